@@ -1,4 +1,4 @@
-"""Journals as the command line sees them: read without the model, named by model and seed."""
+"""Journals as the command line uses them: read without the model, named by model and seed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FOLDER = Path("runs")
 
 @dataclass(frozen=True)
 class Archive:
-    """A journal that was read for show. Configurations are the readable ones: no model is loaded for it.
+    """A journal that was read for display. Configurations are in the readable form, so that no model has to be loaded.
 
     Attributes:
-        path: of its file; where it is none, the address of its database, without a password.
+        path: of its file; if it is no file, the address of its database without the password.
     """
 
     path: Path | str
@@ -33,16 +33,16 @@ class Archive:
 
     @property
     def told(self) -> int:
-        """Evaluations: of outputs, where they are evaluated apart."""
+        """Number of evaluations; for decoupled evaluations, of single outputs."""
         return self.result.n_evaluations
 
     def finished(self, budget: int) -> bool:
-        """Whether a run with this budget has nothing left to evaluate."""
+        """Return True if a run with this budget has nothing left to evaluate."""
         return self.told >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property
     def confirms(self) -> Confirm | None:
-        """What was asked for by ``--confirm``, as the first finalists show it, who wait together; None: there were none yet."""
+        """Settings of ``--confirm``, derived from the first finalists, which are enqueued together; None if there are none yet."""
         block = list(takewhile(lambda t: t.repeat, dropwhile(lambda t: not t.repeat, self.result.history)))
         finalists = sum(t.repeat == 1 for t in block)
         return Confirm(finalists, max(t.repeat for t in block)) if finalists > 1 else None
@@ -53,18 +53,18 @@ class Archive:
 
 
 def place_of(text: str) -> Path | str:
-    """What is typed for a journal: the path of a file, or the address of a database."""
+    """Return what the user typed for a journal: the path of a file, or the address of a database."""
     return text if is_address(text) else Path(text)
 
 
 def address_of(storage: str, space: str, heartbeat_seconds: float | None = None) -> Address:
-    """The address by which workers share what is typed, with the name of the study in it.
+    """Return the address by which workers share a storage, including the name of the study in a database.
 
     Args:
-        space: its name, which a study of a database has where nothing else is typed.
+        space: name of the space, the default name of a study in a database.
 
     Raises:
-        StorageError: it is an address of a kind that there is not.
+        StorageError: the kind of address is not supported.
     """
     address = Address.of(storage) if is_address(storage) else Address(SQLITE, path=str(Path(storage).expanduser()))
     if heartbeat_seconds is not None:
@@ -73,12 +73,12 @@ def address_of(storage: str, space: str, heartbeat_seconds: float | None = None)
 
 
 def storage_of(text: str, space: str) -> Path | str:
-    """What is typed for the journal of a run, as a study takes it: a path, or a whole address."""
+    """Return the storage of a run as a study takes it: a path, or an address with user and password."""
     return address_of(text, space).whole if is_address(text) else Path(text)
 
 
 def begun(storage: Path | str) -> bool:
-    """Whether a study is there already.
+    """Return True if the study exists already.
 
     Raises:
         StorageError: its database cannot be reached.
@@ -87,7 +87,7 @@ def begun(storage: Path | str) -> bool:
 
 
 def open_archive(path: Path | str) -> Archive:
-    """Read a journal: a path, or an address.
+    """Read a journal from a path or an address.
 
     Raises:
         StorageError: see :func:`mipcash.study.storage.registry.read_study`.
@@ -103,17 +103,17 @@ def open_archive(path: Path | str) -> Archive:
 
 
 def default_path(title: str, seed: int) -> Path:
-    """Where ``mipcash run`` keeps its journal unless told otherwise."""
+    """Return the default path of the journal of ``mipcash run``."""
     return FOLDER / f"{title}-seed{seed}.db"
 
 
 def picture_path(path: Path) -> Path:
-    """The picture's place: next to the journal, with its name."""
+    """Return the default path of the picture: next to the journal, with its name."""
     return path.with_suffix(".png")
 
 
 def page_path(where: Path | str, record: StudyRecord) -> Path:
-    """The page's place: next to the journal, with its name; of a database, in this folder, with the name of the study."""
+    """Return the default path of the page: next to the journal, with its name; for a database, in the current folder."""
     if isinstance(where, str):
         address = Address.of(where)
         if not address.path:

@@ -1,10 +1,10 @@
-"""What a journal names is run only where the user says so.
+"""Consent of the user before code that a journal names is run.
 
-A journal holds the path of the model file (and perhaps of a solver profile) that it was written with, and loading either runs
-code. A journal may come from elsewhere, and so may what lies at that path by now. So nothing is loaded by a path out of
-a journal unless the user names it, names the folder it lies in, or agrees at a prompt that shows the resolved file. A model
-that came with mipcash goes by its name and needs no asking. Its options do: an option may name a file to read or a data set to
-download. Options of a journal are used only if the user types them or agrees at the prompt.
+A journal holds the path of its model file, and perhaps of a solver profile. Loading either runs code. A journal may come from an
+untrusted source, and so may the file that is now at that path. Hence nothing is loaded by a path from a journal unless the user
+names the path, names its folder, or agrees at a prompt that shows the resolved file. A model that is part of mipcash is named
+without a path and needs no consent. Its options need consent, because an option may name a file to read or a data set to download.
+Options of a journal are used only if the user types them or agrees at the prompt.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CURE = "it is of a script with its own, or damaged; run the script again, or sta
 
 @dataclass(frozen=True)
 class Said:
-    """What the user said on the command line.
+    """Options of the command line that give consent.
 
     Attributes:
         model: ``--model``, a file or a name; None if not given.
         solver: ``--solver``; None if not given.
-        folders: ``--trust``: what lies in them may be run.
+        folders: ``--trust``: files in these folders may be run.
         options: ``--option``; empty if not given.
     """
 
@@ -55,11 +55,11 @@ class Loadable:
 
 
 def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
-    """Return what ``mipcash resume`` or ``work`` loads, once the user has agreed to it. Nothing is imported here.
+    """Return what ``mipcash resume`` or ``work`` loads, after the user has agreed. Nothing is imported here.
 
     Raises:
-        ModelError: no model is known, or its file is not there.
-        StorageError: the user did not agree, or there is no terminal to ask at.
+        ModelError: no model is known, or its file does not exist.
+        StorageError: the user did not agree, or there is no terminal for the prompt.
     """
     model = said.model or record.model
     if model is None:
@@ -69,7 +69,7 @@ def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
         )
     _check_known(journal, record)
     solver = _solver(record, said)
-    wanted = []  # what is named, and what to type for it
+    wanted = []  # what the journal names, and the words that consent to it
     if said.model is None and modelfile.is_path(model):
         file = real_path(Path(model))
         if not file.is_file():
@@ -95,12 +95,12 @@ def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
 
 
 def typed_options(record: StudyRecord) -> list[str]:
-    """Return the words of a command that give the options of a journal's model."""
+    """Return the command-line words that give the options of a journal's model."""
     return [word for key, value in record.options.items() for word in ("--option", f"{key}={value}")]
 
 
 def resume_command(journal: Path | str, record: StudyRecord | None = None) -> str:
-    """The command that goes on with a run without asking; of an address, the one that joins it, without a password."""
+    """Return the command that resumes a run without a prompt; for an address, the one that joins it, without the password."""
     if isinstance(journal, str):
         model = "FILE" if record is None or record.model is None else record.model
         words = ["mipcash", "work", Address.of(journal).without_password, "--model", model]
@@ -116,17 +116,17 @@ def resume_command(journal: Path | str, record: StudyRecord | None = None) -> st
 
 
 def runs_more(solver: str) -> bool:
-    """Whether a solver is more than a bare name: a profile may import any class, an option may write to any file."""
+    """Return True unless a solver is a bare name: a profile may import any class, an option may write to any file."""
     return not solver.replace("-", "_").isidentifier()
 
 
 def _check_known(journal: Path | str, record: StudyRecord) -> None:
-    """Whether optimizer and solver can be had at all, before anything is imported for them.
+    """Check that optimizer and solver exist, before anything is imported for them.
 
     Raises:
-        StorageError: one cannot.
+        StorageError: one of them does not.
     """
-    from mipcash.optimizers.registry import optimizer_names  # brings surrogates and solvers along
+    from mipcash.optimizers.registry import optimizer_names  # imports surrogates and solvers
 
     try:
         solver = split_options(record.solver)[0]
@@ -143,7 +143,10 @@ def _check_known(journal: Path | str, record: StudyRecord) -> None:
 
 
 def _solver(record: StudyRecord, said: Said) -> str:
-    """The journal's own word for the solver where the user means the same; opening the journal refuses another."""
+    """Return the journal's text for the solver if the user gives none or the same profile, else the user's text.
+
+    Opening the journal with another solver raises an error.
+    """
     if said.solver is None:
         return record.solver
     (given, options), (stored, journaled) = split_options(said.solver), split_options(record.solver)
@@ -153,20 +156,20 @@ def _solver(record: StudyRecord, said: Said) -> str:
 
 
 def lies_in(file: Path, folders: Sequence[Path]) -> bool:
-    """Whether a file, its links followed, lies in one of some folders."""
+    """Return True if a file, with its links resolved, lies in one of the folders."""
     file = real_path(file)
     return any(file.is_relative_to(real_path(folder)) for folder in folders)
 
 
 def _ask(journal: Path | str, said: Said, wanted: Sequence[tuple[str, Sequence[str]]], runs: bool) -> None:
-    """Show what would be loaded, and ask.
+    """Show what would be loaded, and ask for consent.
 
     Args:
-        wanted: what the journal names, and the words of a command that agree to it.
-        runs: whether code is among it; options are the rest.
+        wanted: what the journal names, and the command-line words that agree to it.
+        runs: True if it includes code; otherwise it is only options.
 
     Raises:
-        StorageError: no terminal, or the answer is no.
+        StorageError: there is no terminal, or the answer is no.
     """
     named = " and ".join(what for what, _ in wanted)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -187,7 +190,7 @@ def _ask(journal: Path | str, said: Said, wanted: Sequence[tuple[str, Sequence[s
 
 
 def _begin(journal: Path | str) -> str:
-    """Return the beginning of a command that goes on with a journal."""
+    """Return the beginning of a command that resumes the run of a journal."""
     if isinstance(journal, str):
         return shlex.join(["mipcash", "work", Address.of(journal).without_password])
     return shlex.join(["mipcash", "resume", str(journal)])

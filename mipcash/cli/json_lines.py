@@ -1,6 +1,7 @@
-"""``--json`` of ``mipcash run`` and ``resume``: one JSON object per line, for programs; nothing else reaches standard output.
+"""``--json`` of ``mipcash run`` and ``resume``: one JSON object per line, and nothing else on standard output.
 
-A line per trial that ended, {"type": "trial", ...}, and one at the end, {"type": "result", ...}. Numbers that JSON lacks are null.
+There is one line per finished trial, {"type": "trial", ...}, and one at the end, {"type": "result", ...}. Numbers that JSON lacks
+are null.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from mipcash.study.trial import Trial
 
 @contextmanager
 def kept_for_json(wanted: bool) -> Iterator[TextIO | None]:
-    """Standard output for JSON alone: what else is printed, also by processes that are started, goes to standard error.
+    """Reserve standard output for JSON. All other output, including that of child processes, goes to standard error.
 
     Args:
-        wanted: whether that is so; else nothing is changed, and there is no stream.
+        wanted: True to do so; otherwise nothing is changed, and None is yielded.
     """
     if not wanted:
         yield None
@@ -36,7 +37,7 @@ def kept_for_json(wanted: bool) -> Iterator[TextIO | None]:
     out.flush()
     try:
         descriptor, other = out.fileno(), sys.stderr.fileno()
-    except (io.UnsupportedOperation, ValueError):  # not a file of the system, as in a test
+    except (io.UnsupportedOperation, ValueError):  # not a file of the operating system, as in a test
         with redirect_stdout(sys.stderr):
             yield out
         return
@@ -51,7 +52,7 @@ def kept_for_json(wanted: bool) -> Iterator[TextIO | None]:
 
 
 class JsonLines(Progress):
-    """A line per trial that ended; notes go to standard error."""
+    """Write one line per finished trial; notes go to standard error."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ class JsonLines(Progress):
 
 
 def write_result(stream: TextIO, old: Archive) -> None:
-    """The answer of a run."""
+    """Write the result of a run."""
     result, best = old.result, old.result.best
     answer = None
     if best is not None:
@@ -116,12 +117,12 @@ def write_result(stream: TextIO, old: Archive) -> None:
 
 
 def write(stream: TextIO, record: dict[str, Any]) -> None:
-    """One object on one line of ASCII, at once."""
+    """Write one object on one line of ASCII, and flush."""
     print(json.dumps(_finite(plain(record)), allow_nan=False), file=stream, flush=True)
 
 
 def _finite(value: Any) -> Any:
-    """With null where JSON has no number, and text that UTF-8 can hold."""
+    """Replace numbers that JSON lacks by null, and make texts storable in UTF-8."""
     if isinstance(value, dict):
         return {storable(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Limits on the command line: ``latency_ms=5`` (at most), ``accuracy=0.9:`` (at least), ``share=0.1:0.2``, ``ms=none``."""
+"""Constraints on the command line: ``latency_ms=5`` (at most), ``accuracy=0.9:`` (at least), ``share=0.1:0.2``, ``ms=none``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mipcash.study.records.limits import LimitsGiven, limits_of
 
 SYNTAX = "NAME=HIGH, NAME=LOW: or NAME=LOW:HIGH"
 Pairs = Mapping[str, tuple[float | None, float | None]]
-"""Low and high by output, None where there is no limit."""
+"""Low and high by output, None for no limit."""
 
 
 def parsed(given: Sequence[str]) -> dict[str, tuple[float | None, float | None]]:
-    """Limits as they are typed; an output that is to have none (``ms=none``) has two Nones. Of two for one output the later counts.
+    """Parse the constraints of ``--limit``. ``ms=none`` gives two Nones. The last one for an output counts.
 
     Raises:
-        ModelError: what cannot be read, with what can.
+        ModelError: a constraint cannot be parsed; the message shows the syntax.
     """
     found: dict[str, tuple[float | None, float | None]] = {}
     for text in given:
@@ -42,15 +42,15 @@ def parsed(given: Sequence[str]) -> dict[str, tuple[float | None, float | None]]
 
 
 def together(model: Pairs, typed: Pairs) -> dict[str, tuple[float | None, float | None]]:
-    """Limits of a model, those that are typed in the place of its own."""
+    """Return the constraints of a model, replaced by those of the command line. Outputs set to ``none`` are left out."""
     return {name: ends for name, ends in {**model, **typed}.items() if ends != (None, None)}
 
 
 def declared(where: str, given: Any) -> dict[str, tuple[float | None, float | None]]:
-    """``LIMITS`` of a model file.
+    """Return the constraints in ``LIMITS`` of a model file.
 
     Raises:
-        ModelError: they are none.
+        ModelError: they are invalid.
     """
     limits: LimitsGiven = given
     try:

@@ -1,9 +1,9 @@
 """The command ``mipcash``: run, resume, work, show, report, dash, models, solvers, check.
 
-Exit codes: 0 done, 1 no evaluation succeeded or kept the limits (or the space is empty), 2 a mistake that a red line explains,
-130 stopped by Ctrl-C (the run can be resumed).
+Exit codes: 0 success, 1 no evaluation succeeded or was feasible (or the space is empty), 2 an error that a red line explains, 130
+stopped by Ctrl-C (the run can be resumed).
 
-A command imports what it works with when it runs: ``mipcash --help`` brings no solver, Pyomo or SciPy along.
+A command imports its modules when it runs, so that ``mipcash --help`` loads no solver, Pyomo or SciPy.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from mipcash.errors import InfeasibleSpaceError, ModelError
 from mipcash.study.text import visible
 
 COUNT_LIMIT = 40
-"""Legal configurations that `check` enumerates one by one where they cannot be counted at once."""
+"""Number of legal configurations up to which `check` enumerates them if they cannot be counted directly."""
 CHECK_SECONDS = 10.0
-"""What each question of `check` may take; it says what is known by then."""
+"""Time limit for each computation of `check`; it prints what is known by then."""
 
 app = typer.Typer(
     name="mipcash",
@@ -102,7 +102,7 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Optimise a model, or go on where an earlier run of it stopped."""
+    """Optimise a model, or resume an earlier run of it."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, json_lines, limits, modelfile, running
         from mipcash.cli.plans import Plan, direction_said
@@ -164,7 +164,7 @@ def resume(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Go on with a run that was stopped, killed or given too small a budget."""
+    """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, consent, json_lines, modelfile, running
         from mipcash.cli.plans import STANDARD, Plan, confirm_said, pruning_said
@@ -218,7 +218,7 @@ def show(
     top: Annotated[int | None, typer.Option(min=1, help="Only the best N trials, best first.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Table of trials, best configuration and convergence picture of a run, also while it goes on."""
+    """Show the trials, the best configuration and the convergence picture of a run, also while it is running."""
     with errors(debug):
         from mipcash.cli import archive, result_tables, running
         from mipcash.report.failures import failing
@@ -238,7 +238,7 @@ app.command()(dash)
 
 @app.command()
 def models(debug: Debug = False) -> None:
-    """The models that `mipcash run` knows by name."""
+    """List the models that `mipcash run` knows by name."""
     with errors(debug):
         from mipcash.cli import modelfile, result_tables
 
@@ -247,7 +247,7 @@ def models(debug: Debug = False) -> None:
 
 @app.command()
 def solvers(debug: Debug = False) -> None:
-    """Solvers: which are installed, their versions, what their licences allow."""
+    """List solvers, with their versions and licences, and whether they are installed."""
     with errors(debug):
         from mipcash.backends.registry import solvers as known
         from mipcash.cli import result_tables
@@ -257,7 +257,7 @@ def solvers(debug: Debug = False) -> None:
 
 @app.command()
 def check(model: ModelName, option: Options = None, debug: Debug = False) -> None:
-    """Parameters, rules and program sizes of a model, with a legal example or the reason why there is none."""
+    """Show the parameters, rules and program sizes of a model, with a legal configuration or the reason why there is none."""
     with errors(debug):
         from mipcash.cli import modelfile, result_tables
 
@@ -282,5 +282,5 @@ app.command()(work)
 
 
 def main() -> None:
-    """The entry point of the console script."""
+    """Run the console script."""
     app()

@@ -1,14 +1,14 @@
-"""Model files: what to optimise, found by name in ``mipcash.models`` or by path, never by a static import.
+"""Model files: space and objective of a run, found by name in ``mipcash.models`` or by path, never by a static import.
 
 The contract of a model file:
 
     \"\"\"The first line of the docstring is the model's description.\"\"\"
     DEFAULTS = {"budget": 40}                       # optional: defaults of `mipcash run`
-    LIMITS = {"latency_ms": 5.0}                    # optional: as `limits=` of mc.minimize; --limit goes before it
+    LIMITS = {"latency_ms": 5.0}                    # optional: as `limits=` of mc.minimize; --limit overrides it
     space = mc.Space(...)                           # either these two,
-    def objective(config) -> float | dict: ...      # it may yield, fit by fit; or a function per output,
+    def objective(config) -> float | dict: ...      # it may yield, step by step; or a function per output,
                                                     # objective = {"loss": f, "latency_ms": g},
-    COSTS = {"loss": 60, "latency_ms": 1}           # and what they cost, optional: as `costs=` of mc.minimize
+    COSTS = {"loss": 60, "latency_ms": 1}           # and their costs, optional: as `costs=` of mc.minimize
     def build(*, folds: int = 5): return space, objective    # or this, or both; its arguments are the model's options
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
 
@@ -43,7 +43,7 @@ DEFAULTS = (
     *("budget", "seed", "solver", "optimizer", "timeout", "workers", "seconds_per_proposal"),
     *("evaluation_timeout", "evaluation_memory", "pruning", "confirm", "direction"),
 )
-"""What a model may set in its own ``DEFAULTS``."""
+"""Names that a model may set in its own ``DEFAULTS``."""
 TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 HOW = (
     "A model file declares `space` (a mipcash.Space) and `objective` (a function of a configuration that returns a "
@@ -56,9 +56,9 @@ class Model:
     """A model file that has been loaded.
 
     Attributes:
-        reference: its name, or the absolute path of its file: what loads it again from any folder.
+        reference: its name, or the absolute path of its file, by which it can be loaded from any folder.
         title: the name, or the file's stem.
-        options: those given, as the model's functions receive them.
+        options: the given options, converted for the model's functions.
         defaults: its ``DEFAULTS``.
         limits: its ``LIMITS``.
         costs: its ``COSTS``; None: it has none.
@@ -76,7 +76,7 @@ class Model:
     costs: Mapping[str, float] | None = None
 
     def report(self, result: Any) -> str:
-        """What the model says about a result; empty if it says nothing."""
+        """Return the model's own report on a result; empty if it has none."""
         function = getattr(self.module, "report", None)
         if function is None:
             return ""
@@ -86,18 +86,18 @@ class Model:
 
 
 def names() -> dict[str, str]:
-    """Names of the models that are installed -> first line of their docstrings, without importing them."""
+    """Return the names of the installed models with the first line of their docstrings, without importing them."""
     files = [f for f in resources.files(PACKAGE).iterdir() if f.name.endswith(".py") and not f.name.startswith("_")]
     return {f.name[:-3]: _description(f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name)}
 
 
 def is_path(reference: str) -> bool:
-    """Whether a model is called by its file and not by a name."""
+    """Return True if a model is given by its file rather than by a name."""
     return reference.endswith(".py") or "/" in reference or "\\" in reference
 
 
 def title_of(reference: str) -> str:
-    """How runs of a model are called: its name, or the stem of its file."""
+    """Return the title of a model's runs: its name, or the stem of its file."""
     return Path(reference).stem if is_path(reference) else reference
 
 
@@ -109,7 +109,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
         options: ``--option key=value`` as given; they become arguments of the model's ``build``.
 
     Raises:
-        ModelError: it does not exist, fails to import, or does not declare what it must; an unknown or bad option.
+        ModelError: the model does not exist, fails to import, lacks a required declaration, or an option is unknown or invalid.
     """
     if is_path(reference):
         path = Path(reference).expanduser().resolve()
@@ -133,7 +133,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
 
 
 def load_space(reference: str, options: Mapping[str, str] | None = None) -> Space:
-    """The space of a model, for those who evaluate nothing: a file may declare it alone.
+    """Load only the space of a model; its file need not declare an objective.
 
     Raises:
         ModelError: see :func:`load`.
@@ -181,8 +181,8 @@ def _import_file(path: Path) -> Any:
         raise ModelError(f"{path} is not a Python file; a model file ends in .py")
     module = module_from_spec(spec)
     loader = spec.loader
-    # As for a script, modules beside the file can be imported, also later by the objective; but after what is
-    # installed, because a model called xgboost.py would hide the package of that name.
+    # As for a script, modules beside the file can be imported, also later by the objective. Installed packages come first,
+    # because a model called xgboost.py would hide the package of that name.
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     sys.modules[name] = module  # dataclasses and pickle look classes up there
@@ -191,7 +191,7 @@ def _import_file(path: Path) -> Any:
 
 
 def _guarded(where: str, action: Callable[[], Any]) -> Any:
-    """Run code of a model file; what it raises becomes a ModelError that says where and what to do."""
+    """Run code of a model file. Convert its exceptions to a ModelError with the place and the cure."""
     try:
         return action()
     except ModuleNotFoundError as error:
@@ -249,10 +249,10 @@ def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
 
 
 def pairs(options: Sequence[str]) -> dict[str, str]:
-    """``--option key=value`` as typed, by key.
+    """Return the values of ``--option key=value`` by key.
 
     Raises:
-        ModelError: one of them is no pair.
+        ModelError: an option is no KEY=VALUE pair.
     """
     found = {}
     for option in options:
@@ -264,7 +264,7 @@ def pairs(options: Sequence[str]) -> dict[str, str]:
 
 
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
-    """Arguments that a function takes by name; None if it takes any."""
+    """Return the arguments that a function takes by name; None if it takes any."""
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return None
@@ -303,12 +303,12 @@ def _listed(accepted: Mapping[str, inspect.Parameter]) -> str:
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
-    except Exception:  # an annotation that only a type checker can resolve says nothing here
+    except Exception:  # an annotation that only a type checker can resolve gives no type
         return {}
 
 
 def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
-    """An option's text as the type that ``build`` asks for; a type that includes str means that it reads the text."""
+    """Convert an option's text to the type in ``build``; the text is kept if the type includes str."""
     if hint is None:
         kinds: tuple[Any, ...] = () if default is None or default is inspect.Parameter.empty else (type(default),)
     else:

@@ -1,4 +1,4 @@
-"""What one run is given: the command line, completed by the model's own defaults and by what holds where neither says more."""
+"""Settings of one run: the command line, completed by the model's defaults and the standard ones."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ STANDARD = {
     "confirm": None,
     "direction": MINIMIZE,
 }
-"""Of ``mipcash run``, where neither the command nor the model says more."""
+"""Standard settings of ``mipcash run``, used if neither the command nor the model gives one."""
 
 
 def pruning_said(given: Any) -> PruningGiven:
-    """Of ``--pruning on``, ``off`` or ``halving``, or of a model's DEFAULTS.
+    """Return the setting of ``--pruning on``, ``off`` or ``halving``, or of a model's DEFAULTS.
 
     Raises:
-        ModelError: it is none of these.
+        ModelError: the value is none of these.
     """
     said: PruningGiven = {"on": True, "off": False}.get(given, given) if isinstance(given, str) else given
     try:
@@ -53,10 +53,10 @@ def pruning_said(given: Any) -> PruningGiven:
 
 
 def confirm_said(given: Any) -> ConfirmGiven:
-    """Of ``--confirm 3``, ``0`` or ``replicate``, or of a model's DEFAULTS.
+    """Return the setting of ``--confirm 3``, ``0`` or ``replicate``, or of a model's DEFAULTS.
 
     Raises:
-        ModelError: it is none of these.
+        ModelError: the value is none of these.
     """
     said: ConfirmGiven = int(given) if isinstance(given, str) and given.isdecimal() else given
     try:
@@ -71,10 +71,10 @@ def confirm_said(given: Any) -> ConfirmGiven:
 
 @dataclass(frozen=True)
 class Plan:
-    """One run: what ``mipcash run`` was given, completed by the model's defaults.
+    """One run: the options of ``mipcash run``, completed by the model's defaults.
 
     Raises:
-        ModelError: finalists that the budget does not pay for.
+        ModelError: the budget does not pay for the finalists.
     """
 
     budget: int
@@ -104,32 +104,32 @@ class Plan:
 
     @property
     def amount(self) -> Amount:
-        """What the run may spend: a cost or fits, where one is given; else evaluations."""
+        """Budget of the run: a cost or a number of steps if one is given, else a number of evaluations."""
         if self.cost is not None:
             return Cost(self.cost)
         return self.budget if self.fits is None else Fits(self.fits)
 
     @property
     def method(self) -> Method:
-        """What proposes."""
+        """Method that makes the proposals."""
         return Method(self.optimizer, solver=self.solver, seconds_per_proposal=self.seconds_per_proposal)
 
     @property
     def execution(self) -> Execution:
-        """How evaluations run."""
+        """Settings for the evaluations."""
         limits = (self.evaluation_timeout, self.evaluation_memory)
         return Execution(self.workers, evaluation_timeout=limits[0], evaluation_memory=limits[1])
 
     @property
     def paying(self) -> str:
-        """The same in words."""
+        """Budget in words."""
         if self.cost is not None:
             return f"evaluations that cost {self.cost:g}"
         return f"{self.budget} evaluations" if self.fits is None else f"evaluations of {self.amount}"
 
     @property
     def beyond(self) -> str:
-        """What goes on as this run does and no journal holds, as flags after ``mipcash resume RUN.DB``."""
+        """Flags after ``mipcash resume RUN.DB`` for the settings that no journal keeps."""
         pruning = {True: "on", HALVING: HALVING}.get(self.pruning) if isinstance(self.pruning, (bool, str)) else None
         told = {"cost": self.cost, "fits": self.fits, "pruning": pruning}
         if isinstance(self.confirm, (int, str)) and self.confirm not in (True, 1):
@@ -137,10 +137,10 @@ class Plan:
         return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
 
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
-        """Costs of a model's functions, where it has one per output; else none.
+        """Return the costs of a model with one function per output; empty for a single function.
 
         Raises:
-            ModelError: they are not those of the functions, or a budget by cost has none to go by, or too small a one.
+            ModelError: the costs do not match the functions, or the budget is by cost without costs, or too small.
         """
         try:
             costs = costs_by_output(loaded.objective, loaded.costs, self.limits)
@@ -161,16 +161,16 @@ class Plan:
         cost: float | None = None,
         fits: int | None = None,
     ) -> Plan:
-        """Of a model.
+        """Make the plan for a model.
 
         Args:
-            given: what the command line says of STANDARD; None: nothing.
-            limits: those of the command line.
-            cost: what evaluations may cost, in the place of a number of them.
-            fits: how many fits they may take, likewise.
+            given: options of the command line, by the names in STANDARD; None: not given.
+            limits: outcome constraints of the command line.
+            cost: total cost of the evaluations, instead of their number.
+            fits: total number of steps, likewise.
 
         Raises:
-            ModelError: a cost and fits, or pruning or a direction that there is not.
+            ModelError: both ``cost`` and ``fits`` are given, or ``pruning``, ``confirm`` or ``direction`` is invalid.
         """
         said = {name: value for name, value in given.items() if value is not None}
         chosen = {**STANDARD, **loaded.defaults, **said}
@@ -193,7 +193,7 @@ class Plan:
         )
 
     def differs(self, old: archive.Archive) -> bool:
-        """Whether a journal is of another study; opening it then says how."""
+        """Return True if a journal belongs to another study; opening it then reports the differences."""
         record = old.record
         then = (record.seed, record.solver, record.optimizer, dict(record.options), dict(record.limits), record.goals)
         limits = stored_limits(limits_of(self.limits))
@@ -202,10 +202,10 @@ class Plan:
 
 
 def direction_said(direction: str | None, objectives: Sequence[str]) -> str | dict[str, str] | None:
-    """``--direction maximize``, or ``--objective loss --objective accuracy=maximize``; None: nothing was said.
+    """Return the value of ``--direction maximize``, or of ``--objective loss --objective accuracy=maximize``; None for neither.
 
     Raises:
-        ModelError: both were said; an objective has no name, or is given twice, or goes in no direction.
+        ModelError: both options are given, or an objective has no name, is repeated, or has an invalid direction.
     """
     if direction is not None and objectives:
         raise ModelError("--objective says where each is to go already; leave --direction out")

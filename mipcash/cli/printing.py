@@ -1,6 +1,6 @@
-"""What every command prints with, and what it says of an error: one clean line and exit code 2.
+"""Output of the commands, and error handling: one clean line and exit code 2.
 
-Nothing here brings the engine along, so that ``mipcash --help`` answers at once.
+This module does not import the optimizer, so that ``mipcash --help`` responds at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mipcash.study.text import visible
 
 @contextmanager
 def errors(debug: bool) -> Iterator[None]:
-    """One clean line and exit code 2 for what mipcash raises on purpose."""
+    """Turn an exception of mipcash into one clean line and exit code 2."""
     try:
         yield
     except MipcashError as error:
@@ -36,21 +36,21 @@ def errors(debug: bool) -> Iterator[None]:
 
 
 def plain_text(text: str, style: str = "", **options: Any) -> Text:
-    """Text for the terminal in which names and messages are what they are: no markup, no escape sequences."""
+    """Return text for the terminal that shows names and messages literally: no markup, no escape sequences."""
     return Text(visible(text), style=style, **options)
 
 
 def fail(message: str, lines: bool = False) -> None:
-    """A red text; ``lines``: of several lines, as a traceback is."""
+    """Print a message in red; with ``lines``, it has several lines, like a traceback."""
     for line in message.split("\n") if lines else [message]:
         Console(stderr=True, soft_wrap=True).print(plain_text(line, "bold red"))
 
 
 def say(message: str, err: bool = False) -> None:
-    """Plain text, of which nothing reaches the terminal but letters."""
+    """Print plain text, with control characters escaped."""
     typer.echo(visible(message, lines=True), err=err)
 
 
 def show_table(renderable: Any) -> None:
-    """A table; in a file or a pipe nothing is cut off at a terminal's edge."""
+    """Print a table; in a file or a pipe it is not cut off at the terminal's width."""
     Console(width=None if sys.stdout.isatty() else 160).print(renderable)

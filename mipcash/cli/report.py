@@ -1,4 +1,4 @@
-"""The commands ``mipcash report`` and ``mipcash dash``: a run as one HTML page, or as a page that is live while it goes on."""
+"""The commands ``mipcash report`` and ``mipcash dash``: a run as one HTML page, or as a page that is updated during the run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def report(
     option: JournalOptions = None,
     debug: Debug = False,
 ) -> None:
-    """One HTML page of a run, with pictures: it needs no network and nothing beside itself."""
+    """Write one self-contained HTML page of a run, with pictures; it needs no network."""
     with errors(debug):
         from mipcash.cli import archive
         from mipcash.report.data.run import Run
@@ -65,7 +65,7 @@ def dash(
     option: JournalOptions = None,
     debug: Debug = False,
 ) -> None:
-    """The page of `mipcash report`, live in a browser on this machine while a run goes on; Ctrl-C ends it."""
+    """Serve the page of `mipcash report` to a browser on this machine, updated during a run; Ctrl-C ends it."""
     with errors(debug):
         from mipcash.cli import archive
         from mipcash.report.server import Watched, dashboard
@@ -97,9 +97,9 @@ def space_of(
     trusted: Sequence[Path] | None,
     command: str,
 ) -> tuple[Known | None, str]:
-    """Return the space of a journal, or how to bring it: what a journal names is run only where the user says so.
+    """Return the space of a journal and an empty text, or None and how to provide it. Code is run only with the user's consent.
 
-    Models that came with mipcash are loaded without asking if the journal holds no options for them.
+    Models that are part of mipcash are loaded without consent if the journal holds no options for them.
 
     Args:
         typed, trusted: ``--option`` and ``--trust``.

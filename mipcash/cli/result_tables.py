@@ -1,4 +1,4 @@
-"""What the command line prints: tables of trials, configurations, models, solvers and spaces."""
+"""Tables of the command line: trials, configurations, models, solvers and spaces."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 SURE = 0.95
-"""Probability from which on a configuration is called safe."""
+"""Probability of feasibility from which a configuration is called safe."""
 MODELLED = 400
-"""Trials up to which the model is asked at the end of a run."""
+"""Largest number of trials for which the model is evaluated at the end of a run."""
 LEVELS_SHOWN = 100
-"""Characters of a domain or a value in a table."""
+"""Largest number of characters of a domain or a value in a table."""
 
 
 def best_table(result: Result, title: str) -> RenderableType:
-    """The best configuration, one row per active parameter."""
+    """Return the best configuration, one row per active parameter."""
     return config_table({} if result.best is None else result.best.config, title)
 
 
 def config_table(config: Mapping[str, Any], title: str) -> RenderableType:
-    """A configuration, one row per parameter."""
+    """Return a configuration, one row per parameter."""
     table = _table("parameter", "value")
     for name, value in config.items():
         table.add_row(plain_text(name), plain_text(show(value)))
@@ -50,7 +50,7 @@ def config_table(config: Mapping[str, Any], title: str) -> RenderableType:
 
 
 def summary(result: Result) -> Text:
-    """One line or two: best value, counts, where the time went, what looks wrong."""
+    """Return a few lines: best value, counts, times, and problems."""
     text = Text()
     best = result.best
     if best is not None:
@@ -83,13 +83,13 @@ def summary(result: Result) -> Text:
 
 
 def best_first(result: Result) -> list[Trial]:
-    """The trials that have a loss: what keeps all limits by its loss, then what breaks them, by how far."""
+    """Return the trials that have a loss, sorted by violation of the outcome constraints, then by loss."""
     ranked = (result.history[k] for k in result.standing.ranked)
     return [t for t in ranked if t.done and t.loss is not None]
 
 
 def safety(result: Result) -> str:
-    """How sure the model is that the limits hold at the best, and which is the best where it is sure; empty without limits."""
+    """Return the model's probability that the best is feasible, and the best safe trial; empty without outcome constraints."""
     if not result.under or result.best is None or len(result.history) > MODELLED:
         return ""
     sure = result.probability()
@@ -103,7 +103,7 @@ def safety(result: Result) -> str:
 
 
 def front_table(result: Result) -> RenderableType:
-    """The trials of the front, one row each, with their objectives and configurations."""
+    """Return the trials of the front, one row each, with their objectives and configurations."""
     table = _table("trial", *map(visible, result.goals.names), "configuration")
     for trial in result.front:
         shown = "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
@@ -115,7 +115,7 @@ def front_table(result: Result) -> RenderableType:
 
 
 def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
-    """One row per trial: loss or status, the limits that it breaks, times, and the configuration in short."""
+    """Return one row per trial: loss or status, violated constraints, times, and the configuration in short."""
     best, limited = result.best, ["breaks"] if result.under else []
     names = [visible(n) for n in result.goals.names] if result.goals.several else [result.goals.word]
     table = _table("trial", *names, *limited, "ask", "eval", "origin", "configuration or failure")
@@ -142,13 +142,13 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
 
 
 def _evaluated(trial: Trial) -> str:
-    """What a trial without a loss was evaluated for, where it was for other outputs; else its status."""
+    """Return the other outputs for which a trial without a loss was evaluated; if there are none, its status."""
     told = ", ".join(f"{n} {trial.values[n]:.6g}" for n in trial.evaluate if n in trial.values)
     return told or trial.status
 
 
 def failures_table(kinds: Sequence[Kind], numbers: int = 8) -> RenderableType:
-    """One row per kind of failure: how many configurations, the first trials, and the settings that go with it."""
+    """Return one row per kind of failure: number of configurations, first trials, and associated settings."""
     table = _table("failure", "configurations", "trials", "where it fails")
     for kind in kinds:
         listed = ", ".join(str(t.number) for t in kind.trials[:numbers])
@@ -180,7 +180,7 @@ def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
 
 
 def space_tables(space: Space, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None) -> RenderableType:
-    """Parameters, what the rules leave of their domains, rules and the sizes of the program."""
+    """Return the parameters, their ranges under the rules, the rules, and the sizes of the program."""
     parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
     conditional = declaration_of(space).conditions.keys()
     for name, parameter in space.parameters.items():
@@ -198,7 +198,7 @@ def space_tables(space: Space, sizes: Mapping[str, int], extents: Mapping[str, E
 
 
 def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None) -> list[Text]:
-    """What the rules leave of a domain, where that is less than the domain."""
+    """Return the range under the rules, if it is smaller than the domain; else an empty text."""
     if not extents:
         return []
     extent = extents.get(name)
@@ -219,14 +219,14 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
 
 
 def _broken(result: Result) -> str:
-    """How many evaluations that succeeded break each limit, or fail to tell its output: ``latency_ms 12, disparity 3``."""
+    """Return how many successful evaluations violate each constraint or failed in its output: ``latency_ms 12, disparity 3``."""
     own = (result.breaks(t) for t in result.history if t.done and not t.known)
     counts = Counter(breach.limit.output for breaches in own for breach in breaches if breach.known)
     return ", ".join(f"{limit.output} {counts[limit.output]}" for limit in result.under)
 
 
 def show(value: Any) -> str:
-    """A value for a table: floats with six digits, everything else as Python writes it."""
+    """Return a value for a table: floats with six digits, other values as Python writes them."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return _short(value if isinstance(value, str) else readable(value, repr))

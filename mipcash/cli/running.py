@@ -27,10 +27,14 @@ INTERRUPTED = 130
 
 
 def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> None:
-    """Run, and say what was found.
+    """Run a plan, and print the result.
 
     Args:
-        stream: where JSON goes, in the place of everything else; None: text is printed.
+        stream: gets JSON instead of all other output; None: text is printed.
+
+    Raises:
+        DefectError: the objective is broken; the message has the command to go on.
+        typer.Exit: the run was interrupted, or found no best trial.
     """
     display = None if stream is None else JsonLines(stream)
     if isinstance(plan.storage, Path) and plan.storage.parent == archive.FOLDER:
@@ -39,7 +43,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
         say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))
     try:
-        # an objective may change the folder; the paths that the user gave are relative to this one
+        # an objective may change the folder; paths of the user are relative to the current one
         with (
             contextlib.chdir(os.curdir),
             Study(
@@ -83,8 +87,8 @@ def _interrupted(plan: Plan, stream: TextIO | None = None) -> NoReturn:
     say("\nstopped; nothing that was evaluated is lost. To go on:\n")
     say(f"    {_resume_command(plan.storage)}{plan.beyond}\n")
     if plan.workers > 1:
-        # Python waits for the threads of running evaluations before it exits, which Ctrl-C is meant to cut short. The
-        # journal is closed and holds their trials.
+        # Python waits for the threads of running evaluations before it exits, which Ctrl-C should cut short. The journal is
+        # closed and holds their trials.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(INTERRUPTED)
@@ -99,7 +103,7 @@ def _resume_command(storage: Path | str) -> str:
 
 
 def _report(loaded: modelfile.Model, result: Any) -> str:
-    """What the model says about the result; its own failure must not hide the result."""
+    """Return the model's own report on the result; if it fails, print the error and return an empty text."""
     if result.best is None:
         return ""
     try:
@@ -110,10 +114,10 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
 
 
 def close(old: archive.Archive, plot: Path | None, report: str = "", stream: TextIO | None = None) -> None:
-    """The end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal.
+    """Print the end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal.
 
     Args:
-        stream: where the answer goes as JSON, in the place of all this; None: it is printed.
+        stream: gets the result as JSON instead; None: text is printed.
     """
     if stream is not None:
         write_result(stream, old)
@@ -143,7 +147,7 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
 
 
 def _picture(old: archive.Archive, plot: Path) -> str:
-    """Where the picture went, or how to get one."""
+    """Return the path of the picture, or how to get one."""
     from mipcash.report.convergence import drawable, save_convergence
     from mipcash.report.files import mode_of
 

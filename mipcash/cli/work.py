@@ -1,4 +1,4 @@
-"""``mipcash work``: one of several workers at a study, each of which asks, evaluates and tells."""
+"""``mipcash work``: one of several workers of a study, each of which takes trials, evaluates them and records the outcomes."""
 
 from __future__ import annotations
 
@@ -70,9 +70,10 @@ def work(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Work at a study together with others who are given the same: on this machine, or on any that reaches its database.
+    """Run one of several workers of a study, on this machine or on any that reaches its database.
 
-    The first begins the study. A worker that is stopped gives its trial back; that of one that vanishes is taken up by others.
+    The first worker starts the study. A worker that is stopped gives its trial back; other workers take over the trial of a dead
+    one.
     """
     with errors(debug), _stopped_by_sigterm():
         from dataclasses import replace
@@ -129,7 +130,7 @@ def work(
 
 @contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
-    """What ends a worker of a cluster ends it as Ctrl-C does: its trial is given back at once."""
+    """Handle SIGTERM, by which a cluster ends a worker, like Ctrl-C, so that its trial is given back at once."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

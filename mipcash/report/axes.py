@@ -1,6 +1,6 @@
-"""The pictures of a report as matplotlib axes; numbers come from where the page has them (:mod:`mipcash.report.data`).
+"""The pictures of a report on matplotlib axes; the numbers are those of the page (:mod:`mipcash.report.data`).
 
-Every function takes a result, a study, or the path of a journal (with its ``space=``, where the picture needs it), draws on
+Every function takes a result, a study, or the path of a journal (with ``space=`` if the picture needs the space). It draws on
 ``ax`` or on new axes, and returns them. matplotlib is the extra ``plots``.
 """
 
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 BY = ("evaluations", "seconds")
 SHOWN = 12
-"""Bars, at most."""
+"""Largest number of bars."""
 
 
 def plot_convergence(
     source: Source, *, by: str = "evaluations", ax: Axes | None = None, space: Space | None = None
 ) -> Axes:
-    """Every evaluation, what breaks limits, the failures, and the best value so far.
+    """Plot all evaluations, including infeasible and failed ones, and the best value so far.
 
     Args:
-        by: ``evaluations``, or ``seconds``, in which the run was at work.
+        by: ``evaluations``, or ``seconds`` of work (without pauses).
 
     Raises:
-        MipcashError: matplotlib is missing, or the source is none.
+        MipcashError: matplotlib is missing, ``by`` is invalid, or the source is no run.
     """
     if by not in BY:
         raise MipcashError(f"convergence is drawn by {' or '.join(map(repr, BY))}; got {shown(by)}")
@@ -78,7 +78,7 @@ def plot_parallel_coordinates(
     ax: Axes | None = None,
     space: Space | None = None,
 ) -> Axes:
-    """All trials over the ranges of parameters, green where the rules leave them, and their rank by loss.
+    """Plot all trials over the ranges of parameters, with the legal ranges in green, and their rank by loss.
 
     Args:
         parameters: those to show; None: the most important ones.
@@ -125,7 +125,7 @@ def plot_parallel_coordinates(
 
 
 def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Shares of the variance of the modelled loss, by parameter: alone, and with others; whiskers hold 90 %.
+    """Plot the share of each parameter in the variance of the modelled loss, alone and with interactions; whiskers: 90 %.
 
     Raises:
         MipcashError: there is no model of the loss; see :func:`plot_convergence`.
@@ -140,7 +140,7 @@ def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | No
 
 
 def plot_interactions(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Shares of the variance that pairs of parameters have together and neither alone; whiskers hold 90 %.
+    """Plot the shares of pairwise interactions in the variance of the modelled loss; whiskers: 90 %.
 
     Raises:
         MipcashError: as :func:`plot_importance`.
@@ -153,7 +153,7 @@ def plot_interactions(source: Source, *, ax: Axes | None = None, space: Space | 
 def plot_slice(
     source: Source, parameter: str | None = None, *, ax: Axes | None = None, space: Space | None = None
 ) -> Axes:
-    """The predicted loss along one parameter, the others at the incumbent's; grey is what the rules forbid there.
+    """Plot the predicted loss along one parameter, the others fixed at the incumbent; forbidden values are grey.
 
     Args:
         parameter: one that is active in the incumbent; None: the most important one.
@@ -178,10 +178,10 @@ def plot_slice(
 def plot_limits(
     source: Source, output: str | None = None, *, ax: Axes | None = None, space: Space | None = None
 ) -> Axes:
-    """An output against the loss, with its limit and the lowest loss that each bound would admit.
+    """Plot an output against the loss, with its limit and the best loss that each bound would admit.
 
     Args:
-        output: its name; None: the first with a limit, or the first there is.
+        output: its name; None: the first with an outcome constraint, or else the first.
 
     Raises:
         MipcashError: there is no such output; see :func:`plot_convergence`.
@@ -211,7 +211,7 @@ def plot_limits(
 
 
 def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """The first two of several objectives: the Pareto front, the balanced trial on it, and what is dominated.
+    """Plot the first two of several objectives: the Pareto front, its balanced trial, and dominated trials.
 
     Raises:
         MipcashError: there is one objective; see :func:`plot_convergence`.
@@ -235,10 +235,10 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
 
 
 def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Residuals of an optimizer by operator splitting, on a logarithmic scale.
+    """Plot the residuals of an optimizer by operator splitting, on a logarithmic scale.
 
     Raises:
-        MipcashError: the optimizer tells none; see :func:`plot_convergence`.
+        MipcashError: the optimizer reports none; see :func:`plot_convergence`.
     """
     axes, found = new_axes(ax), Residuals.of(Run.of(source, space).result)
     if found is None:
@@ -250,7 +250,7 @@ def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | Non
 
 
 def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Seconds of each suggestion and of each evaluation, on a logarithmic scale.
+    """Plot the seconds of each proposal and each evaluation, on a logarithmic scale.
 
     Raises:
         MipcashError: see :func:`plot_convergence`.
@@ -265,7 +265,7 @@ def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = 
 
 
 def plot_gaps(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """The relative gap of the solve behind each proposal, in percent.
+    """Plot the relative gap of the solve behind each proposal, in percent.
 
     Raises:
         MipcashError: no gap is known, as in a journal that is read without its space; see :func:`plot_convergence`.

@@ -1,4 +1,4 @@
-"""The convergence picture as a file, with the residuals of an optimizer that tells some under it; by matplotlib."""
+"""The convergence picture as a file, by matplotlib, with the residuals of the optimizer below it if it reports any."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
 
     Args:
         path: ``.png`` or ``.svg``.
-        mode: permission bits that the file has at most; see :func:`mipcash.report.files.mode_of`.
+        mode: largest permission bits of the file; see :func:`mipcash.report.files.mode_of`.
 
     Returns:
-        The file that was written.
+        The path of the file.
 
     Raises:
-        MipcashError: no matplotlib, another suffix, or the file cannot be written.
+        MipcashError: matplotlib is missing, the suffix is not supported, or the file cannot be written.
     """
     needs_matplotlib()
     try:
@@ -51,10 +51,10 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
 
 
 def _check_place(target: Path) -> None:
-    """See that a picture can be written there before it is drawn.
+    """Check, before drawing, that a picture can be written to a path.
 
     Raises:
-        MipcashError: its folder is missing, or it is a folder.
+        MipcashError: its folder does not exist, or the path is a folder.
     """
     name = visible(str(target))
     try:

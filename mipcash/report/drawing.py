@@ -1,4 +1,4 @@
-"""How the pictures on matplotlib axes are drawn: colours, axes, bars, bands."""
+"""Drawing on matplotlib axes: colours, axes, bars, bands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BAR, INNER, GREEN, VIOLET = "#a9cbe8", "#0b5cad", "#1b7a4b", "#7a3e9d"
 
 
 def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
-    """The picture of :func:`plot_convergence`, without a legend."""
+    """Draw the picture of :func:`plot_convergence`, without a legend."""
     from matplotlib.ticker import MaxNLocator
 
     unit, name = time_unit(c.last_seconds) if by_seconds else (1.0, "")
@@ -84,12 +84,12 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
 
 
 def drawable() -> bool:
-    """Whether matplotlib, the extra ``plots``, is installed."""
+    """Return True if matplotlib, the extra ``plots``, is installed."""
     return find_spec("matplotlib") is not None
 
 
 def needs_matplotlib() -> None:
-    """See that it is there.
+    """Check that matplotlib is installed.
 
     Raises:
         MipcashError: it is not.
@@ -109,7 +109,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (7.0, 4.0)) -> Axes:
 
 
 def dress(axes: Axes, x: str, y: str) -> None:
-    """Names of the axes, a quiet grid, no frame."""
+    """Set the names of the axes and a light grid, and remove the frame."""
     axes.set_xlabel(x, color=INK, parse_math=False)
     axes.set_ylabel(y, color=INK, parse_math=False)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
@@ -125,7 +125,7 @@ def dress(axes: Axes, x: str, y: str) -> None:
 
 
 def _round_ticks(axis: Any) -> None:
-    """1, 2 and 5 times powers of ten, or these alone over many decades, as plain numbers."""
+    """Set ticks at 1, 2 and 5 times powers of ten, or only at powers over three decades or more, as plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     low, high = sorted(axis.get_view_interval())
@@ -176,6 +176,6 @@ def draw_slice(axes: Any, s: Slice) -> None:
 
 
 def plain(text: str, limit: int) -> str:
-    """Text that matplotlib can write."""
+    """Return text that matplotlib can write, cut at ``limit`` characters."""
     said = visible(text)
     return said if len(said) <= limit else f"{said[: limit - 1]}…"

@@ -1,6 +1,6 @@
-"""Report of where a space fails: failures by kind, and the settings that go with each.
+"""Failures of a run by kind, with the settings associated with each kind.
 
-A setting is a value of a parameter, a bound of a number, a module's place in an order, or being active.
+A setting is a value of a parameter, a bound of a numerical parameter, a module's position in an ordering, or being active.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from mipcash.study.failures import kinds
 from mipcash.study.trial import Trial
 
 LEVEL = 0.05
-"""Of Fisher's exact test, times the settings that are compared, up to which a setting is said to go with a kind."""
+"""Level of Fisher's exact test, with Bonferroni correction for the compared settings, up to which a setting is associated."""
 SHOWN = 2
-"""Settings of one kind, of different parameters."""
+"""Largest number of settings of one kind, each of a different parameter."""
 BORDERS = 9
-"""Bounds of one number that are compared, at most, evenly by rank."""
+"""Largest number of bounds of one numerical parameter that are compared, evenly spaced by rank."""
 PARAMETER = "parameter "
 """Prefix of a parameter's entry in a listing; its name follows as Python writes it."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """How often a kind of failure comes with a setting, and without.
+    """Frequency of a kind of failure with and without a setting.
 
     Attributes:
         setting: in words.
-        under, evaluations: failures of the kind under it, of all evaluations under it.
-        elsewhere, others: failures of the kind elsewhere, of all evaluations elsewhere.
+        under, evaluations: number of failures of the kind with the setting, and of all evaluations with it.
+        elsewhere, others: number of failures of the kind without the setting, and of all evaluations without it.
     """
 
     setting: str
@@ -55,8 +55,8 @@ class Kind:
 
     Attributes:
         name: see :func:`mipcash.study.failures.kind_of_failure`.
-        trials: they, by number, each configuration once.
-        settings: what goes with them more than chance would have it, the clearest first.
+        trials: the failed trials, by number, each configuration once.
+        settings: settings associated with the failures beyond chance, most significant first.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Setting:
     Attributes:
         label: of the parameter.
         text: in words: ``kind = 'b'``, ``x > 0.6``, ``rate is active``.
-        has: which configurations have it, shape (n,).
+        has: True for configurations with the setting, shape (n,).
     """
 
     label: str
@@ -80,14 +80,14 @@ class Setting:
 
 
 def failing(listing: Mapping[str, str], trials: Sequence[Trial]) -> list[Kind]:
-    """Failures by kind, the most frequent first; a configuration that ever worked is none.
+    """Return the failures by kind, the most frequent first. A configuration that succeeded at least once is no failure.
 
     Args:
         listing: of the space (:mod:`mipcash.study.records.fingerprint`).
         trials: by number.
     """
     first = {repr(t.config): t for t in reversed(trials) if t.failed}
-    # other outputs that were evaluated apart say nothing against a loss that failed
+    # decoupled evaluations of other outputs do not outweigh a failed loss
     works = {repr(t.config): t for t in trials if t.loss is not None or (t.done and repr(t.config) not in first)}
     failed = sorted((t for key, t in first.items() if key not in works and t.legal), key=lambda t: t.number)
     evaluated = [*failed, *works.values()]
@@ -101,12 +101,12 @@ def failing(listing: Mapping[str, str], trials: Sequence[Trial]) -> list[Kind]:
 
 
 def _shares(settings: Sequence[Setting], failed: Booleans) -> list[Share]:
-    """Settings that go with some failures, the clearest first; none that says the same as one before it, or a part of it."""
+    """Return the settings associated with failures, most significant first; none nested in, or equivalent to, an earlier one."""
     n, k = len(failed), int(failed.sum())
     judged = []
     for order, setting in enumerate(settings):
         under, size = int((failed & setting.has).sum()), int(setting.has.sum())
-        # at least this many of the failures under it, were they spread by chance
+        # Bonferroni-corrected probability of at least this many failures under the setting by chance
         chance = len(settings) * float(hypergeom.sf(under - 1, n, k, size))
         if chance <= LEVEL:
             judged.append((chance, order, Share(setting.text, under, size, k - under, n - size)))
@@ -118,9 +118,9 @@ def _shares(settings: Sequence[Setting], failed: Booleans) -> list[Share]:
 
 
 def settings_of(listing: Mapping[str, str], configs: Sequence[Configuration]) -> list[Setting]:
-    """Settings that some configurations have and others lack: values, then activity, then bounds.
+    """Return the settings that some configurations have and others lack: values, then activity, then bounds.
 
-    Of those that the same configurations have, the first.
+    If several settings hold for the same configurations, only the first is kept.
     """
     values: list[Setting] = []
     active: list[Setting] = []
@@ -160,7 +160,7 @@ def _places(label: str, configs: Sequence[Configuration]) -> Iterator[Setting]:
 
 
 def _bounds(label: str, configs: Sequence[Configuration], real: bool) -> Iterator[Setting]:
-    """Above and below borders between values that occur."""
+    """Yield the settings above and below borders between occurring values."""
     at = np.array([c.get(label, math.nan) for c in configs], dtype=float)
     borders = list(pairwise(sorted({c[label] for c in configs if label in c})))
     if len(borders) > BORDERS:
@@ -171,14 +171,14 @@ def _bounds(label: str, configs: Sequence[Configuration], real: bool) -> Iterato
 
 
 def short_between(edge: float, first: float) -> float:
-    """A number of few digits between two others, nearer to the second."""
+    """Return a number with few digits between two numbers, nearer to the second."""
     near, middle, far = sorted((1.0 - part) * edge + part * first for part in (0.75, 0.86, 0.97))
     rounded = (float(f"{middle:.{digits}g}") for digits in range(1, 18))
     return next((number for number in rounded if near <= number <= far), middle)
 
 
 def _nested(a: Setting, b: Setting) -> bool:
-    """Return whether two are about one parameter, or one holds wherever the other does."""
+    """Return True if two settings are of one parameter, or one implies the other."""
     return a.label == b.label or not (a.has & ~b.has).any() or not (b.has & ~a.has).any()
 
 

@@ -1,4 +1,4 @@
-"""Files that are made of a journal, such as pages and pictures."""
+"""Files derived from a journal, such as pages and pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRIVATE = 0o600
 
 
 def mode_of(journal: Path | str | None) -> int:
-    """Return the permission bits for files that are made of a journal: its own, without the right to execute.
+    """Return the permission bits for files derived from a journal: those of the journal, without execution.
 
     Args:
         journal: its path or address; a database without a file counts as private. None: there is no journal.
@@ -33,8 +33,8 @@ def mode_of(journal: Path | str | None) -> int:
 def write_file(target: Path, content: bytes, mode: int) -> None:
     """Write a file that never has more permission bits than ``mode``, the umask or the file that it replaces.
 
-    The content goes into a new file beside the target, which then takes its place: nobody who could read the replaced file
-    can read what is written.
+    The content goes into a new file beside the target, which then replaces it. A process that has the replaced file open cannot
+    read the new content.
 
     Raises:
         OSError: the file cannot be written.
@@ -50,6 +50,6 @@ def write_file(target: Path, content: bytes, mode: int) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             new.unlink()
-        if isinstance(error, OSError):  # it names the new file
+        if isinstance(error, OSError):  # it names the temporary file
             raise OSError(error.errno, error.strerror, str(target)) from None
         raise

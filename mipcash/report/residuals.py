@@ -1,4 +1,4 @@
-"""How far an optimizer by operator splitting is from agreeing with itself: residuals as its proposals tell them."""
+"""Residuals of an optimizer by operator splitting, as recorded in the traces of its proposals."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from mipcash.study.result import Result
 
 NAMES = {"primal": "primal residual", "dual": "dual residual", "outside": "residual of limits"}
-"""Entry of a trial's trace -> what it is called."""
+"""Entry of a trial's trace -> its name in pictures."""
 COLORS = {"primal": "#2f7d4f", "dual": "#c77f1a", "outside": "#c0392b"}
 LEAST = 1e-6
-"""Residuals below are drawn there: the axis is logarithmic."""
+"""Smaller residuals are drawn at this value, because the axis is logarithmic."""
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """What is drawn.
+    """Residuals of a run.
 
     Attributes:
         x: (n,) evaluations from 1.
-        values: by name, (n,), nan where a trial tells none.
+        values: by name, (n,), nan if a trial has none.
     """
 
     x: NDArray[np.float64]
@@ -31,7 +31,7 @@ class Residuals:
 
     @classmethod
     def of(cls, result: Result) -> Residuals | None:
-        """Of a run; None: its optimizer tells none."""
+        """Return the residuals of a run; None if its optimizer reports none."""
         x = np.array([t.number + 1.0 for t in result.history])
         values = {name: np.array([_number(t.trace.get(name)) for t in result.history], dtype=float) for name in NAMES}
         told = {name: v for name, v in values.items() if np.any(np.isfinite(v)) and np.nanmax(v) > 0.0}
@@ -39,13 +39,13 @@ class Residuals:
 
 
 def _number(value: Any) -> float:
-    """A residual as it is told; nan of anything else, which a journal may hold."""
+    """Return a residual as a float; nan for any other content of the journal."""
     known = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
     return float(value) if known else float("nan")
 
 
 def draw_residuals(axes: Any, residuals: Residuals) -> None:
-    """Steps by evaluation, on a logarithmic scale."""
+    """Draw the residuals as steps by evaluation, on a logarithmic scale."""
     for name, values in residuals.values.items():
         known = np.isfinite(values)
         kept = np.maximum(values[known], LEAST)

@@ -1,8 +1,8 @@
-"""The page of a run that goes on, for a browser on this machine.
+"""Server of the page of a run in progress, for a browser on this machine.
 
-The server listens on 127.0.0.1 only. Other users of this machine can reach it, so that every address contains a random token, which
-only the printed address tells. It answers requests for a name of this machine only, since a page on the web may have its own name
-point here (DNS rebinding). It reads the journal as ``mipcash show`` does and changes nothing.
+The server listens on 127.0.0.1 only. Other users of this machine can reach it, so every address contains a random token, which is
+only in the printed address. It only answers requests that name this machine, since a page on the web may let its own name point
+here (DNS rebinding). It reads the journal as ``mipcash show`` does and changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mipcash.report.page.document import content, page
 HOST = "127.0.0.1"
 PORT = 8765
 TRIED = 20
-"""Ports that are tried, one after the other, where the user names none."""
+"""Number of ports that are tried in turn if the user gives none."""
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +36,7 @@ HEADERS = {
 
 
 class Watched:
-    """A journal and its page, made anew when the journal has changed. Any thread may ask."""
+    """A journal and its page, updated when the journal changes. Methods are thread-safe."""
 
     def __init__(self, journal: Path | str, place: Place | None = None, lacking: str = "") -> None:
         self.journal, self.place, self.lacking = journal, place, lacking
@@ -47,16 +47,16 @@ class Watched:
         self._content: tuple[str, str] = ("", "")
 
     def run(self) -> tuple[str, Run]:
-        """The run as it is, and its version.
+        """Return the version of the run, and the run.
 
         Raises:
-            StorageError: the journal cannot be read, and never could.
+            StorageError: the journal cannot be read, and no earlier version is known.
         """
         with self._lock:
             return self._read()
 
     def news(self) -> tuple[str, str]:
-        """Version, and what changes of the page, made once per version."""
+        """Return the version, and the variable part of the page, computed once per version."""
         with self._lock:
             version, run = self._read()
             if self._content[0] != version:
@@ -64,7 +64,7 @@ class Watched:
             return self._content
 
     def whole(self) -> str:
-        """The page."""
+        """Return the whole page."""
         with self._lock:
             version, run = self._read()
             return page(run, lacking=self.lacking, live=version)
@@ -74,7 +74,7 @@ class Watched:
         if self._run is None or stamp != self._stamp:
             try:
                 self._run = Run.of(self.journal, self.place)
-            except StorageError:  # a writer may be at it; what was read before is still true
+            except StorageError:  # a writer may be active; the earlier version remains valid
                 if self._run is None:
                     raise
                 return self._version, self._run
@@ -87,7 +87,7 @@ class Watched:
 
 
 def _stamp(path: Path | str) -> tuple[float, ...]:
-    """What changes when a journal is written; of a database that is no file, every second."""
+    """Return a stamp that changes when a journal is written; for a database that is no file, every second."""
     if isinstance(path, str):
         return (math.floor(time.monotonic()),)
     found: list[float] = []
@@ -101,7 +101,7 @@ def _stamp(path: Path | str) -> tuple[float, ...]:
 
 
 class Dashboard(ThreadingHTTPServer):
-    """Serves one journal on this machine. Make one with :func:`dashboard`; it runs with ``serve_forever()``."""
+    """HTTP server for one journal on this machine. Make one with :func:`dashboard`, and run it with ``serve_forever()``."""
 
     daemon_threads = True
 
@@ -112,26 +112,26 @@ class Dashboard(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return the address to open in a browser, with the token."""
+        """Address to open in a browser, with the token."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     @property
     def names(self) -> set[str]:
-        """What a request may call this machine."""
+        """Host names with which a request may address this machine."""
         return {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no error."""
+        """Ignore errors of a request: a browser may close the connection."""
 
 
 def dashboard(watched: Watched, port: int | None = None) -> Dashboard:
-    """A server for a journal.
+    """Return a server for a journal.
 
     Args:
-        port: to listen on; None: PORT, or the next one that is free.
+        port: port to listen on; None: PORT, or the next free one.
 
     Raises:
-        MipcashError: the port is taken, or none of those that were tried is free.
+        MipcashError: the port is in use, or all tried ports are.
     """
     tried = range(PORT, PORT + TRIED) if port is None else [port]
     for each in tried:
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answer with the page at ``/TOKEN/``, and with what changed of it since a version at ``/TOKEN/news``."""
+        """Send the page at ``/TOKEN/``, or its variable part at ``/TOKEN/news`` if it changed since the given version."""
         if (self.headers.get("Host") or "").lower() not in self.server.names:
             self._answer(HTTPStatus.FORBIDDEN)
             return
@@ -191,4 +191,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the terminal is for what matters."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""What a study is given, checked before anything is opened."""
+"""Checks of the arguments of a study, made before anything is opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mipcash.study.text import listed, shown
 
 
 def seed_of(seed: Any) -> int:
-    """A whole number >= 0."""
+    """Return a seed as an int. Raise ValueError if it is no integer or negative."""
     try:
         number = operator.index(seed)
     except TypeError:
@@ -27,7 +27,7 @@ def seed_of(seed: Any) -> int:
 
 
 def retries_of(retries: Any) -> int:
-    """A whole number >= 0."""
+    """Return a number of retries as an int. Raise ValueError if it is no integer or negative."""
     try:
         number = operator.index(retries)
     except TypeError:
@@ -38,10 +38,10 @@ def retries_of(retries: Any) -> int:
 
 
 def seconds_of(name: str, seconds: Any) -> float | None:
-    """A limit in seconds, > 0; None: there is none, which infinity says too.
+    """Return a time limit in seconds as a float, or None for no limit (None or infinity).
 
     Raises:
-        ValueError: it is none, by its name.
+        ValueError: the limit is no number above 0; the message calls it ``name``.
     """
     if seconds is None:
         return None
@@ -52,13 +52,14 @@ def seconds_of(name: str, seconds: Any) -> float | None:
 
 
 def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict[str, float]:
-    """What one evaluation of an output costs, by name; empty: outputs are evaluated together.
+    """Return the cost of one evaluation of each output, by name. An empty dict means that outputs are evaluated together.
 
     Args:
-        unasked: the caller gave functions, and no costs.
+        unasked: True if the caller gave one function per output, but no costs.
 
     Raises:
-        ValueError: no such costs, one that is not above 0, or none of the loss or of a limited output.
+        ValueError: the costs are no mapping by name, one is not a finite number above 0, or the loss or a constrained output has
+            none.
     """
     if given is None or given == {}:
         return {}
@@ -87,10 +88,10 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
 
 
 def check_goals(goals: Goals, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None) -> None:
-    """Several objectives come out of one function, whole, and no order among configurations follows from them.
+    """Check that the other arguments fit the objectives. Decoupled evaluations, pruning and ``confirm=`` need a single loss.
 
     Raises:
-        ValueError: something is given that is for one loss alone.
+        ValueError: there are several objectives and one of these arguments is given.
     """
     if not goals.several:
         return
@@ -104,14 +105,15 @@ def check_goals(goals: Goals, costs: Mapping[str, float], pruning: Any = None, c
 
 
 def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]:
-    """Costs of the functions of an objective; empty where it is one function.
+    """Return the cost of each function of an objective, or an empty dict if the objective is one function.
 
     Args:
-        given: what the caller says; None: 1 each.
-        limits: as the caller gave them.
+        given: the caller's costs; None: 1 each.
+        limits: the outcome constraints, as the caller gave them.
 
     Raises:
-        ValueError: costs of one function, or not those of the functions; a limit on what none of them gives.
+        ValueError: costs are given for a single function, they do not name exactly the functions, or an output with an outcome
+            constraint has no function.
     """
     if not isinstance(objective, Mapping):
         if given is None:
@@ -126,10 +128,10 @@ def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]
 
 
 def check_costs(objective: Any, costs: Mapping[str, float]) -> None:
-    """Costs are those of the functions of an objective.
+    """Check that there is one cost for each function of an objective.
 
     Raises:
-        ValueError: they are not.
+        ValueError: the names of functions and costs differ.
     """
     names = list(objective) if isinstance(objective, Mapping) else []
     if set(names) != set(costs):

@@ -1,6 +1,6 @@
-"""Calls that go wrong: words of other libraries, arguments in another's place, objectives that cannot be called.
+"""Checks of calls: argument names of other libraries, arguments in the wrong order, objectives that cannot be called.
 
-Everything here is said before anything is opened or evaluated.
+All of them run before anything is opened or evaluated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OURS = {
     "pruning": "racing pruner early_stopping",
     "direction": "objectives directions sense maximize maximise minimize minimise mode greater_is_better",
 }
-"""Our word -> what other libraries call it."""
+"""Argument of this library -> names that other libraries use for it."""
 
 WITHIN = {
     "execution=4, or mc.Execution(workers=4)": "workers n_jobs n_workers num_workers n_parallel n_threads threads processes jobs "
@@ -53,11 +53,11 @@ WITHIN = {
     "storage=mc.Journal('run.db', fresh=True)": "fresh",
     "confirm='replicate'": "noisy noise",
 }
-"""What an argument holds -> what it is called alone."""
+"""Argument that holds a setting -> names under which users pass that setting on its own."""
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose unknown keywords are refused with the word that was meant."""
+    """Wrap a function so that an unknown keyword or a surplus positional argument raises a TypeError that names the cure."""
     signature = inspect.signature(function)
     ours = [p.name for p in signature.parameters.values() if p.name != "self"]
     by_place = [n for n in ours if signature.parameters[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -90,10 +90,10 @@ def _cure(name: str, ours: Collection[str]) -> str:
 
 
 def check_order(objective: Any, space: Any, budget: Any) -> None:
-    """The first three arguments of ``minimize``, in their places.
+    """Check that the first three arguments of ``minimize`` are in order: objective, space, budget.
 
     Raises:
-        TypeError: they are not.
+        TypeError: the space is in another argument's place, or the objective cannot be called.
     """
     if isinstance(objective, Space) or isinstance(budget, Space):
         raise TypeError(
@@ -111,10 +111,10 @@ def _role(argument: Any) -> str:
 
 
 def check_direction(objective: Any, goals: Goals) -> None:
-    """See that an objective that says where its loss is to go is sent there.
+    """Check that the direction agrees with the one that an objective declares in its attribute ``direction``, if any.
 
     Raises:
-        ValueError: it goes the other way.
+        ValueError: the two directions differ.
     """
     own, direction = getattr(objective, "direction", None), goals.goals[0].direction
     if not goals.several and direction != own and own in DIRECTIONS:
@@ -124,14 +124,14 @@ def check_direction(objective: Any, goals: Goals) -> None:
 
 
 def check_objective(objective: Callable[..., Any] | Mapping[str, Any], names: Collection[str]) -> None:
-    """See that an objective, or each of its functions, can be called with one configuration.
+    """Check that an objective, or each of its functions, can be called with one configuration.
 
     Args:
         names: of the space's parameters.
 
     Raises:
-        TypeError: it cannot: it takes none, or several arguments, or keywords alone.
-        ValueError: functions by other things than names, or none for the loss.
+        TypeError: a function takes no argument, several arguments, or only keyword arguments.
+        ValueError: the functions are not keyed by output name, or the loss has none.
     """
     if isinstance(objective, Mapping):
         if LOSS not in objective or not all(isinstance(n, str) and n for n in objective):
@@ -148,7 +148,7 @@ def check_objective(objective: Callable[..., Any] | Mapping[str, Any], names: Co
         return
     try:
         signature = inspect.signature(objective)
-    except (TypeError, ValueError):  # some that are written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return
     try:
         signature.bind({}, **({"trial": None} if takes(objective, "trial") else {}))
@@ -177,10 +177,10 @@ def _name(function: Any) -> str:
 
 
 def callbacks_of(callbacks: Any) -> tuple[Any, ...]:
-    """One callback or several as a tuple.
+    """Return one callback or several as a tuple; an empty tuple for None.
 
     Raises:
-        TypeError: something in it cannot be called with a study and a trial.
+        TypeError: a callback cannot be called with a study and a trial.
     """
     if callbacks is None:
         return ()
@@ -202,7 +202,7 @@ def callbacks_of(callbacks: Any) -> tuple[Any, ...]:
 def _check_callback(callback: Callable[..., Any]) -> None:
     try:
         signature = inspect.signature(callback)
-    except (TypeError, ValueError):  # some that are written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return
     try:
         signature.bind(None, None)

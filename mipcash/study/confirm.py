@@ -1,7 +1,7 @@
-"""``confirm=``: after the search, finalists are evaluated again on fresh repeats, and the best of them there is the answer.
+"""``confirm=``: after the search, re-evaluate finalists in fresh repeats and recommend the best of them.
 
-Their evaluations are trials of the study, so that they are journaled, resumed, and evaluated wherever the search's are. They
-count in the budget: the search leaves as much of it as they take.
+The repeats are trials of the study: they are journaled, resumed and evaluated in the same way as trials of the search. They count
+in the budget, and the search leaves them their share of it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mipcash.study.text import shown
 
 @dataclass(frozen=True)
 class Confirm:
-    """How the answer is confirmed.
+    """Settings for the confirmation of the best trial.
 
     Attributes:
-        finalists: configurations that are evaluated again, at most.
-        repeats: how often each of them is.
+        finalists: largest number of configurations that are evaluated again.
+        repeats: number of repeats of each finalist.
     """
 
     finalists: int = 3
@@ -41,25 +41,25 @@ class Confirm:
 
     @property
     def evaluations(self) -> int:
-        """That it takes at most."""
+        """Largest number of evaluations that the confirmation takes."""
         return self.finalists * self.repeats
 
 
 REPLICATE = "replicate"
-"""In the place of settings: repeats are chosen one by one (:mod:`mipcash.study.replication`)."""
+"""Value of ``confirm=`` for repeats that are chosen one by one (:mod:`mipcash.study.replication`)."""
 
 ConfirmGiven = bool | int | str | Confirm | None
-"""What ``confirm=`` takes: a number of finalists, 0 or False for none, True for the defaults, ``replicate``."""
+"""Type of ``confirm=``: a number of finalists, 0 or False for none, True for the defaults, or ``replicate``."""
 
 
 def confirm_of(given: ConfirmGiven, budget: Amount | None = None) -> Confirm | str | bool | None:
-    """Settings, or ``replicate``; False: nothing is repeated; None: nothing was said.
+    """Return the settings of ``confirm=``, or ``replicate``; False for no repeats, None if the caller left the choice open.
 
     Args:
         budget: of the run.
 
     Raises:
-        ValueError: no number of finalists, or more evaluations than the budget has.
+        ValueError: the argument is no number of finalists, or needs more evaluations than the budget has.
     """
     if given is None or given is False or given == REPLICATE:
         return given
@@ -84,10 +84,10 @@ def confirm_of(given: ConfirmGiven, budget: Amount | None = None) -> Confirm | s
 
 
 def check_replicated(settings: Any, costs: Mapping[str, float]) -> None:
-    """See that repeats are of whole evaluations.
+    """Check that ``replicate`` is not combined with decoupled evaluations: only complete evaluations are repeated.
 
     Raises:
-        ValueError: outputs are evaluated apart.
+        ValueError: outputs are evaluated on their own.
     """
     if settings == REPLICATE and costs:
         raise ValueError(
@@ -97,10 +97,10 @@ def check_replicated(settings: Any, costs: Mapping[str, float]) -> None:
 
 
 def check_paid(settings: Any, spending: Spending) -> None:
-    """See that a budget pays for repeats, as far as it is known what they cost.
+    """Check that a budget pays for the repeats, as far as their cost is known before the run.
 
     Raises:
-        ValueError: it does not.
+        ValueError: the budget is too small.
     """
     reserve = reserve_of(settings)
     if not spending.admits(reserve.needs(spending.whole(()))):
@@ -112,7 +112,7 @@ def check_paid(settings: Any, spending: Spending) -> None:
 
 
 def reserve_of(settings: Any, budget: Amount | None = None) -> Reserve:
-    """What the search leaves."""
+    """Return the part of the budget that the search leaves for repeats."""
     if isinstance(settings, Confirm):
         return Reserve(settings.evaluations, str(settings))
     if settings == REPLICATE and isinstance(budget, Integral):
@@ -121,12 +121,12 @@ def reserve_of(settings: Any, budget: Amount | None = None) -> Reserve:
 
 
 def confirms(reason: str) -> bool:
-    """Whether finalists are evaluated after a search that ended so: not where the user or the clock ended the run."""
+    """Return True if finalists are evaluated after a search that ended for this reason: no timeout, callback or defect."""
     return reason not in (TIMEOUT, CALLBACK) and not reason.startswith(DEFECT)
 
 
 def warn_of_identical(finalists: Sequence[Finalist]) -> None:
-    """Warn where every repeat gave exactly the loss of the search: then nothing was confirmed."""
+    """Warn if every repeat gave exactly the loss of the search, which means that the repeats confirmed nothing."""
     pairs = [(f.searched, loss) for f in finalists for loss in f.fresh]
     if pairs and all(searched == loss for searched, loss in pairs):
         warnings.warn(
@@ -137,7 +137,7 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
 
 
 def enqueue_finalists(study: Study, settings: Confirm) -> None:
-    """Enqueue the repeats of the finalists that do not exist yet, all of one repeat before the next."""
+    """Enqueue the repeats of the finalists that do not exist yet: repeat 1 of all finalists, then repeat 2, and so on."""
     chosen = study.finalists(settings.finalists)
     if len(chosen) == 1:
         warnings.warn(f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=4)

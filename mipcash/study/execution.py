@@ -14,28 +14,28 @@ from mipcash.study.text import shown
 
 @dataclass(frozen=True)
 class Execution:
-    """Where and how evaluations run: ``mc.minimize(..., execution=mc.Execution(workers=4, evaluation_timeout=60))``.
+    """Settings for where and how evaluations run: ``mc.minimize(..., execution=mc.Execution(workers=4, evaluation_timeout=60))``.
 
     Attributes:
-        workers: evaluations at a time, in threads. With one, runs of the same seed are the same; with more, the order in which
-            evaluations end decides what the optimizer knows when.
-        executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is not shut
-            down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks is replaced. With
+        workers: number of concurrent evaluations, in threads. With one worker, runs with the same seed are identical. With more,
+            the order in which evaluations end affects the proposals.
+        executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is not shut down.
+            Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``; an executor that breaks is then replaced. With
             processes the objective must be importable.
-        retries: further attempts at an evaluation whose worker died while the run went on; after that it has failed. A trial
-            that lost a worker is evaluated alone, so that none fails for another's fault. Where the whole run is killed, its
-            evaluations are made again when it is resumed, and that costs no retry.
-        evaluation_timeout: seconds after which an evaluation is ended and has failed; None: no limit. Evaluations run in
-            ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that does
-            not count); a process whose time is up is killed, with what the evaluation started. What the objective changes in this
-            process's variables is not seen here.
-        evaluation_memory: megabytes (of 10^6 bytes) beyond which an evaluation is ended in the same way; None: no limit. What its
-            process and those that it started hold counts, with all that was loaded; looked at every 0.05 seconds, in which an
-            evaluation may exceed it.
+        retries: further attempts at an evaluation whose worker died during the run; after that it has failed. A trial that lost a
+            worker is evaluated alone, so that it cannot make other trials fail. If the whole run is killed, its unfinished
+            evaluations are repeated on resume without using a retry.
+        evaluation_timeout: seconds after which an evaluation is stopped and counts as failed; None: no limit. Evaluations then run
+            in ``workers`` separate processes, one at a time in each. A process loads the objective once, and the loading time does
+            not count. On timeout the process is killed, with all that the evaluation started. Changes that the objective makes to
+            global variables stay in its process.
+        evaluation_memory: megabytes (10^6 bytes) beyond which an evaluation is stopped in the same way; None: no limit. The memory
+            of the process and its child processes counts, loaded modules included. It is checked every 0.05 seconds, and an
+            evaluation may exceed it between checks.
 
     Raises:
-        ValueError: workers, retries, seconds or megabytes out of range; an executor beside ``evaluation_timeout`` or
-            ``evaluation_memory``.
+        ValueError: workers, retries, seconds or megabytes are out of range, or an executor is combined with ``evaluation_timeout``
+            or ``evaluation_memory``.
     """
 
     workers: int = 1
@@ -53,19 +53,19 @@ class Execution:
 
     @property
     def allowed(self) -> Allowed | None:
-        """What an evaluation may take; None: nothing is limited."""
+        """Limits on time and memory of one evaluation; None if there are none."""
         return Allowed.of(self.evaluation_timeout, self.evaluation_memory, self.executor)
 
 
 ExecutionGiven = int | Execution | None
-"""What ``execution=`` takes: the settings, or a number of workers alone."""
+"""Type of ``execution=``: the settings, or just a number of workers."""
 
 
 def execution_of(given: Any) -> Execution:
-    """Return the settings; of None the defaults.
+    """Return the settings given as ``execution=``; the defaults for None.
 
     Raises:
-        ValueError: neither settings nor a number of workers.
+        ValueError: the argument is neither settings nor a number of workers.
     """
     if given is None:
         return Execution()

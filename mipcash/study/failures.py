@@ -1,7 +1,8 @@
-"""What kind of failure a message tells of, so that failures can be counted and learned from by their kind.
+"""Classify failure messages, so that failures can be counted and modelled by kind.
 
-The kind is read off the message that the journal keeps, so that every journal has it: an exception by its type, what a worker's
-process, a limit of time or a number that is no loss says by its words, and :class:`~mipcash.Failed` by what the objective said.
+The kind is derived from the message that the journal keeps, so it is available for every journal. An exception is classified by its
+type, and :class:`~mipcash.Failed` by its message. A dead worker, an exceeded time or memory limit and an invalid loss are
+recognised by the wording of their messages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mipcash.study.trial import Trial
 TIMED_OUT, OUT_OF_MEMORY, WORKER_DIED = "timed out", "out of memory", "worker died"
 NAN, INF, TOO_LARGE, NO_LOSS = "nan", "inf", "too large", "no loss"
 LIMIT = 60
-"""Characters of what an objective said, in the name of a kind."""
+"""Largest number of characters that the name of a kind takes from an objective's message."""
 _EXCEPTION = re.compile(r"([^\W\d]\w*)(?:: .*)? \(.*:\d+\)$", re.DOTALL)
 _MEMORY = re.compile(r"MemoryError|OutOfMemory", re.IGNORECASE)
 _KILLED = re.compile(r"OutOfMemory|OOM|SIGKILL")
@@ -34,10 +35,11 @@ _SAID = (
 
 
 def kind_of_failure(message: str) -> str:
-    """The kind: ``timed out``, ``out of memory``, ``worker died``, ``nan``, ``inf``, ``too large`` and ``no loss`` (what was
-    returned is none), the type of an exception, or ``Failed: ...`` with what the objective said, its numbers as ``#``.
+    """Return the kind of a failure message.
 
-    A worker's process that the system killed (SIGKILL) counts as out of memory, which is what systems kill for.
+    Kinds are ``timed out``, ``out of memory``, ``worker died``, ``nan``, ``inf``, ``too large`` and ``no loss`` (the returned value
+    is no loss). Any other kind is the type of an exception, or ``Failed: ...`` with the objective's message, its numbers replaced
+    by ``#``. A worker process that the system killed (SIGKILL) counts as out of memory, the usual reason for such a kill.
     """
     for pattern, kind in _SAID:
         if pattern.match(message):
@@ -50,7 +52,7 @@ def kind_of_failure(message: str) -> str:
 
 
 def kinds(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
-    """Failed trials by kind, the most frequent first."""
+    """Return the failed trials by kind, the most frequent kind first."""
     found: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.failed:

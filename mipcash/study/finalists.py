@@ -1,13 +1,14 @@
-"""Finalists: configurations that are evaluated again after the search, and the answer among them.
+"""Finalists: configurations that are evaluated again after the search, and the best trial among them.
 
-Of many noisy losses the lowest is too low: the search's choice is partly luck, and on fresh folds it need not be the best. A few
-finalists are evaluated again, all on the same fresh repeats, so that what is hard about a fold counts for all of them alike.
+The lowest of many noisy losses is biased: the search's best trial owes part of its loss to chance, and need not be the best on
+fresh folds. A few finalists are therefore evaluated again, all on the same fresh repeats, so that a difficult fold affects all of
+them equally.
 
 Notation
-    L_ir (i finalists, r = 1..R repeats) fresh losses;   l_irk those of single fits, where the objective yields them
-    d = the mean over r of L_ir - L_jr: how much i is worse than the answer j; its standard error is that of n paired differences,
-    sqrt(s^2 (1/n + q)), s^2 their sample variance. Differences of folds are not independent, since training sets overlap:
-    q = 1 / (K - 1) for K folds (Nadeau and Bengio 2003). Where single fits are not known, they are those of repeats, and q = 0.
+    L_ir (i finalists, r = 1..R repeats) fresh losses;   l_irk the losses of single steps (folds), if the objective yields them
+    d = the mean over r of L_ir - L_jr: how much i is worse than the best trial j; its standard error is that of n paired
+    differences, sqrt(s^2 (1/n + q)), s^2 their sample variance. Fold differences are not independent, since training sets overlap:
+    q = 1 / (K - 1) for K folds (Nadeau and Bengio 2003). If single folds are not known, repeats are compared, and q = 0.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from mipcash.study.text import one_line
 
 @dataclass(frozen=True)
 class Finalist:
-    """A configuration that was evaluated again; of a result, with losses as they were told.
+    """A configuration that was evaluated again. In a result its losses have the objective's own sign.
 
     Attributes:
-        number: of the search's trial.
-        searched: its loss there.
-        fresh: losses by repeat: shape (R,), those that are known.
-        fits: of each, the losses of single fits; empty where the objective gave none.
-        problem: why it cannot be the answer: a repeat failed, or broke a limit; empty otherwise.
+        number: number of its trial in the search.
+        searched: loss of that trial.
+        fresh: known losses of its repeats, shape (R,).
+        fits: losses of the single steps of each repeat; empty tuples if the objective yielded none.
+        problem: why it cannot be recommended (a repeat failed or violated a constraint); empty if it can.
     """
 
     number: int
@@ -45,17 +46,17 @@ class Finalist:
 
     @property
     def mean(self) -> float:
-        """Of the fresh losses; nan where there are none."""
+        """Mean of the fresh losses; nan if there are none."""
         return fmean(self.fresh) if self.fresh else math.nan
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much worse a finalist is than the answer, on the same repeats.
+    """Mean difference in loss between a finalist and the best trial, on the same repeats.
 
     Attributes:
         mean: d.
-        error: its standard error; nan where fewer than two differences are known.
+        error: its standard error; nan if fewer than two differences are known.
     """
 
     mean: float
@@ -63,7 +64,7 @@ class Difference:
 
     @classmethod
     def of(cls, one: Finalist, other: Finalist) -> Difference:
-        """Of two that have the same repeats."""
+        """Compare two finalists that have the same repeats."""
         pairs = list(zip(one.fits, other.fits, strict=False))
         alike = bool(pairs) and all(len(a) == len(b) > 1 for a, b in pairs)
         if alike:
@@ -73,15 +74,15 @@ class Difference:
             found, overlap = [x - y for x, y in zip(one.fresh, other.fresh, strict=False)], 0.0
         if not found:
             return cls(math.nan, math.nan)
-        # the outcome need not be the mean of what was yielded
+        # the loss of an evaluation need not be the mean of the yielded losses
         mean = fmean(x - y for x, y in zip(one.fresh, other.fresh, strict=False))
         return cls(mean, math.sqrt(variance(found) * (1.0 / len(found) + overlap)) if len(found) > 1 else math.nan)
 
 
 def finalists_of(history: History, limits: Sequence[Limit] = ()) -> list[Finalist]:
-    """The configurations that were evaluated again, in the order of the search; of what is pending nothing is known yet.
+    """Return the configurations that were evaluated again, in the order of the search. Pending repeats are ignored.
 
-    One whose search told no loss is none.
+    A configuration whose search trial has no loss is left out.
     """
     repeats: dict[str, list[Observation]] = {}
     for o in history:
@@ -113,9 +114,9 @@ def _finalist(number: int, o: Observation, repeats: History, limits: Sequence[Li
 
 
 def best_of(finalists: Sequence[Finalist]) -> Finalist | None:
-    """Return the one with the lowest mean fresh loss; None: all have a problem, or nothing is known.
+    """Return the finalist with the lowest mean fresh loss; None if each has a problem or no fresh loss.
 
-    Those with less than half of the most repeats do not count: their means are too uncertain.
+    Finalists with less than half of the largest number of repeats are left out: their means are too uncertain.
     """
     able = [f for f in finalists if f.fresh and not f.problem]
     most = max((len(f.fresh) for f in able), default=0)
@@ -123,11 +124,11 @@ def best_of(finalists: Sequence[Finalist]) -> Finalist | None:
 
 
 def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
-    """Return what a finalist is worth: the mean of its repeats, moved towards the mean of all finalists by the share of noise.
+    """Estimate the true loss of a finalist: the mean of its repeats, shrunk towards the mean of all finalists.
 
-    The best of several noisy means is too low. With v the variance of one repeat and s^2 that of the finalists' means, the
-    expected excess is v / R / s^2 of its distance to their mean (James and Stein 1961). Where all have the same repeats, what a
-    repeat has in common for all of them is no noise.
+    The best of several noisy means is biased downwards. With v the variance of one repeat and s^2 that of the finalists' means, the
+    expected bias is v / R / s^2 of its distance to their mean (James and Stein 1961). If all finalists have the same repeats, an
+    effect that a repeat has on all of them does not count as noise.
     """
     able = [f for f in finalists if len(f.fresh) > 1 and not f.problem]
     if chosen not in able or len(able) < 2:
@@ -146,10 +147,10 @@ def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
 
 
 def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> Observation | None:
-    """What an optimizer recommends, or the best of the finalists, one of ``history``; None: there is none.
+    """Return the recommended observation of ``history``: the optimizer's, or the best finalist; None if there is none.
 
-    Finalists count where what the optimizer recommends of the search is among them, and not where the search has gone on to
-    something better since. Where all of them have a problem, it is what the optimizer recommends of the rest.
+    Finalists count only if the optimizer's recommendation for the search is among them, i.e. the search has found nothing better
+    since. If all finalists have a problem, the optimizer recommends one of the other observations.
     """
     searched = [o for o in history if not o.repeat]
     found = optimizer.recommend(searched, limits)
@@ -169,11 +170,11 @@ def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> O
 def table_of(
     finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False
 ) -> list[tuple[str, str, str, str]]:
-    """Rows of texts: trial, loss in the search, mean fresh loss, and how it compares with the answer.
+    """Return table rows: trial, loss in the search, mean fresh loss, and difference from the best trial.
 
     Args:
-        chosen: number of the answer.
-        maximised: whether the highest is the best.
+        chosen: number of the best trial.
+        maximised: True if the highest loss is the best.
     """
     best = next((f for f in finalists if f.number == chosen), None)
     rows = []
@@ -197,11 +198,11 @@ def _compared(f: Finalist, best: Finalist | None) -> str:
 
 
 HEAD = ("trial", "search", "fresh", "")
-"""Of the table: what the search's folds say and what fresh ones do, side by side."""
+"""Header of the table: losses on the search's folds and on fresh ones, side by side."""
 
 
 def text_of(finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False) -> list[str]:
-    """The table as lines."""
+    """Return the table as lines of text."""
     rows = [HEAD, *table_of(finalists, chosen, maximised)]
     widths = [max(len(row[c]) for row in rows) for c in range(3)]
     lines = (("  ".join(f"{row[c]:>{widths[c]}}" for c in range(3)) + f"  {row[3]}").rstrip() for row in rows)

@@ -1,7 +1,7 @@
-"""Partial results of an evaluation, one per fit: what an objective that is a generator yields.
+"""Partial results of an evaluation, one per step (fold or epoch), which an objective that is a generator yields.
 
-The outcome is the mean of each output over the fits, unless the generator returns one of its own. A partial result without a loss
-ends the evaluation, which has failed.
+The outcome is the mean of each output over the steps, unless the generator returns its own outcome. A partial result without a loss
+ends the evaluation as failed.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from mipcash.errors import MipcashError
 from mipcash.optimizers.outcome import LOSS
 
 MOST_FITS = 10_000
-"""Of one evaluation: a generator that yields more has no end."""
+"""Largest number of steps of one evaluation; a generator that yields more is taken for endless."""
 
 Estimates = Mapping[str, tuple[float, float]]
-"""By output: what the whole evaluation would have given, and the variance of that."""
+"""By output: an estimate of its value for the complete evaluation, and the variance of that estimate."""
 
 Judge = Callable[[Sequence[Mapping[str, float]]], Estimates]
-"""Asked after each fit, of the numbers that each fit so far gave by output: estimates, to stop; empty, to go on."""
+"""Called after each step with the outputs of all steps so far. Returns estimates to stop the evaluation, else an empty dict."""
 
 
 class EndlessError(MipcashError):
-    """An objective yields without an end."""
+    """Raised if an objective does not stop yielding."""
 
 
 @dataclass(frozen=True)
 class TurnedJudge:
-    """A judge of losses that are to be minimised, for an objective whose losses are to be maximised."""
+    """Adapter that applies a judge of minimised losses to an objective whose loss is maximised."""
 
     judge: Judge
 
     def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
-        """As a :data:`Judge`."""
+        """Return estimates as a :data:`Judge` does, with the objective's own sign."""
         told = self.judge([{**fit, LOSS: -fit[LOSS]} if LOSS in fit else fit for fit in fits])
         return {name: (-value if name == LOSS else value, variance) for name, (value, variance) in told.items()}
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Partial results of an evaluation, one per fit. ``study.tell`` takes them as an outcome.
+    """Partial results of an evaluation, one per step (fold or epoch). ``study.tell`` takes them as an outcome.
 
     >>> study.tell(trial, mc.Folds([0.21, 0.18, 0.24]))  # the loss is their mean
 
     Attributes:
-        values: each a number, the loss of that fit, or a dict with ``"loss"`` and further named numbers.
-        outcome: what the evaluation gave in the end; None: the mean of each output over the fits that gave it.
-        stopped: estimates of what the whole evaluation would have given, where it was stopped; empty: it was not.
+        values: one per step: the loss, or a dict with ``"loss"`` and further named numbers.
+        outcome: outcome of the evaluation; None: the mean of each output over the steps that gave it.
+        stopped: estimates for the complete evaluation if it was pruned; empty otherwise.
     """
 
     values: Sequence[Any]
@@ -63,15 +63,15 @@ def gathered(
     read: Callable[[Any], Mapping[str, float] | None],
     judge: Judge | None = None,
 ) -> Folds:
-    """What a generator yields, until it returns, gives what cannot count, or is stopped.
+    """Collect the results that a generator yields, until it returns, yields an invalid result, or is pruned.
 
     Args:
-        values: where they are kept, also of a generator that raises.
-        read: the numbers of a partial result by output; None: it cannot count, so that the evaluation has failed.
-        judge: says when to stop; None: nothing does.
+        values: list that receives the results, even if the generator raises.
+        read: returns the numbers of a partial result by output, or None if it is invalid, so that the evaluation has failed.
+        judge: decides when to stop; None: the generator is never stopped.
 
     Raises:
-        EndlessError: there are more than ``MOST_FITS``.
+        EndlessError: there are more than ``MOST_FITS`` results.
     """
     fits: list[Mapping[str, float]] = []
     while True:
@@ -94,6 +94,6 @@ def gathered(
 
 
 def _close(yielded: Iterator[Any]) -> None:
-    """Let a generator tidy up; what it does wrong there changes nothing of what it gave."""
+    """Close a generator. Exceptions during its cleanup are ignored, because its results are complete."""
     with contextlib.suppress(Exception):
         getattr(yielded, "close", lambda: None)()

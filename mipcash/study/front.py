@@ -1,7 +1,7 @@
-"""The Pareto front of a study with several objectives, one of its trials as an answer, and its hypervolume.
+"""The Pareto front of a study with several objectives, one compromise among its trials, and its hypervolume.
 
-What may be on it is legal, whole and keeps all limits. The answer, where one is asked for, is the balanced trial: the best by the
-augmented Tchebycheff function with equal weights, every objective from 0 at the best to 1 at the worst of the front.
+Trials on the front are legal, complete and feasible. The compromise is the balanced trial. It minimises the augmented Tchebycheff
+function with equal weights, every objective scaled from 0 (best of the front) to 1 (worst of the front).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mipcash.study.trial import Trial
 
 @dataclass(frozen=True)
 class Front:
-    """See the module's description. Make one with :meth:`of`.
+    """Pareto front of a study; see the module's description. Make one with :meth:`of`.
 
     Attributes:
-        trials: that may be on it, n of them, by number.
-        goals: m of them.
-        values: of the trials, to be minimised, shape (n, m).
+        trials: candidates for the front, n of them, by number.
+        goals: the m objectives.
+        values: objective values of the candidates in minimisation form, shape (n, m).
     """
 
     trials: tuple[Trial, ...]
@@ -39,7 +39,7 @@ class Front:
 
     @classmethod
     def of(cls, standing: Standing) -> Front:
-        """Of the trials of a study."""
+        """Make the front from the trials of a study."""
         kept = sorted(standing.tells(row) for row in standing.kept)
         able = [standing.trials[k] for k in kept]
         rows, values = values_of([observation(t) for t in able], standing.goals)
@@ -47,18 +47,18 @@ class Front:
 
     @cached_property
     def rows(self) -> list[int]:
-        """Of the trials those on the front, by their first objective, best first."""
+        """Indices of the candidates on the front, sorted by the first objective, best first."""
         rows = np.flatnonzero(on_front(self.values)).tolist() if len(self.values) else []
         return sorted(rows, key=lambda k: tuple(self.values[k]))
 
     @property
     def members(self) -> tuple[Trial, ...]:
-        """The trials on the front, by their first objective, best first; of equal ones the first."""
+        """Trials on the front, sorted by the first objective, best first. Of trials with equal values only the first is kept."""
         return tuple(self.trials[k] for k in self.rows)
 
     @property
     def balanced(self) -> Trial | None:
-        """The answer, where one is asked for; None: nothing is on the front."""
+        """Compromise among the trials on the front; None if the front is empty."""
         if not self.rows:
             return None
         front = self.values[self.rows]
@@ -66,7 +66,7 @@ class Front:
         return self.trials[self.rows[int(np.argmin(found))]]
 
     def hypervolume(self, reference: Any = None) -> float:
-        """See :meth:`mipcash.Result.hypervolume`."""
+        """Return the dominated hypervolume; see :meth:`mipcash.Result.hypervolume`."""
         if not len(self.values):
             return 0.0
         if reference is None:
@@ -75,13 +75,13 @@ class Front:
         return hypervolume(self.values, signs * np.array(_point(reference, self.goals.names)))
 
     def table(self) -> list[tuple[str, ...]]:
-        """Rows of texts: the objectives, then the front's trials and the values of each."""
+        """Return table rows: a header with the objectives, then the trials of the front with their values."""
         head = ("trial", *self.goals.names, "")
         best = self.balanced
         return [head, *((str(t.number), *objectives_of(t), "balanced" if t is best else "") for t in self.members)]
 
     def lines(self) -> list[str]:
-        """The table as text."""
+        """Return the table as lines of text."""
         rows = self.table()
         widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]) - 1)]
         aligned = (
@@ -91,16 +91,16 @@ class Front:
 
 
 def objectives_of(trial: Trial) -> tuple[str, ...]:
-    """The objectives of a trial, in their order."""
+    """Return the objective values of a trial as text, in the order of the objectives."""
     values = (trial.outcome[name].value for name in trial.goals.names)
     return tuple("-" if value is None else f"{value:.6g}" for value in values)
 
 
 def front_of(standing: Standing) -> Front:
-    """The front of a study.
+    """Return the Pareto front of a study.
 
     Raises:
-        MipcashError: it has one objective.
+        MipcashError: the study has one objective.
     """
     if not standing.goals.several:
         raise MipcashError(
@@ -111,10 +111,10 @@ def front_of(standing: Standing) -> Front:
 
 
 def _point(given: Any, names: Sequence[str]) -> list[float]:
-    """A reference point in the order of the objectives.
+    """Return a reference point in the order of the objectives.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it does not have one finite number per objective.
     """
     if isinstance(given, Mapping) and set(given) == set(names):
         given = [given[name] for name in names]

@@ -1,7 +1,7 @@
-"""The loop of a run: take a trial, evaluate it, tell its outcome, until a policy ends it.
+"""The loop of a run: take a trial, evaluate it, record its outcome, until a policy ends the run.
 
-The loop knows no feature. Where its trials come from is a source's affair (:mod:`mipcash.study.sources`), where they are evaluated
-that of a pool (:mod:`mipcash.study.evaluating`), and why it waits or ends that of policies (:mod:`mipcash.study.policies`).
+The loop itself implements no feature. A source supplies its trials (:mod:`mipcash.study.sources`), a pool evaluates them
+(:mod:`mipcash.study.evaluating`), and policies decide when it waits or ends (:mod:`mipcash.study.policies`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mipcash.study.trial import LateError, TellError, Trial
 
 
 class Loop:
-    """Up to ``workers`` evaluations at a time; outcomes are told as they come in, before another trial is asked for.
+    """Loop with up to ``workers`` concurrent evaluations. Finished outcomes are recorded before another trial is requested.
 
     Args:
-        policies: asked and told in this order.
-        others: waits for trials that other writers evaluate; see :func:`mipcash.study.policies.workers.await_others`.
+        policies: called in this order.
+        others: waits for trials that other workers evaluate; see :func:`mipcash.study.policies.workers.await_others`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Loop:
         return len(trials) < self._workers and not any(policy.waits(trials) for policy in self._policies)
 
     def _next(self) -> Trial | None:
-        """Return the next trial to evaluate, or None with the reason noted, if there is one."""
+        """Return the next trial to evaluate. Return None, with the reason noted if there is one, if no trial can start now."""
         self._ended = self._ended or self._reason()
         if self._ended:
             return None
@@ -89,7 +89,7 @@ class Loop:
         return found
 
     def _ahead(self) -> bool:
-        """Make a proposal while all workers are busy, where the source finds it worth while; return whether it did."""
+        """Prepare a proposal while all workers are busy, if the source supports it. Return True if a proposal was made."""
         busy = 1 < self._workers == len(self._in_flight)
         if not busy or self._ended or any(p.waits(()) for p in self._policies) or self._reason():
             return False
@@ -117,7 +117,7 @@ class Loop:
             raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
 
     def _collect(self, seconds: float | None) -> None:
-        """Tell the outcomes of evaluations that have ended; seconds None: wait for the next one that ends."""
+        """Record the outcomes of finished evaluations. With ``seconds=None``, first wait until at least one has finished."""
         done, _ = wait(self._in_flight, seconds, FIRST_COMPLETED)
         for future in sorted(done, key=lambda f: self._in_flight[f].number):
             self._collected(self._in_flight[future], future)
@@ -147,7 +147,7 @@ class Loop:
             self._told(after, None)
             return
         if self._ended not in FINAL:
-            self._ended = ""  # there is something to evaluate again
+            self._ended = ""  # the trial is pending again and will be evaluated again
         self._display.note(f"trial {trial.number} lost its worker and is evaluated again: {cause}")
 
     def _told(self, trial: Trial, evaluation: Evaluation | None) -> None:
@@ -156,12 +156,12 @@ class Loop:
 
     @contextmanager
     def _given_back(self, trials: Collection[Trial]) -> Iterator[None]:
-        """Leave trials without an outcome to the next ask of the study where the loop is broken off, if the study stays open."""
+        """Return trials without an outcome to the study if the loop is interrupted; a later ``ask`` hands them out again."""
         try:
             yield
         except BaseException:
             for trial in trials:
-                # told already, where it was a callback that raised; or the journal itself cannot be written to
+                # a callback may have raised after the outcome was recorded; or the journal itself cannot be written to
                 with suppress(TellError, StorageError):
                     self._study.give_back(trial)
             raise

@@ -1,4 +1,4 @@
-"""``optimizer=``: the method that proposes, with its settings and its solver."""
+"""``optimizer=``: the method that makes proposals, with its settings and its solver."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 SECONDS_PER_PROPOSAL = 5.0
-"""What a proposal may take where nothing else is said."""
+"""Default limit on the seconds of a proposal."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method that proposes: ``mc.minimize(..., optimizer=mc.Method("hybrid", solver="scip", settings={"n_initial": 8}))``.
+    """A method that makes proposals: ``optimizer=mc.Method("hybrid", solver="scip", settings={"n_initial": 8})``.
 
     Attributes:
-        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.optimizer.Optimizer`, which brings
-            its own settings and solver.
-        settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
-        solver: a name of ``mipcash solvers``, or a backend, which proves the proposals; ``auto``: the fastest that is installed.
-        seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. The
-            best found by then is proposed. It is a matter of the machine, and may be another one when a journal is resumed.
+        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.optimizer.Optimizer`, which has its
+            own settings and solver.
+        settings: settings of a named optimizer: a dict of those that differ from the defaults, or an object of
+            :mod:`mipcash.settings`.
+        solver: a name of ``mipcash solvers``, or a backend, which certifies the proposals; ``auto``: the fastest that is installed.
+        seconds_per_proposal: limit on the wall-clock seconds of a proposal; the best configuration found by then is proposed. None:
+            no limit but those of the settings. It depends on the machine, and may change when a journal is resumed.
 
     Raises:
-        TypeError: no name and no optimizer.
-        ValueError: settings beside an optimizer, or no number of seconds above 0.
+        TypeError: ``optimizer`` is neither a name nor an optimizer.
+        ValueError: settings are combined with an optimizer object, or the seconds are no number above 0.
     """
 
     optimizer: str | Optimizer = "hybrid"
@@ -51,27 +52,27 @@ class Method:
 
     @classmethod
     def of(cls, given: Any) -> Method:
-        """Return the method that ``optimizer=`` says."""
+        """Return the method given as ``optimizer=``."""
         return given if isinstance(given, Method) else cls(given)
 
     @property
     def name(self) -> str:
-        """What it is called; a name says more than the object made from it: a preset may share its class with another name."""
+        """Name of the method. The name that the user gave comes first, since presets with different names may share a class."""
         return self.optimizer if isinstance(self.optimizer, str) else self.optimizer.name
 
     @property
     def seconds(self) -> float | None:
-        """What a proposal may take; None: there is no limit."""
+        """Limit on the seconds of a proposal; None if there is no limit."""
         return seconds_of("seconds_per_proposal", self.seconds_per_proposal)
 
     def made(self, space: Space) -> Optimizer:
         """Return the optimizer for a space."""
         if isinstance(self.optimizer, Optimizer):
             return self.optimizer
-        from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
+        from mipcash.optimizers.registry import make_optimizer  # imports surrogates and solvers
 
         return make_optimizer(self.optimizer, space, solver=self.solver, settings=self.settings)
 
 
 OptimizerGiven = str | Optimizer | Method
-"""What ``optimizer=`` takes."""
+"""Type of ``optimizer=``."""

@@ -1,4 +1,4 @@
-"""The loop that runs by itself: ask, evaluate, tell, until the budget is spent."""
+"""Run the whole loop: ask, evaluate, tell, until the budget is spent."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def minimize(
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | Progress | None = None,
 ) -> Result:
-    """Find the legal configuration of a space for which an expensive objective is lowest, or highest.
+    """Find the legal configuration of a space that minimises, or maximises, an expensive objective.
 
     >>> space = mc.Space("network")
     >>> layers = space.integer("layers", 1, 3)
@@ -77,69 +77,70 @@ def minimize(
     >>> result = mc.minimize(lambda config: (config["rate"] - 0.01) ** 2 + config["layers"], space, 25)
     >>> result.config, result.value
 
-    Objective, space and budget say what is searched; most scripts add ``storage=``, ``limits=`` or ``execution=``. What belongs
-    together is one argument: a plain value for the common case, an object for the rest.
+    Objective, space and budget define the search; most scripts add ``storage=``, ``limits=`` or ``execution=``. Related settings
+    share one argument: a plain value for the common case, an object for the rest.
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float, or a dict with ``"loss"`` and further
-            named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in magnitude, or any
-            other value; the run goes on, but for a ``DefectError``. It may be a generator, which yields such a result for each of
-            several fits: the outcome is their mean, unless it returns one of its own. Or one function per output, by name,
-            ``{"loss": f, "latency_ms": g}``, each of which returns its number: then the optimizer may choose which to call.
+            named numbers. An exception, a loss that is not finite or beyond 1e100 in magnitude, or any other value is a failed
+            evaluation. The run goes on after failures, except for a ``DefectError``. The objective may be a generator that yields
+            such a result for each of several steps (folds, epochs): the outcome is their mean, unless it returns its own outcome.
+            Or pass one function per output, ``{"loss": f, "latency_ms": g}``, each of which returns a number; the optimizer may
+            then choose which to call.
         space: the space to search; every proposal is legal under its rules.
-        budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
-            each call is one. ``mc.Fits(200)``: number of fits, of an objective that yields. ``mc.Cost(3600)``: what they may cost
-            together. :class:`mipcash.Budget` adds a time limit and costs: ``mc.Budget(50, timeout=3600)``. What would exceed it is
-            not started.
-        direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal have what the objective gave, with its own
-            sign, under the name of the loss. Several objectives: their names, ``["loss", "latency_ms"]``, or a direction each,
-            ``{"accuracy": "maximize", "latency_ms": "minimize"}``; the objective returns a dict that has them all, and
-            ``result.front`` is the Pareto front.
-        limits: outcome constraints, by output, at most or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``. They are
-            learned, and the answer is the best that kept them.
-        known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
-            the storage already is not added again.
-        seed: a whole number; the same seed gives the same run.
+        budget: number of evaluations, including failed ones and those of a resumed journal, but not ``known`` ones. With one
+            function per output, each call counts. ``mc.Fits(200)``: number of steps, for an objective that yields.
+            ``mc.Cost(3600)``: their total cost. :class:`mipcash.Budget` adds a time limit and costs: ``mc.Budget(50,
+            timeout=3600)``. An evaluation that would exceed the budget is not started.
+        direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal keep the objective's own sign, under the
+            name of the loss. Several objectives: their names, ``["loss", "latency_ms"]``, or a direction each, ``{"accuracy":
+            "maximize", "latency_ms": "minimize"}``; the objective returns a dict that has them all, and ``result.front`` is the
+            Pareto front.
+        limits: outcome constraints by output, an upper limit or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``. They
+            are modelled, and the best feasible trial is recommended.
+        known: evaluations made outside this study, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`.
+            Pairs that are in the storage already are not added again.
+        seed: an integer, at least 0; the same seed gives the same run.
         optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), a :class:`mipcash.Method` with its settings
             and solver, ``mc.Method("hybrid", solver="scip")``, or an optimizer.
-        storage: file of the journal; one that exists is resumed. None keeps it in memory. A warning says where it was begun with
-            another objective. ``mc.Journal("run.db", fresh=True)`` starts anew.
-        execution: number of evaluations at a time, or :class:`mipcash.Execution`: executor, retries, limits on time and memory of
+        storage: file of the journal; an existing one is resumed, with a warning if it was started with another objective. None
+            keeps the journal in memory. ``mc.Journal("run.db", fresh=True)`` starts a new one.
+        execution: number of concurrent evaluations, or :class:`mipcash.Execution`: executor, retries, limits on time and memory of
             an evaluation.
-        pruning: whether an objective that yields or reports is stopped before its last fit, where it is clearly worse than the best
-            so far; see :mod:`mipcash.study.pruning`. ``True``: by the paired differences of folds; ``"halving"``: by successive
-            halving, also for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was
-            stopped is one evaluation, is learned from as a noisier one, and is never the answer.
-        confirm: evaluations again after the search, with ``repeat=1``, 2 ... where the objective has a parameter of that name; they
+        pruning: stop an objective that yields or reports before its last step if it is clearly worse than the best so far; see
+            :mod:`mipcash.study.pruning`. ``True``: by paired differences of folds; ``"halving"``: by successive halving, also for
+            learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. A pruned trial counts as one
+            evaluation. The model treats its loss as noisier, and it is never recommended.
+        confirm: evaluations repeated after the search, with ``repeat=1``, 2 ... if the objective has a parameter of that name. They
             count in the budget, and ``result.finalists`` has their losses. A number of finalists, or :class:`mipcash.Confirm`: the
-            best of the search are evaluated again, and the best of them there, limits included, is the answer. ``"replicate"``, for
-            noisy objectives: a quarter of the budget, and what the search leaves of the rest, goes to repeats of the
-            configurations that are most likely the best, and the answer has the lowest mean of repeats. ``False``: nothing is
-            repeated. None: repeats take what is left when the space is exhausted, where the objective has a parameter ``repeat``,
-            returns a number ``variance`` beside the loss, or yields fits that differ.
-        callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
-            run; an exception ends it too and is passed on. In both cases the run can be resumed.
-        progress: None shows a bar on a terminal and a line per evaluation elsewhere; True forces the bar, False is
-            silent; a :class:`~mipcash.study.progress.Progress` shows the run its own way.
+            best trials of the search are evaluated again, and the best feasible one of them is recommended. ``"replicate"``, for
+            noisy objectives: a quarter of the budget, and what the search leaves of the rest, goes to repeats of the configurations
+            that are most likely the best. The one with the lowest mean is recommended. ``False``: no repeats. None: repeats use the
+            budget left when the space is exhausted, if the objective has a parameter ``repeat``, returns a number ``variance``
+            beside the loss, or yields steps that differ.
+        callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. A callback that returns True ends the
+            run; an exception ends the run and is re-raised. In both cases the run can be resumed.
+        progress: None shows a bar on a terminal and otherwise a line per evaluation; True forces the bar, False is silent; a
+            :class:`~mipcash.study.progress.Progress` displays the run in its own way.
 
-    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals: the evaluation
-    they interrupt is done again.
+    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. The interrupted evaluations
+    are repeated.
 
     Returns:
-        The answer, ``result.config`` and ``result.value``, and all trials, ``result.history``.
+        The best trial, ``result.config`` and ``result.value``, and all trials, ``result.history``.
 
     Raises:
-        TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
-        ValueError: a budget, costs or a setting out of range, or two that exclude each other.
+        TypeError: the objective cannot be called with one configuration, ``space`` is no space, or an argument is unknown.
+        ValueError: a budget, costs or a setting is out of range, or two arguments exclude each other.
         ConfigurationError: a known configuration is illegal.
         StorageError: see :class:`mipcash.Study`.
-        ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` and ``evaluation_memory`` need,
-            or takes all of that memory when it is loaded.
-        ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
-        DefectError: the objective fails for a reason of its own: an error that cannot depend on the configuration (a name, a
-            package that is missing) before any evaluation has succeeded, or the same error in each of the first five. Those
-            evaluations do not count; run again, once it is mended, and they are made again. :class:`mipcash.Failed` and nan are
-            statements about a configuration, and never end a run.
+        ObjectiveError: the objective cannot be sent to a process, as ``evaluation_timeout`` and ``evaluation_memory`` require, or
+            loading it takes all of that memory.
+        ExecutorError: the given executor is broken; nothing is lost, and the run can be resumed.
+        DefectError: the objective itself is broken: an error that cannot depend on the configuration (an undefined name, a missing
+            package) occurred before any evaluation succeeded, or the same error in each of the first five. Those evaluations do not
+            count; they are repeated when the corrected objective is run again. :class:`mipcash.Failed` and nan describe a
+            configuration and never end a run.
     """
     check_order(objective, space, budget)
     budget, execution = Budget.of(budget), execution_of(execution)
@@ -148,14 +149,14 @@ def minimize(
     goals = goals_of(direction)
     check_direction(objective, goals)
     callbacks = callbacks_of(callbacks)
-    if isinstance(space, Space):  # else the study says so
+    if isinstance(space, Space):  # otherwise the study raises the error
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, budget.costs, limits)
     check_goals(goals, costs, pruning_of(pruning), confirming)
     check_replicated(confirming, costs)
     check_paid(confirming, Spending.of_budget(budget.amount, costs))
     if execution.allowed is not None:
-        brought(objective)  # before a journal is made
+        brought(objective)  # before a journal is created
     display = make_progress(progress)
     with Study(
         space,
@@ -186,7 +187,7 @@ def run(
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | Progress | None = None,
 ) -> Result:
-    """:func:`minimize` for a study that exists; the study stays open."""
+    """Run :func:`minimize` on an existing study, which stays open."""
     budget, execution = Budget.of(budget), execution_of(execution)
     check_objective(objective, study.space.parameters)
     check_direction(objective, study.goals)
@@ -226,7 +227,7 @@ def run(
 def _repeats(
     study: Study, objective: Objective, confirming: Confirm | str | bool | None, reason: str, reserve: Reserve
 ) -> Repeats | None:
-    """Return the repeats that follow a search; None if there are none."""
+    """Return the source of the repeats that follow a search; None if there are none."""
     if not confirms(reason):
         return None
     if isinstance(confirming, Confirm):
@@ -239,7 +240,7 @@ def _repeats(
 
 @contextmanager
 def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
-    """Where evaluations run."""
+    """Yield the pool that evaluates the objective."""
     allowed, executor, workers = execution.allowed, execution.executor, execution.workers
     if allowed is not None:
         with Processes(objective, workers, allowed) as processes:
@@ -252,20 +253,21 @@ def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
 
 
 def _is_noisy(study: Study, objective: Objective, said: str | bool | None) -> bool:
-    """Return whether what is left of the budget goes to repeats: as the caller says, else where evaluations show noise."""
+    """Return True if the remaining budget goes to repeats: as the caller chose, otherwise if the evaluations show noise."""
     if said is not None or study.goals.several or study.costs:
         return said == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
-    from mipcash.optimizers.noise import evident_noise  # brings surrogates along
+    from mipcash.optimizers.noise import evident_noise  # imports surrogates
 
     return evident_noise(study.table.history) > 0.0
 
 
 def _all_known(study: Study) -> bool:
-    """Whether every trial has a loss, and what decides whether it keeps the limits.
+    """Return True if every legal trial has its loss and all constrained outputs, so that the best trial is certain.
 
-    Where outputs are evaluated apart, as much of it as shows that a configuration is not better than the answer.
+    With decoupled evaluations, it is enough to know that no configuration is better. Return False if the optimizer recommends a
+    trial that does not have the lowest loss.
     """
     found = study.result
     if study.goals.several:
@@ -273,7 +275,7 @@ def _all_known(study: Study) -> bool:
     best, first = found.best, found.standing.best
     lowest = math.nan if best is None or best.minimised is None else best.minimised
     if first is not None and first.minimised is not None and not lowest <= first.minimised:
-        return False  # the optimizer recommends another, of whose limits it is surer
+        return False  # the optimizer recommends another trial, which it is more certain is feasible
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal and not t.repeat]
     if not study.costs:
@@ -287,7 +289,7 @@ def _all_known(study: Study) -> bool:
 
 
 def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
-    """Whether it is known that a configuration is not better than one whose loss is the best."""
+    """Return True if a configuration is known not to be better than the best loss."""
     told = ((limit, outcome[limit.output]) for limit in limits)
     known = [limit for limit, output in told if output.status == PRESENT and output.variance is None]
     broken = any(limit.violation(outcome[limit.output].value) > 0.0 for limit in known)

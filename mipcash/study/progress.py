@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a bar on a terminal, one plain line per evaluation elsewhere (both on stderr)."""
+"""Displays of a run in progress, on stderr: a live bar on a terminal, otherwise one plain line per evaluation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mipcash.study.trial import Trial
 
 
 class Progress:
-    """The silent display, and what the others share. Derive from it to show a run your own way."""
+    """Base class of the displays, which itself shows nothing. Derive from it to display a run in your own way."""
 
     def __init__(self) -> None:
         self.budget: float = 0
@@ -36,28 +36,28 @@ class Progress:
         self._front: int | None = None
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
-        """The run starts; ``trials`` are those of a resumed journal. The budget is evaluations, or what they may cost."""
+        """Start the display. ``trials`` come from a resumed journal; the budget counts evaluations, steps or costs."""
         self.budget = budget
         for trial in trials:
             self._count(trial)
         self._began, self._before = time.monotonic(), self.told_count
 
     def asking(self) -> None:
-        """The optimizer is being asked."""
+        """Show that the optimizer is computing a proposal."""
 
     def evaluating(self, trial: Trial) -> None:
-        """The objective is being called."""
+        """Show that the objective is being evaluated."""
 
     def told(self, trial: Trial) -> None:
-        """An outcome has been recorded."""
+        """Count and show an outcome that this run recorded."""
         self._count(trial)
 
     def elsewhere(self, trial: Trial) -> None:
-        """An outcome has been recorded by another worker of the study: it counts, and is not shown by itself."""
+        """Count an outcome that another worker of the study recorded. It is not shown on its own."""
         self._count(trial)
 
     def note(self, text: str) -> None:
-        """Something the user should read."""
+        """Show a message to the user."""
 
     def __enter__(self) -> Progress:
         return self
@@ -65,10 +65,10 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """The run ended, for whatever reason."""
+        """End the display, for whatever reason the run ended."""
 
     def left(self) -> float:
-        """Seconds that are left, as far as can be told by how long evaluations took since the run began; inf before the first."""
+        """Estimate the remaining seconds from the pace of evaluations so far, capped by the deadline; inf before the first one."""
         spent = self.told_count - self._before
         each = (time.monotonic() - self._began) / spent if spent > 0 else math.inf
         rest = max(0.0, self.budget - self.told_count)
@@ -92,7 +92,10 @@ class Progress:
                 self.best, self.best_number = found.loss, found.number
 
     def _best_of(self, trial: Trial) -> Trial | None:
-        """A trial that keeps all limits; None: it does not. Of outputs that are told apart, the best that is whole."""
+        """Return the trial if it is complete and feasible, else None.
+
+        With decoupled evaluations, return the trial of the best complete configuration so far.
+        """
         if trial.repeat:
             return None
         if trial.evaluate and self.limits:
@@ -102,7 +105,7 @@ class Progress:
         return trial if keeps else None
 
     def _count_of(self, trial: Trial) -> float:
-        """Evaluations, or their cost, as the budget has it."""
+        """Return the number of evaluations or the cost of a trial, in the unit of the budget."""
         cost = self.spending.of(trial)
         return int(cost) if cost.is_integer() else cost
 
@@ -115,7 +118,7 @@ class Progress:
 
 
 class Lines(Progress):
-    """One line per evaluation, for logs."""
+    """Print one line per evaluation, for logs."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         super().__init__()
@@ -139,14 +142,14 @@ class Lines(Progress):
         self._print(f"note: {text}")
 
     def _print(self, text: str) -> None:
-        # Looked up at each line, because tests and notebooks exchange sys.stderr while a program runs.
+        # Look stderr up for each line, because tests and notebooks replace sys.stderr while a program runs.
         print(visible(text), file=self._stream or sys.stderr, flush=True)
 
 
 class Bar(Progress):
-    """A live bar with the best value, the last one, failures, where the time goes and the time left.
+    """Live bar with the best and latest values, failures, mean times and the estimated time left.
 
-    What the objective prints appears above the bar; what other processes write to the terminal may cross it.
+    Output of the objective appears above the bar; output of other processes may interfere with the bar.
     """
 
     def __init__(self, console: Any = None) -> None:
@@ -157,7 +160,7 @@ class Bar(Progress):
         from rich.text import Text
 
         class TwoLines(RichProgress):
-            """The bar, and below it what would not fit beside it on 80 columns."""
+            """Progress bar with a second line below, for what does not fit on 80 columns."""
 
             def get_renderables(self) -> Iterable[Any]:
                 yield from super().get_renderables()
@@ -221,7 +224,7 @@ class Bar(Progress):
         self._bar.stop()
 
     def _above(self, text: str, style: str) -> None:
-        """A line above the bar. Text objects, unlike strings, are free of rich's markup and emoji codes."""
+        """Print a line above the bar. Text objects, unlike strings, are not parsed for rich's markup and emoji codes."""
         from rich.text import Text
 
         self._bar.console.print(Text(one_line(text, 200), style=style))
@@ -241,7 +244,7 @@ class Bar(Progress):
 
 
 def make_progress(progress: bool | Progress | None) -> Progress:
-    """The display for ``minimize(progress=...)``: None: the bar if stderr is a terminal, else lines."""
+    """Return the display for ``minimize(progress=...)``. For None it is a bar if stderr is a terminal, otherwise lines."""
     if isinstance(progress, Progress):
         return progress
     if progress is False:
@@ -250,7 +253,7 @@ def make_progress(progress: bool | Progress | None) -> Progress:
 
 
 def line(trial: Trial, told: float, budget: float, best: str, limits: Sequence[Limit] = ()) -> str:
-    """One evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
+    """Return the line of one evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
     broken = _broken(trial, limits)
     said, width = f"{told:.10g}", len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
@@ -260,7 +263,7 @@ def line(trial: Trial, told: float, budget: float, best: str, limits: Sequence[L
 
 
 def _broken(trial: Trial, limits: Sequence[Limit]) -> str:
-    """The limits that a trial breaks; empty where it failed as a whole."""
+    """Return the violated constraints of a trial as text; empty if the whole trial failed."""
     found = () if trial.failed else breaches(trial.outcome, limits)
     return one_line(", ".join(str(breach) for breach in found if breach.known), 80)
 

@@ -1,6 +1,7 @@
-"""Questions of a study to its optimizer, and the check of the answers.
+"""Calls of a study's optimizer, and checks of the results.
 
-Trial k is proposed with a generator derived from (seed, k), so that a resumed study goes on as if it had never stopped.
+Trial k is proposed with a generator derived from (seed, k), so that a resumed study gives the same proposals as an uninterrupted
+one.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
     from mipcash.study.storage.protocol import TrialRow
 
 WEIGHTS = 1
-"""Stream of random numbers, beside that of a proposal, for its weights of several objectives."""
+"""Key of the random stream for the weights of several objectives, separate from the stream of the proposal itself."""
 
 
 class Proposer:
-    """An optimizer with what stays the same from one proposal of a study to the next.
+    """An optimizer with the data that all proposals of a study share.
 
     Args:
-        limits: on outputs in minimisation form.
+        limits: outcome constraints in minimisation form.
         costs: of one evaluation of each output, by name; empty: evaluations are not decoupled.
-        goals: of several objectives each proposal minimises one weighting.
+        goals: the objectives; of several, each proposal minimises one weighting.
 
     Attributes:
-        lock: held around calls of the optimizer, which keeps one thread busy for seconds and need not bear two. Whoever needs
-            the lock of the trial table too takes this one first.
+        lock: held around calls of the optimizer, which take seconds and need not be thread-safe. Code that also needs the lock of
+            the trial table acquires this lock first.
     """
 
     def __init__(
@@ -65,13 +66,13 @@ class Proposer:
         Raises:
             SpaceExhaustedError: no legal configuration is left.
             IllegalProposalError: the proposal is illegal.
-            TypeError: the optimizer returned no proposal, or wants outputs that do not exist.
+            TypeError: the optimizer returned no proposal, or requested outputs that do not exist.
         """
         began, number = time.perf_counter(), len(history)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs and apart.distance else None
         limits = self.limits
-        if self.goals.several:  # by a generator of its own, so that what the optimizer draws stays what it is for one
+        if self.goals.several:  # a generator of its own leaves the draws of the optimizer the same as for one objective
             drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
             history, limits = scalarised(history, limits, self.goals, weights_of(drawn, self.goals))
         proposal = self.optimizer.ask(Request(history, rng, state, kept, limits, self.costs, seconds))
@@ -85,7 +86,10 @@ class Proposer:
     def recommended(self, history: History) -> int | None:
         """Return the number of the trial that the optimizer recommends; None if it recommends none.
 
-        The optimizer is asked again only where something is known that was not known at the latest call.
+        The result is cached until the history changes.
+
+        Raises:
+            TypeError: the optimizer recommended something that is not in the history.
         """
         before, found = self._latest
         if before and len(before) == len(history) and all(a is b for a, b in zip(before, history, strict=True)):
@@ -100,7 +104,7 @@ class Proposer:
         return found
 
     def finalists(self, history: History, count: int) -> list[int]:
-        """Return the numbers of the trials that are best by the search alone, best first, each of another configuration."""
+        """Return the numbers of the best trials of the search, best first, each of a different configuration."""
         searched = [o for o in history if not o.repeat]
         found = self.optimizer.finalists(searched, self.limits, count)
         return [next(k for k, o in enumerate(history) if o is one) for one in found]

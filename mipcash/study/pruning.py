@@ -1,31 +1,32 @@
-"""When an evaluation that yields partial results is stopped before its last fit, and what is told of it.
+"""Pruning: stop an evaluation that yields partial results before its last step, and estimate its final outcome.
 
 Notation
-    K           fits of a whole evaluation;   l_j the loss of its j-th fit;   L its loss;   * the incumbent
-    v_k         what k fits say: their mean where L is the mean of all (folds), else l_k (a learning curve)
+    K           steps (folds, epochs) of a complete evaluation;   l_j the loss of its j-th step;   L its loss;   * the incumbent
+    v_k         value after k steps: their mean if L is the mean of all (folds), else l_k (a learning curve)
     d_j         l_j - l*_j, paired: both were fitted to the same data
-    s2          of the d_j about their means, pooled over the whole evaluations but the incumbent
+    s2          variance of the d_j about their means, pooled over the complete evaluations except the incumbent
 
-    racing      stop after k fits where v_k - v*_k > c sqrt(V_k)
-    halving     stop at rung k = first factor^i where v_k is not among the best 1 / factor of what reached the rung
-    told        folds: L* + v_k - v*_k, of variance V_k = s2 (1/k - 1/K), that of a mean of k out of K about the mean of all
-                learning curves: what the whole evaluations came to from v_k (below)
+    racing      stop after k steps if v_k - v*_k > c sqrt(V_k)
+    halving     stop at rung k = first factor^i if v_k is not among the best 1 / factor of the evaluations that reached the rung
+    estimate    folds: L* + v_k - v*_k, of variance V_k = s2 (1/k - 1/K), that of a mean of k out of K about the mean of all
+                learning curves: regression of the final loss on v_k over complete evaluations (below)
 
-The incumbent is the best whole evaluation of this study that keeps the rules and the limits. As long as there is none, or too few
-whole evaluations tell the variances, nothing is stopped. Racing is for folds: learning curves cross, and it leaves them alone.
-Halving is the stopping variant of asynchronous successive halving (li2020): nothing waits, nothing is resumed.
+The incumbent is the best complete evaluation of this study that is legal and feasible. Nothing is stopped until there is an
+incumbent and there are enough complete evaluations to estimate the variances. Paired racing applies to folds only, because learning
+curves cross. Halving is the stopping variant of asynchronous successive halving (li2020): it neither waits for other evaluations
+nor resumes any.
 
-What a learning curve that was stopped would have come to, by what whole ones did.
+Final loss of a pruned learning curve, estimated from complete evaluations:
 
 Notation
-    (v_i, L_i)  of whole evaluations: the loss by fit k and the loss at the end, n of them
-    m           the isotonic regression of L on v: what is better at fit k is not expected to end worse
+    (v_i, L_i)  of complete evaluations: the loss at step k and the loss at the end, n of them
+    m           the isotonic regression of L on v: a curve that is better at step k is not expected to end worse
 
-    told        m(v), between the v_i linear; beyond the worst of them its end, going on by the slope from the best to the worst
-    V           mean square of L_i - m_{-i}(v_i), each held against the others
+    estimate    m(v), linear between the v_i; beyond the worst v_i extrapolated with the slope from the best to the worst
+    V           mean square of L_i - m_{-i}(v_i), the leave-one-out residuals
 
-The difference to the incumbent at fit k alone would say too little: curves that lie close together after one epoch are far apart at
-the end, and the worst would be told as nearly as good as the incumbent of the day.
+The difference to the incumbent at step k alone would be misleading. Curves that are close after one epoch can differ widely at the
+end, and the worst curve would be estimated as nearly as good as the incumbent.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
 Pairs = Sequence[tuple[float, float]]
-"""``(v_i, L_i)``."""
+"""Pairs ``(v_i, L_i)``."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """At one fit.
+    """Estimator of the final loss of a learning curve at one step.
 
     Attributes:
-        pairs: of the whole evaluations, at least two, by increasing v.
+        pairs: of the complete evaluations, at least two, by increasing v.
         variance: V.
     """
 
@@ -66,7 +67,7 @@ class Outlook:
 
     @classmethod
     def of(cls, pairs: Pairs) -> Outlook:
-        """With its variance; of fewer than three pairs it is that of the ends."""
+        """Make the estimator with its leave-one-out variance; with fewer than three pairs, the variance of the final losses."""
         ordered = sorted(pairs)
         ends = [end for _, end in ordered]
         if len(ordered) < 3:
@@ -75,18 +76,18 @@ class Outlook:
         return cls(tuple(ordered), math.fsum(d * d for d in apart) / len(apart))
 
     def __call__(self, v: float) -> float:
-        """What is told of a curve that was at v."""
+        """Return the estimated final loss of a curve with value v."""
         return expected(v, self.pairs)
 
 
 def expected(v: float, pairs: Pairs) -> float:
-    """m(v).
+    """Return m(v).
 
     Args:
-        v: the loss by fit k.
+        v: the loss at step k.
         pairs: by increasing v, at least one.
     """
-    from scipy.optimize import isotonic_regression  # every worker process imports this module; few of them come here
+    from scipy.optimize import isotonic_regression  # every worker process imports this module; few call this function
 
     values, ends = np.array(pairs, dtype=float).T
     at, place, weights = np.unique(values, return_inverse=True, return_counts=True)
@@ -98,7 +99,7 @@ def expected(v: float, pairs: Pairs) -> float:
 
 
 SAME = 1e-9
-"""Share by which a loss may differ from the mean of its fits and be called that: of rounding."""
+"""Relative rounding error within which a loss counts as the mean of its steps."""
 
 
 CURVES = (
@@ -109,14 +110,14 @@ CURVES = (
 
 @dataclass(frozen=True)
 class Racing:
-    """Stop what is clearly worse than the incumbent, fit by fit.
+    """Paired racing: prune an evaluation that is clearly worse than the incumbent, step by step.
 
     Attributes:
-        c: standard deviations of the paired difference beyond which it is clear; infinite: nothing is stopped.
-        least: whole evaluations that there must be first.
+        c: threshold in standard deviations of the paired difference; infinite: nothing is stopped.
+        least: number of complete evaluations required before pruning starts.
 
     Raises:
-        ValueError: c is no number above 0, or least none of at least 2.
+        ValueError: c is no number above 0, or least is no integer of at least 2.
     """
 
     c: float = 1.5
@@ -130,15 +131,15 @@ class Racing:
 
 @dataclass(frozen=True)
 class Halving:
-    """Let only the best at a rung go on to the next: successive halving.
+    """Successive halving: only the best evaluations at a rung go on to the next.
 
     Attributes:
-        factor: between the fits of two rungs; the best 1 / factor of a rung go on.
-        first: fits of the first rung.
-        least: whole evaluations that there must be first.
+        factor: ratio of the steps of two successive rungs; the best 1 / factor of a rung go on.
+        first: number of steps at the first rung.
+        least: number of complete evaluations required before pruning starts.
 
     Raises:
-        ValueError: one is no whole number, or too small.
+        ValueError: a value is no integer, or too small.
     """
 
     factor: int = 3
@@ -150,7 +151,7 @@ class Halving:
         _at_least(1, first=self.first)
 
     def rungs(self, fits: int) -> list[int]:
-        """Below so many fits."""
+        """Return the rungs below a number of steps."""
         found = []
         rung = int(self.first)
         while rung < fits:
@@ -160,16 +161,16 @@ class Halving:
 
 
 PruningGiven = bool | str | Racing | Halving | None
-"""What ``pruning=`` takes."""
+"""Type of ``pruning=``."""
 
 HALVING = "halving"
 
 
 def pruning_of(given: Any) -> Racing | Halving | None:
-    """What ``pruning=`` says; None: nothing is stopped.
+    """Return the settings given as ``pruning=``; None if nothing is pruned.
 
     Raises:
-        ValueError: it says nothing that is known.
+        ValueError: the value is not supported.
     """
     if given is None or given is False:
         return None
@@ -185,10 +186,12 @@ def pruning_of(given: Any) -> Racing | Halving | None:
 
 
 def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: Sequence[Limit]) -> Judge | None:
-    """What tells an evaluation that begins now when to stop; it can be sent to another process. None: nothing does.
+    """Return the judge that decides when an evaluation that starts now stops; None if it is never stopped.
+
+    The judge can be pickled.
 
     Args:
-        trials: of the study, in the order of their numbers: what they tell now is what it knows to its end.
+        trials: of the study, in the order of their numbers. Outcomes recorded later do not change the judge.
     """
     if racing is None:
         return None
@@ -200,7 +203,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     best = min((t for t in whole if t.number in kept), key=_by_loss, default=None)
     if best is None:
         return None
-    # those whose fits are not as many are of another kind of evaluation: an early stop of their own, other folds
+    # evaluations with another number of steps are not comparable: they stopped early by themselves or used other folds
     whole = [t for t in whole if len(t.folds) == len(best.folds)]
     averaged = all(_averaged(t) for t in whole)
     if len(whole) < racing.least:
@@ -225,10 +228,10 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
 def judge_for(
     racing: Racing | Halving | None, trial: Trial, trials: Sequence[Trial], limits: Sequence[Limit]
 ) -> Judge | None:
-    """:func:`judge_of` the search, for the evaluation of a trial that begins now.
+    """Return the judge (:func:`judge_of`) for the evaluation of a trial that starts now, with the objective's own sign.
 
-    By what is told now, wherever it runs and whatever ends before it. Repeats, whose folds are others, are run to their end, and
-    say nothing of the search's.
+    It uses the outcomes recorded so far, wherever the evaluation runs. Repeats use other folds: they are never stopped, and their
+    outcomes are not used.
     """
     if trial.repeat:
         return None
@@ -238,13 +241,13 @@ def judge_for(
 
 @dataclass(frozen=True)
 class Reference:
-    """What an estimate of an output is made of: the incumbent's, and how far an estimate may be out.
+    """Values of the incumbent for one output, from which pruned evaluations are estimated, and the uncertainty of the estimate.
 
     Attributes:
         value: L*.
-        so_far: v*_k, by k - 1: K of them.
+        so_far: v*_k, at index k - 1: K of them.
         variances: V_k, likewise; empty for learning curves.
-        outlooks: for learning curves, by rung; empty where v_k is a mean.
+        outlooks: for learning curves, by rung; empty if v_k is a mean.
     """
 
     value: float
@@ -254,16 +257,16 @@ class Reference:
 
     @property
     def averaged(self) -> bool:
-        """Whether v_k is a mean."""
+        """True if v_k is a mean."""
         return not self.outlooks
 
     def difference(self, folds: Sequence[float]) -> float:
-        """v_k - v*_k of the k fits so far."""
+        """Return v_k - v*_k for the first k steps."""
         k = len(folds)
         return (math.fsum(folds) / k if self.averaged else folds[-1]) - self.so_far[k - 1]
 
     def estimate(self, folds: Sequence[float]) -> tuple[float, float]:
-        """Of the whole evaluation, and its variance."""
+        """Return an estimate for the complete evaluation, and its variance."""
         if self.outlooks:
             outlook = self.outlooks[len(folds)]
             return outlook(folds[-1]), outlook.variance
@@ -271,18 +274,18 @@ class Reference:
 
 
 References = Mapping[str, Reference]
-"""By output, the loss among them."""
+"""References by output, the loss among them."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """Against the incumbent."""
+    """Judge that compares an evaluation with the incumbent."""
 
     references: References
     c: float
 
     def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
-        """Estimates of what the whole evaluation would have given, to stop; empty: to go on."""
+        """Return estimates for the complete evaluation to stop it, or an empty dict to go on."""
         loss, folds = self.references[LOSS], [fit[LOSS] for fit in fits]
         if len(folds) >= len(loss.so_far):
             return {}
@@ -292,11 +295,11 @@ class Race:
 
 @dataclass(frozen=True)
 class Rungs:
-    """Against what reached the same rung.
+    """Judge that compares an evaluation with those that reached the same rung.
 
     Attributes:
         factor: the best 1 / factor go on.
-        reached: by rung v_k of what reached it, increasing.
+        reached: by rung, v_k of the evaluations that reached it, increasing.
     """
 
     references: References
@@ -304,7 +307,7 @@ class Rungs:
     reached: Mapping[int, tuple[float, ...]]
 
     def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
-        """Estimates of what the whole evaluation would have given, to stop; empty: to go on."""
+        """Return estimates for the complete evaluation to stop it, or an empty dict to go on."""
         others = self.reached.get(len(fits), ())
         if len(others) + 1 < self.factor:
             return {}
@@ -314,14 +317,14 @@ class Rungs:
 
 
 def so_far(folds: Sequence[float], averaged: bool) -> list[float]:
-    """v_1 to v_k of k fits."""
+    """Return v_1 to v_k of k steps."""
     if not averaged:
         return list(folds)
     return [total / (k + 1) for k, total in enumerate(accumulate(folds))]
 
 
 def _comparable(trial: Trial) -> bool:
-    """Whether it is a whole evaluation of this study in several fits."""
+    """Return True for a complete evaluation of this study with several steps."""
     return trial.done and not trial.known and trial.loss is not None and trial.whole and len(trial.folds) > 1
 
 
@@ -335,10 +338,10 @@ def _averaged(trial: Trial) -> bool:
 
 
 def _references(whole: Sequence[Trial], best: Trial, rungs: Sequence[int] | None) -> dict[str, Reference]:
-    """Of every output that all whole evaluations gave by each fit; others cannot be told of one that is stopped.
+    """Return a reference for each output that all complete evaluations gave at every step. Other outputs cannot be estimated.
 
     Args:
-        rungs: of learning curves; None where v_k is a mean.
+        rungs: of learning curves; None if v_k is a mean.
     """
     found, averaged = dict[str, Reference](), rungs is None
     for name in best.outcome.outputs:
@@ -354,11 +357,11 @@ def _references(whole: Sequence[Trial], best: Trial, rungs: Sequence[int] | None
 def _reference(
     rows: Sequence[tuple[float, Sequence[float], Sequence[float]]], best: int, rungs: Sequence[int] | None
 ) -> Reference:
-    """Of one output.
+    """Return the reference of one output.
 
     Args:
-        rows: per whole evaluation L, v_1 to v_K and l_1 to l_K.
-        best: the incumbent's.
+        rows: per complete evaluation L, v_1 to v_K and l_1 to l_K.
+        best: row of the incumbent.
         rungs: as above.
     """
     value, values, folds = rows[best]

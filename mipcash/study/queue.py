@@ -1,8 +1,8 @@
-"""Hand out the trials of a study: those that wait, else a proposal of its optimizer.
+"""Hand out the trials of a study: waiting trials first, then proposals of its optimizer.
 
-The number of a trial is fixed when it is written. Where another writer of the storage was first, the optimizer is asked again with
-what is known then. No other writer can come between the last look at the storage and the beginning of a trial, so that several
-workers together do not exceed a budget.
+The number of a trial is fixed when it is written. If a concurrent writer wrote first, the optimizer is asked again with the new
+history. No other writer can intervene between the last look at the storage and the start of a trial, so several workers together do
+not exceed a budget.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from mipcash.study.table import TrialTable
 from mipcash.study.trial import Trial
 
 Admits = Callable[[], bool]
-"""Return whether another trial may begin, by what is known of the study."""
+"""Returns True if another trial may start, by what is known of the study."""
 
 
 class SpentError(Exception):
-    """Another trial may not begin."""
+    """Raised if no other trial may start."""
 
 
 class Queue:
-    """Trials of a study to evaluate next.
+    """Queue of the trials of a study to evaluate next.
 
     Args:
-        seconds: that a proposal may take at most; None: no limit.
+        seconds: limit for each proposal; None: no limit.
     """
 
     def __init__(self, table: TrialTable, proposer: Proposer, seconds: float | None) -> None:
         self._table, self._proposer, self._seconds = table, proposer, seconds
 
     def next(self, apart: Apart | None, seconds: float | None, admits: Admits | None = None) -> Trial | None:
-        """Return the next trial to evaluate, its attempt begun; None if it may not begin.
+        """Return the next trial to evaluate, its attempt started; None if it may not start.
 
         Args:
             apart: the rest of a batch, and the minimum distance to it.
-            seconds: that the proposal may take, where that is less than the limit of all proposals.
-            admits: asked at the moment in which the trial begins. None: it may begin.
+            seconds: limit for this proposal, if lower than the general limit.
+            admits: called when the trial is about to start. None: it may start.
 
         Raises:
             SpaceExhaustedError, IllegalProposalError: as for :meth:`mipcash.Study.ask`.
         """
         with suppress(SpentError):
             while True:
-                with suppress(TakenError):  # by another writer, or an addition meanwhile: look again
+                with suppress(TakenError):  # conflict with another writer or an addition: look again
                     return (self._waiting(admits) or self._new(apart, seconds, admits=admits)).copy()
         return None
 
     def repeat(self) -> Trial | None:
-        """Return the next repeat that waits, its attempt begun; None if no repeat waits."""
+        """Return the next waiting repeat, its attempt started; None if no repeat waits."""
 
         def restarted() -> Trial | None:
             waiting = (k for k in self._table.waiting if self._table.trials[k].repeat)
@@ -63,7 +63,7 @@ class Queue:
         return self._table.agreed(restarted)
 
     def replicate(self) -> bool:
-        """Enqueue a repeat of the configuration that is most likely the best; return whether there is one."""
+        """Enqueue a repeat of the configuration that is most likely the best. Return False if there is nothing to repeat."""
 
         def enqueued() -> bool:
             chosen = next_repeat(self._table.history, self._proposer.limits)
@@ -77,7 +77,7 @@ class Queue:
         """Make the next proposal while evaluations run: it is journaled, and the next call of :meth:`next` returns it.
 
         Returns:
-            Whether a proposal was made. None is made where a trial waits already.
+            True if a proposal was made; False if a trial is waiting already.
 
         Raises:
             SpaceExhaustedError, IllegalProposalError: as for :meth:`next`.
@@ -93,7 +93,11 @@ class Queue:
                     return True
 
     def _waiting(self, admits: Admits | None) -> Trial | None:
-        """Begin another attempt at the first trial that waits; None if no trial waits."""
+        """Start another attempt at the first waiting trial; return None if no trial waits.
+
+        Raises:
+            SpentError: it may not start.
+        """
         with self._table.lock:
             self._table.sync()
             _check(admits)
@@ -103,13 +107,13 @@ class Queue:
     def _new(
         self, apart: Apart | None, seconds: float | None, begin: bool = True, admits: Admits | None = None
     ) -> Trial:
-        """Add a proposal, its first attempt begun or left to a later call.
+        """Add a proposal; start its first attempt, or leave that to a later call.
 
-        The optimizer is asked with a snapshot, so that other threads may tell outcomes meanwhile.
+        The optimizer works on a snapshot, so that other threads may record outcomes meanwhile.
 
         Raises:
             TakenError: another trial got its number meanwhile.
-            SpentError: it may not begin.
+            SpentError: it may not start.
         """
         with self._proposer.lock:
             with self._table.lock:
@@ -123,7 +127,7 @@ class Queue:
             return trial
 
     def _entered(self, row: TrialRow, begin: bool, admits: Admits | None) -> Trial | None:
-        """Add the trial of a proposal; None if another trial has its number."""
+        """Add the trial of a proposal; return None if another trial has its number."""
         _check(admits)
         return self._table.add(row, begin) if row.number == len(self._table.trials) else None
 

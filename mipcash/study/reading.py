@@ -1,7 +1,7 @@
-"""Read what an objective returned or raised: a loss, named values, texts beside them, or the reason why there is none.
+"""Parse what an objective returned or raised: a loss, named values and texts, or the reason why there is no loss.
 
-Nothing that an objective does may end a run or leave a trial without an outcome: objects whose methods raise, texts that
-no file can hold and numbers that no surrogate can square all become failures that can be read.
+No return value or exception of an objective may break the run or leave a trial without an outcome. Objects whose methods raise,
+texts that no file can hold and numbers too large for a surrogate become failures with a readable message.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from mipcash.study.trial import Failed
 ADVICE = "return a finite number, a dict with 'loss', or mc.Failed('why')"
 
 Cost = float | Mapping[str, float] | None
-"""Of a call, or of outputs by name."""
+"""Cost of a call, or of outputs by name."""
 
 LOSS_LIMIT = 1e100
-"""Largest magnitude of a loss. Surrogates take differences, squares and cubes of losses, which overflow beyond it; a loss
-of that size is a penalty for a failure in all but name."""
+"""Largest magnitude of a loss. Surrogates take differences, squares and cubes of losses, which overflow beyond it. A loss
+of that size is usually a penalty for a failure."""
 
 RETURNED, YIELDED = "the objective returned ", "the objective yielded "
-"""How messages begin that tell of what was returned, or yielded, in the place of a number."""
+"""Beginnings of messages about a returned, or yielded, value that is invalid."""
 
 STOPPING = ("asyncio", "trio", "anyio", "gevent", "greenlet", "_pytest")
-"""Packages whose exceptions beyond ``Exception`` are orders to whoever runs (cancelled, timed out, test over)."""
+"""Packages whose exceptions outside ``Exception`` request a stop of the program (cancelled, timed out, test over)."""
 
 
 def read_outcome(
     returned: Any, wanted: Sequence[str] = (LOSS,), required: Sequence[str] | None = None, cost: Cost = None
 ) -> Outcome:
-    """Read what an evaluation returned. Whatever is no finite loss is a failed one, whose message says why.
+    """Parse what an evaluation returned. Anything but a finite loss becomes a failed loss whose message says why.
 
     Args:
         returned: a number, a mapping of outputs by name, :class:`~mipcash.Failed`, or :class:`~mipcash.Folds`.
-        wanted: outputs that are wanted of it: what is returned in the place of all of them counts for each.
-        required: those that have failed where they are not in it; None: all that are wanted.
+        wanted: requested outputs; a failure of the whole evaluation counts for each of them.
+        required: outputs that count as failed if they are missing; None: all of ``wanted``.
         cost: of this call, or of outputs by name.
     """
     try:
@@ -61,9 +61,9 @@ def read_outcome(
 
 
 def describe_error(error: BaseException) -> str:
-    """``Type: message (file:line)``, where the line is the innermost one of the traceback."""
+    """Return ``Type: message (file:line)``, with the innermost line of the traceback."""
     text = readable(error).strip()
-    text = storable(text, MESSAGE_LIMIT - 500)  # so that the place below is not cut off
+    text = storable(text, MESSAGE_LIMIT - 500)  # leaves room for the file and line below
     named = f"{kind(error)}: {text}" if text else kind(error)
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -72,10 +72,10 @@ def describe_error(error: BaseException) -> str:
 
 
 def stops(error: BaseException) -> bool:
-    """Whether an exception is an order to stop and no statement about an evaluation.
+    """Return True if an exception requests a stop of the program, rather than reporting a failed evaluation.
 
-    What derives from ``BaseException`` alone is one or the other: Ctrl-C and a cancelled task must get through, while a
-    panic of a Rust extension, which comes up again at every attempt, would let no run get past its trial.
+    Exceptions outside ``Exception`` can be either. Ctrl-C and a cancelled task must be passed on. A panic of a Rust extension would
+    recur at every attempt, and no run could get past its trial, so it counts as a failure.
     """
     if isinstance(error, Exception):
         return False
@@ -85,20 +85,20 @@ def stops(error: BaseException) -> bool:
 
 
 def unread(output: Output) -> bool:
-    """Whether an output failed because it was not there or could not be read: a mistake of whoever returned the others."""
+    """Return True if an output failed because it was missing or unreadable, i.e. by a mistake in the objective."""
     return output.status == FAILED and output.value is None and output.message.startswith((RETURNED, YIELDED))
 
 
 def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
-    """Whether an outcome says something of its configuration: a number, nan and inf included, or :class:`~mipcash.Failed`.
+    """Return True if an outcome describes its configuration: a number (nan and inf included) or :class:`~mipcash.Failed`.
 
-    Anything else (nothing, a text, a dict without what is wanted) is a mistake of whoever returned it.
+    Anything else (None, a text, a dict without a wanted output) is a mistake in the objective.
 
     Args:
-        wanted: outputs, of which one must say something.
+        wanted: outputs, at least one of which must be such a value.
     """
     try:
-        if isinstance(returned, Folds):  # the last of them, if any, is what is wrong
+        if isinstance(returned, Folds):  # if anything is wrong, it is the last partial result
             told = returned.outcome if returned.outcome is not None else next(reversed(returned.values), None)
             return told is not None and statement(told, wanted)
         given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
@@ -110,7 +110,7 @@ def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
 
 
 def loss_problem(loss: float) -> str:
-    """Why a number is no loss; empty if it is one."""
+    """Return why a number is no valid loss; empty if it is valid."""
     if not math.isfinite(loss):
         return f"{loss}; a loss must be finite"
     if abs(loss) > LOSS_LIMIT:
@@ -126,7 +126,7 @@ def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict
         return _read_folds(returned, wanted, required)
     if isinstance(returned, Mapping):
         return _read_mapping(returned, wanted, required)
-    if len(wanted) == 1 and wanted[0] != LOSS:  # the only one that was asked for needs no name
+    if len(wanted) == 1 and wanted[0] != LOSS:  # a single requested output needs no name
         return _read_mapping({wanted[0]: returned}, wanted, required)
     loss, problem = _loss("the objective returned", returned)
     found = {LOSS: Output(FAILED, message=problem) if loss is None else Output.of(loss)}
@@ -134,13 +134,13 @@ def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict
 
 
 def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
-    """The mean of each output over the fits that gave it, or what was returned in the end; and what each fit gave."""
+    """Return the mean of each output over the steps that gave it, or the returned outcome, together with the value of each step."""
     owed = [LOSS] if LOSS in wanted else list(wanted)
     fits = [_read(value, wanted, owed) for value in told.values]
     by_name = {name: [(k, fit[name]) for k, fit in enumerate(fits) if name in fit] for name in _names(fits)}
     means = {name: _mean(rows) for name, rows in by_name.items()}
     if told.outcome is not None:
-        found = _read(told.outcome, wanted, owed if told.stopped else required)  # the rest might have told it
+        found = _read(told.outcome, wanted, owed if told.stopped else required)  # steps not run may give the rest
     elif fits:
         left_out = {} if told.stopped else _left_out(required, means, means)
         found = {**left_out, **means}
@@ -154,7 +154,7 @@ def _names(fits: Sequence[Mapping[str, Output]]) -> list[str]:
 
 
 def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
-    """Of one output, by fit: failed where a fit failed without a number; of texts the last."""
+    """Return the mean of one output over its steps. It has failed if a step failed without a number; of texts the last is kept."""
     values = tuple(o.value for _, o in rows if o.value is not None)
     for k, output in rows:
         if output.status == FAILED and output.value is None:
@@ -170,7 +170,7 @@ def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
 
 
 def _with_folds(output: Output, mean: Output | None, estimate: tuple[float, float] | None) -> Output:
-    """An output with what each fit gave; of an evaluation that was stopped, with what it would have given."""
+    """Add the values of the steps to an output; if the evaluation was pruned, replace the value by its estimate."""
     folds = () if mean is None else mean.folds
     if estimate is not None and output.status == PRESENT:
         return replace(output, value=estimate[0], folds=folds, variance=estimate[1])
@@ -178,11 +178,11 @@ def _with_folds(output: Output, mean: Output | None, estimate: tuple[float, floa
 
 
 def _read_mapping(returned: Mapping[Any, Any], wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
-    """Outputs by name. One that cannot be read has failed alone: it does not cost the others, nor the loss."""
+    """Parse outputs by name. An unreadable output fails alone and leaves the other outputs, and the loss, as they are."""
     found: dict[str, Output] = {}
     for name, value in returned.items():
         label = str.__str__(name) if isinstance(name, str) else readable(name, repr)
-        if isinstance(value, Folds):  # of a function of its own
+        if isinstance(value, Folds):  # from one function per output
             found[label] = _read_folds(value, (label,), (label,))[label]
         elif name != LOSS:
             found[label] = _further(label, value, text=label not in wanted)
@@ -196,10 +196,10 @@ def _read_mapping(returned: Mapping[Any, Any], wanted: Sequence[str], required: 
 
 
 def _further(name: str, value: Any, text: bool) -> Output:
-    """An output beside the loss: a number; a text where nobody asked for a number; else failed, and why.
+    """Parse an output other than the loss. The result is a number, a text if that is allowed, or a failure with its reason.
 
     Args:
-        text: whether it may be a text.
+        text: True if the output may be a text.
     """
     if isinstance(value, Failed):
         return Output(FAILED, message=_why(value))
@@ -219,7 +219,7 @@ def _further(name: str, value: Any, text: bool) -> Output:
 
 
 def _left_out(required: Sequence[str], found: Mapping[str, Output], returned: Any) -> dict[str, Output]:
-    """Outputs that were asked for and that the last part of an outcome does not give."""
+    """Return a failure for each required output that is missing from an outcome."""
 
     def message(name: str) -> str:
         if isinstance(returned, Mapping):
@@ -238,7 +238,7 @@ def _why(failed: Failed) -> str:
 
 
 def _loss(what: str, value: Any) -> tuple[float | None, str]:
-    """The loss, or the reason why it is none. A truth value is refused: it is a forgotten comparison, not a loss."""
+    """Return the loss and an empty text, or None and the reason. A boolean is refused: it is most likely a stray comparison."""
     number = None if _is_boolean(value) else _number(value)
     if number is None:
         return None, f"{what} {shown(value)}, which is not a loss; {ADVICE}"
@@ -247,7 +247,7 @@ def _loss(what: str, value: Any) -> tuple[float | None, str]:
 
 
 def _number(value: Any) -> float | None:
-    """A real scalar as a float (numpy, torch and Decimal scalars too), None for anything else."""
+    """Return a real scalar as a float (numpy, torch and Decimal scalars too); None for anything else."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
         return None
     if _is_complex(value):
@@ -259,7 +259,7 @@ def _number(value: Any) -> float | None:
 
 
 def _is_complex(value: Any) -> bool:
-    """A complex number is no loss, not even with the imaginary part 0, which ``float()`` would drop with a warning."""
+    """Return True for a complex number. It is no loss even with imaginary part 0, which ``float()`` would drop with a warning."""
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
         return True
     dtype = getattr(value, "dtype", None)

@@ -1,12 +1,12 @@
-"""Replication: what is left of the budget of a noisy objective goes to repeats of what is most likely the best configuration.
+"""Replication: spend the rest of the budget on repeats of the configuration that is most likely the best, under noise.
 
 Notation
-    x_i, n_i    mean loss of configuration i in minimised form, and its measurements; those under way count in n_i
+    x_i, n_i    mean loss of configuration i in minimised form, and its measurements; those in progress count in n_i
     v           variance of one measurement, pooled over the configurations that were measured several times
     N           sum of n_i
 
-The next repeat is of the configuration with the least lower confidence bound x_i - sqrt(2 v log N / n_i): UCB1 (Auer, Cesa-Bianchi
-and Fischer 2002, section 2) in units of the noise. Before v is known, it is of the configuration with the lowest mean.
+The next repeat is of the configuration with the least lower confidence bound x_i - sqrt(2 v log N / n_i). This is UCB1 (Auer,
+Cesa-Bianchi and Fischer 2002, section 2) in units of the noise. Before v is known, it is of the configuration with the lowest mean.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from mipcash.study.standing import breaches
 from mipcash.study.trial import Trial
 
 RESERVED = 4
-"""With ``confirm="replicate"`` a search leaves one of so many evaluations to repeats."""
+"""With ``confirm="replicate"``, a search leaves one in this many evaluations to repeats."""
 ALIKE = 3
-"""Repeats that give exactly the first loss show that the objective is deterministic."""
+"""Number of repeats with exactly the first loss that shows the objective to be deterministic."""
 
 
 def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | None:
-    """Return the number of the trial to repeat next, and of its repeat; None: nothing to repeat, or nothing varies.
+    """Return the number of the trial to repeat next, and the number of that repeat.
+
+    Return None if there is nothing to repeat, or if the objective is deterministic.
 
     Args:
         history: of all trials, losses in minimised form.
@@ -54,5 +56,5 @@ def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | 
 
 
 def tells_variance(trials: Collection[Trial]) -> bool:
-    """Return whether the objective returned a number called ``variance`` beside some loss, above 0."""
+    """Return True if some trial has an output called ``variance`` that is above 0."""
     return any(t.done and t.values.get("variance", 0.0) > 0.0 for t in trials)

@@ -1,8 +1,9 @@
-"""What an evaluation reports while it runs, step by step, and whether it should stop: ``trial.report``, ``trial.should_stop``.
+"""Intermediate reports of a running evaluation, and its early stop: ``trial.report``, ``trial.should_stop``.
 
-A report is what a generator's ``yield`` is, a fit (:mod:`mipcash.study.folds`), and :mod:`mipcash.study.pruning` judges it alike.
-The k-th report of an evaluation is compared with the k-th of others; its step only shows what is reported twice or out of order.
-What a stop decides counts where nothing is reported after it: who goes on has a whole evaluation.
+A report is equivalent to a ``yield`` of a generator, i.e. one step (:mod:`mipcash.study.folds`), and :mod:`mipcash.study.pruning`
+treats the two alike. The k-th report of an evaluation is compared with the k-th report of other evaluations. Its step number only
+serves to detect reports that are repeated or out of order. A decision to stop counts only if nothing is reported after it;
+otherwise the evaluation is complete.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ NOTHING = "the objective reported {:,} values and returned nothing; return the l
 
 
 class Reports:
-    """Of one evaluation.
+    """Reports of one evaluation.
 
     Args:
-        judge: says when to stop; None: nothing does.
-        output: the one that is evaluated; reports without a name are of it.
+        judge: decides when to stop; None: the evaluation is never stopped.
+        output: the output that is evaluated; reports without a name belong to it.
     """
 
     def __init__(self, judge: Judge | None = None, output: str = LOSS) -> None:
@@ -51,7 +52,7 @@ class Reports:
         if self._problem_is_latest and not self._problem:
             said = REPORTED + told.message.removeprefix(RETURNED) if told.message.startswith(RETURNED) else told.message
             self._problem = f"{said} (step {step})"
-        if not self._problem:  # what comes after it has no place among the fits of others
+        if not self._problem:  # steps after an invalid report are not comparable with steps of other trials
             self._values.append({name: _kept(outcome, name) for name in outcome.outputs})
             self._fits.append({name: o.value for name, o in outcome.outputs.items() if o.value is not None})
 
@@ -63,7 +64,7 @@ class Reports:
         return self._failed or bool(self._estimates)
 
     def outcome(self, returned: Any) -> Any:
-        """What is told of the evaluation, of what it returned and what it reported."""
+        """Return the outcome of the evaluation, composed of the returned value and the reports."""
         if isinstance(returned, Folds):
             return returned
         values = tuple(self._values)
@@ -76,7 +77,7 @@ class Reports:
         return Folds(values, Failed(NOTHING.format(len(values))) if returned is None else returned)
 
     def forgotten(self, returned: Any) -> str:
-        """What is wrong where nothing was returned that should have been; empty: all is well."""
+        """Return an error message if the objective reported values but returned None without being stopped; empty otherwise."""
         lacks = returned is None and self._values and not (self._failed or self._estimates)
         return NOTHING.format(len(self._values)) if lacks else ""
 
@@ -105,7 +106,7 @@ class Reports:
 
 
 def _kept(outcome: Outcome, name: str) -> Any:
-    """An output as it can be read again: plain numbers, which hold no graph and no array."""
+    """Return an output as a plain number, text or failure, which can be parsed again and holds no graph or array."""
     output = outcome[name]
     if output.value is not None:
         return output.value

@@ -1,4 +1,4 @@
-"""What a run found: the best configuration, the history that led to it, and how both stand by the limits."""
+"""Result of a run: the best trial, the history that led to it, and their feasibility."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 SUSPICIOUS = 5
-"""So many equal failures from the start are one broken objective; where half the space fails, chance makes one run of 32 so."""
+"""So many equal failures at the start indicate a broken objective; if half of the space fails, 1 run in 32 shows this by chance."""
 LEAST = 2
-"""Equal failures that are one broken objective where they are all that a budget gave: one may be its configuration's."""
+"""Number of equal failures that indicates a broken objective if they are all of the budget; one may be due to its configuration."""
 BY_LOSS = -1
-"""In the place of a recommended trial: whichever has the lowest loss."""
+"""Value of ``recommended`` that stands for the feasible trial with the lowest loss."""
 
 
 class Convergence(NamedTuple):
@@ -42,10 +42,10 @@ class Convergence(NamedTuple):
 
     Attributes:
         number: trial numbers.
-        loss: as it was told; nan where a trial failed, is pending, was not asked for its loss, is a known one that is illegal, or a
-            repeat.
-        incumbent: best loss so far of what keeps all limits, nan before the first.
-        feasible: whether a loss is that of a configuration that keeps all limits, for all that is known by now.
+        loss: with the objective's own sign; nan if a trial failed, is pending, did not evaluate the loss, is an illegal known one,
+            or a repeat.
+        incumbent: best feasible loss so far, nan before the first.
+        feasible: True if a loss is that of a feasible configuration, as far as is known by now.
     """
 
     number: NDArray[np.int64]
@@ -59,15 +59,15 @@ class Result:
     """The outcome of a study.
 
     Attributes:
-        history: all trials by number, failed and pending ones included, and known ones, which ``trial.known`` tells apart.
+        history: all trials by number, including failed, pending and known ones (``trial.known``).
         space: name of the space.
-        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``, ``optimizer: ...`` (its wish);
-            empty while it goes on. Where every legal configuration has an outcome, ``space exhausted`` goes on to say that the
-            answer is the best of all, if the objective is deterministic.
+        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``, ``optimizer: ...`` (its stop
+            reason); empty while it goes on. If every legal configuration has an outcome, ``space exhausted`` is followed by a note
+            that the best trial is the optimum, provided that the objective is deterministic.
         recommended: number of the trial that the optimizer recommends; None: it recommends none.
-        under: the limits of the study.
-        declared: the space itself, which questions to the model need; None: the journal was read without it.
-        objective: what was minimised, for those who evaluate its answer again; None: nobody said. It is not pickled with a result.
+        under: the outcome constraints of the study.
+        declared: the space itself, which the model needs; None: the journal was read without it.
+        objective: the objective, for evaluating the best configuration again; None: unknown. It is not pickled with a result.
     """
 
     history: tuple[Trial, ...] = field(repr=False)
@@ -83,15 +83,15 @@ class Result:
 
     @property
     def goals(self) -> Goals:
-        """What the study optimises."""
+        """Objectives of the study, with their directions."""
         return goals_of_all(self.history)
 
     @property
     def best(self) -> Trial | None:
-        """The trial that the optimizer recommends, or that ``confirm=`` chose among finalists; None: there is none.
+        """The recommended trial, by the optimizer or by ``confirm=``; None if there is none.
 
-        As a rule it is the first that keeps all limits with the lowest loss (or the highest, where it is maximised). It is always
-        one of the search, and no repeat. Of several objectives it is a compromise, the balanced trial of the front
+        It is usually the first feasible trial with the lowest loss (or the highest, if the loss is maximised). It is always a trial
+        of the search, never a repeat. With several objectives it is a compromise, the balanced trial of the front
         (:mod:`mipcash.study.front`).
         """
         if self.goals.several:
@@ -102,40 +102,40 @@ class Result:
 
     @property
     def front(self) -> tuple[Trial, ...]:
-        """The trials that nothing is better than in all objectives, of what is legal and keeps all limits: the Pareto front.
+        """The Pareto front: the legal, feasible trials that no other trial dominates.
 
-        By the first objective, best first; of trials with equal values the first.
+        Sorted by the first objective, best first. Of trials with equal values only the first is kept.
 
         Raises:
-            MipcashError: there is one objective.
+            MipcashError: the study has one objective.
         """
         return front_of(self.standing).members
 
     def hypervolume(self, reference: Mapping[str, float] | Sequence[float] | None = None) -> float:
-        """How much the front dominates, up to a reference point, in the units of the objectives multiplied.
+        """Return the hypervolume that the front dominates up to a reference point, in the product of the objectives' units.
 
         Args:
-            reference: a value of each objective that is just not good enough, by name or in their order; what does not reach it
-                counts nothing. None: the worst that this study saw of each, which tells the progress of one run alone.
+            reference: a value of each objective that is just not good enough, by name or in their order; trials that are not better
+                contribute nothing. None: the worst value of each in this study, which only measures the progress of a single run.
 
         Raises:
-            ValueError: no such point.
-            MipcashError: there is one objective.
+            ValueError: the point is invalid.
+            MipcashError: the study has one objective.
         """
         return front_of(self.standing).hypervolume(reference)
 
     @property
     def config(self) -> Configuration | None:
-        """The best configuration (a fresh dict); None where there is none."""
+        """The best configuration (a fresh dict); None if there is none."""
         return None if self.best is None else dict(self.best.config)
 
     @property
     def value(self) -> float:
-        """What the best configuration is worth, with the objective's own sign; nan where there is none.
+        """Loss of the best configuration, with the objective's own sign, corrected for noise; nan if there is none.
 
-        Of a deterministic objective it is the loss. The lowest of many noisy losses is too low: where a configuration was evaluated
-        again the value is the mean of its repeats, and otherwise, where evaluations show their noise, its loss; either is moved
-        towards the mean of all that it was chosen among, by the share of noise in what sets these apart.
+        For a deterministic objective it is the loss itself. The lowest of many noisy losses is biased downwards. The value is
+        therefore the mean of the repeats, if the configuration was evaluated again, and otherwise the loss. If there is noise,
+        either is shrunk towards the mean of the candidates, by the share of noise in their variance.
         """
         best = self.best
         if best is None or best.loss is None or self.goals.several:
@@ -145,11 +145,11 @@ class Result:
 
     @cached_property
     def _correction(self) -> float:
-        """What selection among noisy losses is expected to have cost the best one: v / (v + tau^2) of its distance to the mean.
+        """Correction for the selection bias of the best of several noisy losses: v / (v + tau^2) of its distance to their mean.
 
-        v is the noise that is evident, v + tau^2 the variance of the losses of what keeps all limits (James and Stein 1961).
+        v is the noise variance shown by the evaluations, v + tau^2 the variance of the feasible losses (James and Stein 1961).
         """
-        from mipcash.optimizers.noise import evident_noise  # brings surrogates along
+        from mipcash.optimizers.noise import evident_noise  # imports surrogates
 
         best = self.best
         noise = evident_noise([told(t) for t in self.history])
@@ -164,14 +164,14 @@ class Result:
 
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
-        """Configurations that ``confirm=`` had evaluated again, with their losses in the search and on fresh repeats."""
+        """Configurations that ``confirm=`` re-evaluated, with their losses in the search and on fresh repeats."""
         return tuple(finalists_of([told(t) for t in self.history], self.under))
 
     @property
     def fresh(self) -> float:
-        """The mean loss of the best configuration on fresh repeats; nan where it was not evaluated again.
+        """Mean loss of the best configuration on fresh repeats; nan if it was not evaluated again.
 
-        Of finalists the best on the same repeats, it is a little optimistic still.
+        It is still slightly optimistic, because the best finalist was chosen on the same repeats.
         """
         best = self.best
         found = (f.mean for f in self.finalists if best is not None and f.number == best.number)
@@ -179,7 +179,7 @@ class Result:
 
     @property
     def values(self) -> dict[str, float]:
-        """Further named values of the best configuration: of the best trial, and of those that evaluated other outputs there."""
+        """Further named values of the best configuration, including those of its other trials in decoupled evaluation."""
         best = self.best
         if best is None:
             return {}
@@ -191,35 +191,35 @@ class Result:
 
     @cached_property
     def standing(self) -> Standing:
-        """How the trials stand by the limits."""
+        """Feasibility of the trials under the outcome constraints."""
         return Standing.of(self.history, self.under)
 
     @property
     def limits(self) -> LimitTable:
-        """How each limit trades against the loss: print it, or ``pandas.DataFrame(result.limits)``."""
+        """Trade-off between each outcome constraint and the loss: print it, or ``pandas.DataFrame(result.limits)``."""
         return LimitTable.of(self.standing)
 
     @property
     def nearest(self) -> Nearest | None:
-        """The trial that breaks the limits by the least, and which; the best one as soon as one keeps them all.
+        """The trial with the least total violation, and its violated constraints; the best trial once one is feasible.
 
-        None where nothing is known of any.
-        Distances are on the scale on which outputs are learned, so that the unit of none counts more than that of another.
+        None if no outcome is known. Violations are measured on the scale on which outputs are modelled, so that the units of
+        outputs do not matter.
         """
         return self.standing.nearest
 
     def breaks(self, trial: Trial | int) -> tuple[Breach, ...]:
-        """The limits that a trial does not keep, those included whose output failed or is not known; empty: it keeps all."""
+        """Return the constraints that a trial violates, or whose output failed or is unknown; empty if the trial is feasible."""
         return self.standing.breaks(trial if isinstance(trial, int) else trial.number)
 
     def probability(self, trial: Trial | int | None = None) -> float:
-        """The posterior probability that a trial keeps all limits and does not fail; see :meth:`safe`.
+        """Return the posterior probability that a trial is feasible and does not fail; see :meth:`safe`.
 
         Args:
-            trial: None: the best.
+            trial: a trial or its number; None: the best.
 
         Returns:
-            nan where nothing is known of the trial, of some limited output, or where there is no best.
+            The probability; nan if nothing is known of the trial or of some constrained output, or if there is no best trial.
 
         Raises:
             MipcashError: the result was read from a journal without its space.
@@ -230,18 +230,18 @@ class Result:
         return next((float(p) for row, p in rows if number in row.parts), math.nan)
 
     def safe(self, probability: float = 0.95) -> Trial | None:
-        """The trial with the best loss whose limits hold with a posterior probability, and that broke none when it was evaluated.
+        """Return the best trial that is feasible with a posterior probability of at least ``probability``.
 
-        The probability is that of the outputs' values without noise, by a model of each limited output and of failures (the default
-        optimizer's, fitted to all evaluations, whatever optimizer made them); outputs count as independent. It says how sure it is
-        that a configuration keeps the limits, not how often one more noisy measurement would show it to; outputs that repeat
-        exactly leave it little to doubt at what was evaluated.
+        Its evaluation must have violated no constraint. The probability refers to the noise-free outputs, under a model of each
+        constrained output and of failures (those of the default optimizer, fitted to all evaluations, whichever optimizer made
+        them). Outputs count as independent. It expresses certainty about the feasibility of the configuration, not how often
+        another noisy measurement would be feasible. For outputs without noise it is close to 0 or 1 at evaluated configurations.
 
         Returns:
-            None where there is none.
+            The trial; None if there is none.
 
         Raises:
-            ValueError: no probability.
+            ValueError: ``probability`` is not between 0 and 1.
             MipcashError: the result was read from a journal without its space.
         """
         if not isinstance(probability, Real) or not 0.0 <= float(probability) <= 1.0:
@@ -254,13 +254,13 @@ class Result:
 
     @cached_property
     def _probabilities(self) -> NDArray[np.float64]:
-        """Of ``standing.rows``: shape (r,)."""
+        """Probabilities of ``standing.rows``: shape (r,)."""
         if self.declared is None:
             raise MipcashError(
                 "the probability of limits needs the space, which a journal that is only read does not bring; open it with its "
                 "space, mc.Study(space, storage=...).result"
             )
-        from mipcash.optimizers.safety import probabilities  # brings surrogates and solvers along
+        from mipcash.optimizers.safety import probabilities  # imports surrogates and solvers
         from mipcash.space.domain import Domain
 
         limits = self.goals.turned(self.under)
@@ -270,42 +270,42 @@ class Result:
 
     @property
     def n_feasible(self) -> int:
-        """Evaluations of this study after which it was known that all limits are kept; without limits, those that succeeded."""
+        """Number of evaluations of this study known to be feasible; without outcome constraints, of those that succeeded."""
         return sum(self.standing.feasible(t.number) is True for t in self.history if t.done and not t.known)
 
     @property
     def n_done(self) -> int:
-        """Evaluations of this study that succeeded."""
+        """Number of evaluations of this study that succeeded."""
         return sum(t.done for t in self.history if not t.known)
 
     @property
     def n_evaluations(self) -> int:
-        """Evaluations of this study, as a budget counts them: of single outputs, where they are evaluated apart."""
+        """Number of evaluations of this study, as a budget counts them: for decoupled evaluations, of single outputs."""
         return sum(max(1, len(t.evaluate)) for t in self.history if not (t.pending or t.known))
 
     @property
     def n_failed(self) -> int:
-        """Evaluations of this study that failed."""
+        """Number of evaluations of this study that failed."""
         return sum(t.failed for t in self.history if not t.known)
 
     @property
     def n_fits(self) -> int:
-        """Fits that evaluations of this study took: what a generator yields is one, an objective that returns makes one."""
+        """Number of steps (folds, epochs) in evaluations of this study. Each yielded result is one, and so is a plain return."""
         return sum(t.fits for t in self.history)
 
     @property
     def n_stopped(self) -> int:
-        """Evaluations of this study that racing stopped before their last fit."""
+        """Number of evaluations of this study that were pruned."""
         return sum(not (t.whole or t.known) for t in self.history)
 
     @property
     def n_fits_saved(self) -> int:
-        """Fits that those would have taken besides, by how many whole evaluations took."""
+        """Number of steps that pruned evaluations saved, relative to the longest complete evaluation."""
         return _saved(self.history)
 
     @property
     def n_known(self) -> int:
-        """Evaluations made elsewhere."""
+        """Number of evaluations made outside this study."""
         return sum(t.known for t in self.history)
 
     @property
@@ -324,12 +324,12 @@ class Result:
         return Convergence(numbers, losses, self.standing.incumbents(), feasible)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One flat dict per trial, for ``pandas.DataFrame(result.to_rows())``.
+        """Return one flat dict per trial, for ``pandas.DataFrame(result.to_rows())``.
 
-        Columns: number, status, loss, duration, message, origin, then ``config.<name>``, ``values.<name>``,
-        ``texts.<name>`` and ``seconds.<part>``. Under limits besides: ``feasible`` (None: it is not known), and
-        ``violation.<name>``, how far an output lies outside its limit, in its own unit (0: it keeps it; None: it failed, or is
-        not known).
+        Columns: number, status, loss, duration, message, origin, then ``config.<name>``, ``values.<name>``, ``texts.<name>`` and
+        ``seconds.<part>``. With outcome constraints also ``feasible`` (None: unknown) and ``violation.<name>``, the violation of
+        each constraint in the unit of its output (0: satisfied; None: it failed, or is unknown). With several objectives also
+        ``front``.
         """
         rows = [{**_flat(trial), **self._stands(trial)} for trial in self.history]
         front = {t.number for t in self.front} if self.goals.several else set()
@@ -343,7 +343,7 @@ class Result:
         return row | {f"violation.{limit.output}": outside.get(limit.output, 0.0) for limit in self.under}
 
     def problem(self) -> str:
-        """A sentence when the run found nothing, its objective looks broken or gives no output of some limit; empty otherwise."""
+        """Return a sentence if the run found nothing, or its objective looks broken or lacks a constrained output; else empty."""
         told = [t for t in self.history if not (t.pending or t.known)]
         first = told[:SUSPICIOUS]
         if told and len(same_failures(first)) == len(first):
@@ -414,7 +414,7 @@ def _saved(trials: Sequence[Trial]) -> int:
 
 
 def same_failures(told: Sequence[Trial]) -> list[Trial]:
-    """All of some trials, if they failed with one message, memory addresses aside; else none."""
+    """Return the trials if all failed with the same message, up to memory addresses; otherwise an empty list."""
     same = all(t.failed for t in told) and len({without_address(t.message) for t in told}) == 1
     return list(told) if same else []
 

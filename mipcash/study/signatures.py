@@ -1,4 +1,4 @@
-"""What an objective takes beside its configuration."""
+"""Parameters of an objective beside its configuration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function has a parameter of a name (``trial``, ``repeat``) beside its first, which is the configuration."""
-    if isinstance(function, partial) and name in function.keywords:  # it is given already
+    """Return True if a function has a parameter of this name (``trial``, ``repeat``) after its first, the configuration."""
+    if isinstance(function, partial) and name in function.keywords:  # it is bound already
         return False
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some that are written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return False
     beside = [p for k, p in enumerate(parameters) if k or p.kind is p.KEYWORD_ONLY]
     return any(p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in beside)

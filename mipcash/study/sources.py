@@ -1,4 +1,4 @@
-"""Where the trials of a loop come from: a search, repeats of finalists, repeats of what is most likely the best."""
+"""Sources of the trials of a loop: a search, repeats of finalists, or repeats of the configuration that is most likely the best."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mipcash.study.trial import Trial
 
 
 class Source(Protocol):
-    """Gives a loop its trials."""
+    """Supplies a loop with trials."""
 
     def next(self, in_flight: Collection[Trial]) -> Trial | str:
-        """Return the next trial, its attempt begun; or the reason why there is none, empty if one may come later."""
+        """Return the next trial, its attempt started, or the reason why there is none; empty if one may come later."""
         ...
 
     def ahead(self) -> bool | str:
-        """Prepare a trial while all workers are busy; return whether it was done, or the reason why there is none."""
+        """Prepare a trial while all workers are busy. Return True if one was made, or the reason why there can be none."""
         ...
 
 
 class Search:
-    """Trials that wait in a study, then proposals of its optimizer."""
+    """Waiting trials of a study, then proposals of its optimizer."""
 
     def __init__(self, study: Study, budget: WithinBudget, deadline: Deadline, pace: Pace) -> None:
         self._study, self._budget, self._deadline, self._pace = study, budget, deadline, pace
@@ -35,9 +35,9 @@ class Search:
         try:
             trial = self._study.queue.next(None, self._deadline.left, lambda: self._budget.pays(in_flight))
         except SpaceExhaustedError:
-            # what is being evaluated may call for another output
+            # a running evaluation may lead to another output of its configuration
             return "" if in_flight and self._study.costs else EXHAUSTED
-        if trial is None:  # others were first
+        if trial is None:  # other workers used up the budget first
             return BUDGET
         # the proposal itself may have taken the rest of the time
         reason = self._deadline.refuses(in_flight) or ("" if self._budget.pays_for(trial, in_flight) else BUDGET)
@@ -56,10 +56,10 @@ class Search:
 
 
 class Repeats:
-    """Repeats that wait in a study.
+    """Waiting repeats of a study.
 
     Args:
-        chosen: whether another repeat of what is most likely the best is enqueued whenever one is asked for
+        chosen: True: before each trial, enqueue another repeat of the configuration that is most likely the best
             (:mod:`mipcash.study.replication`).
     """
 

@@ -1,7 +1,7 @@
-"""What a run may spend: a number of evaluations, of fits, or a cost.
+"""Budget of a run: a number of evaluations, a number of steps (folds, epochs), or a cost.
 
-An evaluation is one call of a function: of the objective, or, where its outputs are functions of their own, of one of these. What
-counts is what was told: a call that was lost with its worker, or interrupted, is made again and costs nothing.
+An evaluation is one call of a function: the objective or, if each output has its own function, one of these. Only evaluations with
+a recorded outcome count. A call that was interrupted or lost its worker is repeated and costs nothing.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from mipcash.study.trial import Trial
 
 
 class BudgetError(MipcashError, ValueError):
-    """A budget that turns out not to pay for one evaluation."""
+    """Raised if a budget turns out not to pay for one evaluation."""
 
 
 ROUNDING = 1e-9
-"""Share of a budget by which a sum of costs may exceed it: of rounding."""
+"""Relative tolerance for rounding, within which a sum of costs may exceed the budget."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A budget by what evaluations cost, in the unit of the costs: ``mc.Budget(mc.Cost(3600), costs=...)``.
+    """A budget by total cost of the evaluations, in the unit of the costs: ``mc.Budget(mc.Cost(3600), costs=...)``.
 
     Raises:
-        ValueError: no finite number above 0.
+        ValueError: ``amount`` is no finite number above 0.
     """
 
     amount: float
@@ -53,14 +53,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Fits:
-    """A budget by fits, of an objective that yields a result for each: ``mc.minimize(..., budget=mc.Fits(200), pruning=True)``.
+    """A budget in steps (folds, epochs), for objectives that yield: ``mc.minimize(..., budget=mc.Fits(200), pruning=True)``.
 
-    No evaluation is started whose fits might exceed it, by what the longest so far took. The first one, which shows how many they
-    are, runs alone; where it takes more than all of them, that is a ``BudgetError``. A later one that takes more fits than any
-    before may exceed it, which is warned of.
+    An evaluation is not started if it might exceed the budget, assuming as many steps as the longest so far. The first one, which
+    shows the number of steps, runs alone; if it exceeds the budget, a ``BudgetError`` is raised. A later one that takes more steps
+    than any before may exceed the budget, with a warning.
 
     Raises:
-        ValueError: no whole number, at least 1.
+        ValueError: ``number`` is no integer, or below 1.
     """
 
     number: int
@@ -78,22 +78,23 @@ class Fits:
 
 
 Amount = int | Cost | Fits
-"""What a run may spend."""
+"""Type of the amount of a budget."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may spend: ``mc.minimize(f, space, mc.Budget(50, timeout=3600))``.
+    """Budget of a run: ``mc.minimize(f, space, mc.Budget(50, timeout=3600))``.
 
     Attributes:
         amount: a number of evaluations, ``mc.Fits(200)`` or ``mc.Cost(3600)``.
-        timeout: seconds from the beginning after which no new evaluation starts; one that runs is finished. A proposal gets at most
-            what is left of them. None: no limit.
-        costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
-            1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
+        timeout: seconds after which no new evaluation starts; a running one is completed. A proposal gets at most the remaining
+            seconds. None: no limit.
+        costs: cost of one call of each function, by output, in any one unit, if the objective is a function per output; None: 1
+            each. ``hybrid`` prefers the call with the best expected gain per cost; optimizers that do not choose call all functions
+            for each configuration.
 
     Raises:
-        ValueError: no budget, or no number of seconds above 0.
+        ValueError: the amount is invalid, or the timeout is no number above 0.
     """
 
     amount: Amount
@@ -106,27 +107,27 @@ class Budget:
 
     @classmethod
     def of(cls, given: Any) -> Budget:
-        """Return the budget that ``budget=`` says."""
+        """Return the budget given as ``budget=``."""
         return given if isinstance(given, Budget) else cls(given)
 
     @property
     def evaluations(self) -> int | None:
-        """Their number; None where fits or costs count."""
+        """Number of evaluations; None if the budget is in steps or costs."""
         return None if isinstance(self.amount, (Cost, Fits)) else int(self.amount)
 
 
 BudgetGiven = Amount | Budget
-"""What ``budget=`` takes."""
+"""Type of ``budget=``."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """A budget beside what trials cost.
+    """A budget together with the cost of trials.
 
     Attributes:
-        total: what may be spent.
+        total: the total budget.
         costs: of one evaluation of each output, by name; empty: a trial is one evaluation.
-        by_fits: whether fits count, and not evaluations.
+        by_fits: True if the budget is in steps, not in evaluations.
     """
 
     total: float
@@ -135,13 +136,14 @@ class Spending:
 
     @classmethod
     def of_budget(cls, budget: Any, costs: Mapping[str, float]) -> Spending:
-        """Of what a run is given.
+        """Make the spending for the budget of a run.
 
         Args:
-            costs: of the study; empty: outputs are not evaluated apart.
+            costs: of the study; empty: evaluations are not decoupled.
 
         Raises:
-            ValueError: no budget; one by cost where nothing says what evaluations cost; one that does not pay for all outputs once.
+            ValueError: the budget is invalid, is by cost without known costs, is in steps with decoupled evaluations, or does not
+                pay for all outputs once.
         """
         check_budget(budget)
         if isinstance(budget, Fits):
@@ -168,7 +170,7 @@ class Spending:
         return spending
 
     def of(self, trial: Trial) -> float:
-        """What a trial costs; by fits, what it took."""
+        """Return the cost of a trial: 1, or the cost of its outputs, or its number of steps."""
         if self.by_fits:
             return float(trial.fits)
         if not self.costs:
@@ -176,13 +178,13 @@ class Spending:
         return sum(self.costs.get(name, 0.0) for name in trial.evaluate or self.costs)
 
     def spent(self, trials: Iterable[Trial]) -> float:
-        """What those that were told have cost; what was evaluated elsewhere costs nothing."""
+        """Return the total cost of the trials with an outcome. Evaluations made outside the study cost nothing."""
         return sum(self.of(t) for t in trials if not (t.pending or t.known))
 
     def least(self, trials: Sequence[Trial]) -> float:
-        """What the next trial costs at least: one output, unless all that were proposed so far want all outputs.
+        """Return the least cost of the next trial: of one output, or of all outputs if all trials so far evaluated all of them.
 
-        By fits, what it may cost at most: as many as the longest took.
+        For a budget in steps, return the number of steps of the longest evaluation so far.
         """
         if self.by_fits:
             return float(max([1, *(t.fits for t in trials)]))
@@ -192,11 +194,11 @@ class Spending:
         return sum(self.costs.values()) if whole else min(self.costs.values())
 
     def whole(self, trials: Sequence[Trial]) -> float:
-        """What an evaluation of all outputs costs; by fits, as many as the longest took."""
+        """Return the cost of an evaluation of all outputs; for a budget in steps, the number of steps of the longest so far."""
         return self.least(trials) if self.by_fits else sum(self.costs.values()) if self.costs else 1.0
 
     def exceeded(self, trials: Sequence[Trial]) -> str:
-        """What is wrong with what was spent in fits, the cure included; empty: nothing.
+        """Return a warning if more steps were taken than the budget has; empty otherwise.
 
         Raises:
             BudgetError: the only evaluation took more than the budget.
@@ -215,22 +217,22 @@ class Spending:
         )
 
     def admits(self, cost: float) -> bool:
-        """Whether so much may be spent in all."""
+        """Return True if this total cost is within the budget."""
         return cost <= self.total * (1.0 + ROUNDING)
 
 
 SEARCHED = 2
-"""Evaluations of a search that finalists are chosen among, at least."""
+"""Least number of search evaluations among which finalists are chosen."""
 
 
 @dataclass
 class Reserve:
-    """What a search leaves of its budget to the repeats of finalists.
+    """Part of the budget that a search leaves to the repeats of finalists.
 
     Attributes:
-        evaluations: that it leaves.
-        said: what they are for, in words.
-        paid: whether the budget pays for them; of one by fits the first evaluation shows it.
+        evaluations: number of evaluations that it leaves.
+        said: their purpose, for messages.
+        paid: True if the budget pays for them; for a budget in steps this is known after the first evaluation.
     """
 
     evaluations: int = 0
@@ -238,11 +240,11 @@ class Reserve:
     paid: bool = True
 
     def needs(self, whole: float) -> float:
-        """What repeats and the least search cost, where an evaluation costs so much; 0 where there are no repeats."""
+        """Return the cost of the repeats and the smallest search, given the cost of one evaluation; 0 if there are no repeats."""
         return (self.evaluations + SEARCHED) * whole if self.evaluations else 0.0
 
     def of(self, spending: Spending, trials: Sequence[Trial]) -> float:
-        """What is kept back."""
+        """Return the part of the budget to keep back. If it turns out too small for the repeats, warn and return 0."""
         whole = spending.whole(trials)
         told = any(not (t.pending or t.known) for t in trials)
         if self.paid and spending.by_fits and told and not spending.admits(self.needs(whole)):
@@ -257,10 +259,10 @@ class Reserve:
 
 
 def check_budget(budget: Any) -> None:
-    """Refuse what is no budget.
+    """Raise an error unless a budget is valid.
 
     Raises:
-        ValueError: no whole number of evaluations, and no cost.
+        ValueError: the budget is neither a whole number of evaluations, at least 1, nor a cost or number of steps.
     """
     if isinstance(budget, (Cost, Fits)):
         return

@@ -1,6 +1,6 @@
-"""How the trials of a study stand by its limits: which keep them all, what breaks the others, and which comes nearest.
+"""Feasibility of the trials of a study under its outcome constraints: feasible trials, violations, and the nearest trial.
 
-Outputs of one configuration that were evaluated apart count together (:func:`mipcash.optimizers.optimizer.joined`).
+Decoupled evaluations of one configuration are combined (:func:`mipcash.optimizers.optimizer.joined`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mipcash.study.trial import Trial
 
 @dataclass(frozen=True)
 class Breach:
-    """A limit that an outcome does not keep.
+    """An outcome constraint that an outcome violates.
 
     Attributes:
-        limit: the limit.
-        value: of its output; None: it failed, or is not known.
+        limit: the constraint.
+        value: value of its output; None: it failed, or is unknown.
         message: why it failed; empty otherwise.
-        by: how far the value lies outside, in the output's own unit; inf where there is none.
+        by: violation in the unit of the output; inf if there is no value.
     """
 
     limit: Limit
@@ -40,7 +40,7 @@ class Breach:
 
     @property
     def known(self) -> bool:
-        """Whether the output was told, be it as failed."""
+        """True if the output is known, or known to have failed."""
         return self.value is not None or bool(self.message)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Breach:
 
 
 def breaches(outcome: Outcome, limits: Sequence[Limit]) -> tuple[Breach, ...]:
-    """The limits that an outcome does not keep, for all that is known of it."""
+    """Return the constraints that an outcome is not known to satisfy."""
     found = []
     for limit in limits:
         output = outcome[limit.output]
@@ -67,13 +67,13 @@ def breaches(outcome: Outcome, limits: Sequence[Limit]) -> tuple[Breach, ...]:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The trial that comes nearest to keeping all limits, and those that it breaks.
+    """The trial with the least total violation, and the constraints that it violates.
 
     Attributes:
-        trial: the trial; of outputs that were evaluated apart, the one that tells the loss.
-        breaks: what it breaks; empty where it keeps all.
-        violation: over all limits, how far it lies outside on the scale on which outputs are learned, added up: a logarithm of
-            the distance in units of its median, so that the units of outputs do not matter.
+        trial: the trial; of decoupled evaluations, the one that has the loss.
+        breaks: its violated constraints; empty if it is feasible.
+        violation: total violation on the scale on which outputs are modelled: a logarithm of the distance in units of its median,
+            so that the units of outputs do not matter.
     """
 
     trial: Trial
@@ -95,13 +95,13 @@ class Nearest:
 
 @dataclass(frozen=True)
 class Standing:
-    """See the module's description. Make one with :meth:`of`.
+    """Feasibility of trials; see the module's description. Make one with :meth:`of`.
 
     Attributes:
         trials: of the study, by number.
-        limits: m of them, on outputs as they were told.
-        rows: r configurations of which something that counts is known, each with the numbers of its trials; repeats, which come
-            after the search, are not among them.
+        limits: the m outcome constraints, with the objective's own sign.
+        rows: r configurations with a known outcome, each with the numbers of its trials. Repeats are left out, because they come
+            after the search.
         violations: shape (r, m).
     """
 
@@ -119,12 +119,12 @@ class Standing:
 
     @property
     def goals(self) -> Goals:
-        """What the study optimises."""
+        """Objectives of the study, with their directions."""
         return goals_of_all(self.trials)
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
-        """Of every trial, with what others tell of its configuration."""
+        """Outcome of every trial, combined with the other trials of its configuration."""
         found = [t.outcome for t in self.trials]
         for row in self.rows:
             for number in row.parts:
@@ -134,38 +134,38 @@ class Standing:
         return found
 
     def breaks(self, number: int) -> tuple[Breach, ...]:
-        """The limits that a trial does not keep."""
+        """Return the constraints that a trial is not known to satisfy."""
         return breaches(self.outcomes[number], self.limits)
 
     def feasible(self, number: int) -> bool | None:
-        """Whether a trial keeps all limits; None: it breaks none of those whose outputs are known."""
+        """Return True if a trial is feasible, False if not; None if it violates no known output and some output is unknown."""
         found = self.breaks(number)
         return None if found and not any(b.known for b in found) else not found
 
     def tells(self, row: Joined) -> int:
-        """The number of the trial that stands for a row: the one that tells the loss, else the last."""
+        """Return the number of the trial that represents a row: the first with a loss, else the last."""
         return next((k for k in row.parts if self.trials[k].loss is not None), row.parts[-1])
 
     @cached_property
     def inside(self) -> list[Joined]:
-        """Rows that are legal, have a loss and keep all limits, for all that is known: estimates of what was stopped too."""
+        """Rows that are legal, feasible and have a loss, as far as is known. Estimates of pruned evaluations are included."""
         inside = (self.violations == 0.0).all(axis=1)
         return [r for r, keeps in zip(self.rows, inside, strict=True) if keeps and _has_loss(r.whole) and r.whole.legal]
 
     @cached_property
     def kept(self) -> list[Joined]:
-        """Rows that are legal, have a loss and keep all limits, by whole evaluations."""
+        """Rows that are legal, feasible and have the loss of a complete evaluation."""
         return [row for row in self.inside if not row.whole.outcome.stopped]
 
     @property
     def best(self) -> Trial | None:
-        """The first trial with the lowest loss that keeps all limits; None: there is none."""
+        """The first feasible trial with the best loss; None if there is none."""
         found = ((row.whole.loss, self.tells(row)) for row in self.kept)
         _, number = min(((l, k) for l, k in found if l is not None), default=(None, None))
         return None if number is None else self.trials[number]
 
     def incumbents(self) -> NDArray[np.float64]:
-        """The best loss that keeps all limits, as it was told, by the time of each trial: shape (n,), nan before the first."""
+        """Return the best feasible loss up to each trial, with the objective's own sign: shape (n,), nan before the first."""
         losses = np.full(len(self.trials), math.nan)
         for row in self.kept:
             last = row.parts[-1]  # a row is complete with the last of its parts
@@ -174,15 +174,15 @@ class Standing:
 
     @property
     def ranked(self) -> list[int]:
-        """Trials by the least violation, of equals by the lowest loss (Deb 2000); legal ones, of which the loss did not fail.
+        """Numbers of the trials sorted by violation, then by loss (Deb 2000); only legal, complete ones whose loss did not fail.
 
-        What lacks a limited output comes after what has all; where losses are known of some only, the others come last of equals.
+        Rows with fewer unknown constrained outputs come first. At equal violation, an unknown loss comes last.
         """
         return [number for *_, number, _ in self._ranked]
 
     @property
     def nearest(self) -> Nearest | None:
-        """The first of ``ranked`` of which some limited output is known; None: there is none."""
+        """The first of ``ranked`` with a known constrained output; None if there is none."""
         for unknown, outside, _, number, _ in self._ranked:
             if unknown < len(self.limits) or not self.limits:
                 return Nearest(self.trials[number], self.breaks(number), math.inf if unknown else outside)
@@ -190,7 +190,7 @@ class Standing:
 
     @cached_property
     def _ranked(self) -> list[tuple[int, float, float, int, int]]:
-        """Limits whose output is not known, violation, loss, number of the trial, row."""
+        """Sort keys: number of constraints with unknown output, violation, loss, number of the trial, row."""
         ranked = []
         for k, row in enumerate(self.rows):
             here, whole = self.violations[k], row.whole
@@ -208,19 +208,19 @@ class Standing:
 
 
 def observation(trial: Trial) -> Observation:
-    """A trial as an optimizer sees it: its loss is to be minimised."""
+    """Return a trial as an optimizer sees it, with its loss in minimisation form."""
     return told(trial.turned())
 
 
 def told(trial: Trial) -> Observation:
-    """A trial as an observation, with its loss as it was told."""
+    """Return a trial as an observation, with its loss in the objective's own sign."""
     outcome = (trial.status, trial.loss, trial.values, trial.outcome)
     elsewhere = trial.known or trial.repeat > 0
     return Observation(dict(trial.config), *outcome, elsewhere, trial.legal, trial.evaluate, trial.repeat)
 
 
 def goals_of_all(trials: Sequence[Trial]) -> Goals:
-    """What the study of some trials optimises."""
+    """Return the objectives of the study to which the trials belong."""
     return trials[0].goals if trials else MINIMISED
 
 

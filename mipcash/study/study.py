@@ -2,8 +2,8 @@
 
 A study is composed of a storage, a table of its trials (:mod:`mipcash.study.table`), a proposer (:mod:`mipcash.study.proposer`) and
 the queue that hands trials out (:mod:`mipcash.study.queue`). Trial k is proposed with a generator derived from (seed, k), from the
-history and from the state that the optimizer left with the latest trial. All three are in the journal, so a resumed study goes on
-as if it had never stopped.
+history and from the optimizer's state after the previous trial. All of these are in the journal, so a resumed study proposes the
+same trials as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -53,34 +53,33 @@ class Study:
         space: the space to search.
         optimizer: a name of ``mipcash.optimizers.registry``, a :class:`mipcash.Method` with its settings and solver, or an
             :class:`~mipcash.optimizers.optimizer.Optimizer`.
-        direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told. Several
-            objectives: their names, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``: proposals
-            minimise random weightings of them, and ``result.front`` is the Pareto front.
-        limits: outcome constraints, by output: an upper limit, or (low, high) with None for no limit.
-            An optimizer that does not learn from them refuses them.
-        seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
-        storage: file of the journal, for its owner alone (0600); one that exists is resumed. An address,
-            ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
-            :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.protocol.Storage` is
-            used as it is. With ``mc.Journal(path, fresh=True)`` a journal that exists is renamed beside itself, and
-            ``study.renamed`` is its path.
-        pruning: when ``should_stop()`` of a trial that reports is True, as of :func:`mipcash.minimize`: ``"halving"``, for epochs;
-            True, for folds. It may be another when a journal is resumed.
-        costs: what one evaluation of each output costs, by name, in any one unit, where outputs may be evaluated apart; the loss
-            and all limited outputs are among them. The optimizer may then want some of them only (``trial.evaluate``), and
-            propose a configuration again for the others. None: an evaluation gives all. May be another when a journal is resumed.
-        retries: further attempts at a trial whose worker died while the run went on, after which it has failed. With 0, what ran
-            beside the one that killed a pool has failed with it. An attempt that ended because the whole run was killed costs
-            no retry.
-        model, options: what ``mipcash resume`` needs to load the space and the objective again.
+        direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal keep the objective's own sign.
+            Several objectives: their names, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``.
+            Proposals then minimise random weightings of them, and ``result.front`` is the Pareto front.
+        limits: outcome constraints, by output: an upper limit, or (low, high) with None for no limit. An optimizer that does not
+            model outcome constraints raises an error.
+        seed: an integer >= 0; the same seed gives the same proposals for the same outcomes.
+        storage: file of the journal, accessible to its owner only (0600); an existing one is resumed. An address,
+            ``postgresql://user@host/database`` or ``sqlite:///run.db``, lets several processes share the study, see
+            :mod:`mipcash.study.storage.address`. None keeps the journal in memory; a
+            :class:`~mipcash.study.storage.protocol.Storage` is used as it is. With ``mc.Journal(path, fresh=True)`` an existing
+            journal is renamed in its folder, and ``study.renamed`` is its new path.
+        pruning: rule for ``should_stop()`` of a trial that reports, as in :func:`mipcash.minimize`: ``"halving"`` for epochs, True
+            for folds. It may change when a journal is resumed.
+        costs: cost of one evaluation of each output, by name, in any one unit, for decoupled evaluation; the loss and all
+            constrained outputs must be included. The optimizer may then request only some outputs (``trial.evaluate``), and propose
+            a configuration again for the rest. None: each evaluation gives all outputs. It may change when a journal is resumed.
+        retries: further attempts at a trial whose worker died during the run, after which it has failed. With 0, evaluations that
+            ran beside the one that broke a pool fail with it. An attempt that ended because the whole run was killed costs no
+            retry.
+        model, options: needed by ``mipcash resume`` to load the space and the objective again.
 
-    Methods may be called from several threads; while one asks, others may tell. A study holds its journal until ``close()`` or
-    the end of its ``with`` block.
+    Methods are thread-safe; while one thread is in ``ask``, other threads may call ``tell``. A study holds its journal until
+    ``close()`` or the end of its ``with`` block.
 
     Raises:
-        StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or
-            limits.
-        MipcashError: limits that the optimizer would ignore.
+        StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or limits.
+        MipcashError: the optimizer does not support outcome constraints.
         TypeError: ``space`` is no :class:`mipcash.Space`.
     """
 
@@ -115,7 +114,7 @@ class Study:
         retries = retries_of(retries)
         self.renamed = move_aside(place.storage) if place.fresh else None
         self._storage = make_storage(place.storage)
-        # At the end of the process too, so that what was not told counts as given back and not as killed.
+        # Also at the end of the process, so that unfinished trials count as given back and not as killed.
         weakref.finalize(self, self._storage.close)
         try:
             self.table = TrialTable(space, self._storage, record, retries)
@@ -135,22 +134,22 @@ class Study:
     def ask(self, n: int, *, distance: int = 0, seconds: float | None = None) -> list[Trial]: ...
 
     def ask(self, n: int | None = None, *, distance: int = 0, seconds: float | None = None) -> Trial | list[Trial]:
-        """The next trial, or a list of n distinct ones to be evaluated together; journaled before they are returned.
+        """Return the next trial, or a list of n distinct ones to be evaluated together. They are journaled first.
 
-        Trials that a killed run left without an outcome come first, with the number and configuration they had. Trials
-        of this study that are not told yet are pending: the optimizer knows of them.
+        Trials that a killed run left without an outcome come first, with their number and configuration. Trials of this study
+        without an outcome are pending, and the optimizer takes them into account.
 
         Args:
-            n: None: one trial. A number: a list of that many; fewer only where the space is exhausted.
-            distance: least Hamming distance between the new trials of a batch: the number of one-hot groups (discrete
-                parameters; each module of an ordering counts, and so does being inactive) in which any two differ. 0: none
-                beyond being new; what the optimizer expects of those pending keeps a batch apart.
-            seconds: what each proposal may take at most, where that is less than ``seconds_per_proposal``.
+            n: None: one trial. A number: a list of that many; fewer only if the space is exhausted.
+            distance: minimum Hamming distance between the new trials of a batch: the number of one-hot groups (discrete parameters;
+                each module of an ordering counts, and so does being inactive) in which any two differ. 0: they must only be new;
+                the optimizer's predictions for pending trials then diversify the batch.
+            seconds: limit for each proposal, if lower than ``seconds_per_proposal``.
 
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
-            ValueError: n below 1, a negative distance, or seconds that are not above 0.
+            ValueError: n is below 1, the distance negative, or ``seconds`` not above 0.
         """
         limit = seconds_of("seconds", seconds)
         if n is None:
@@ -165,7 +164,7 @@ class Study:
                 batch.append(self._ask(Apart(tuple(t.config for t in batch), distance), limit))
             except SpaceExhaustedError:
                 if not batch or distance > 1:
-                    # what was asked for stays in the journal as pending; it is handed out again
+                    # the trials stay pending in the journal and are handed out again
                     for trial in batch:
                         self.give_back(trial)
                     raise
@@ -188,25 +187,25 @@ class Study:
         cost: float | Mapping[str, float] | None = None,
         worker: str = "",
     ) -> Trial:
-        """Record the outcome of a trial, or a part of it, and return the trial with what is known of it.
+        """Record the outcome of a trial, or a part of it, and return the trial with all that is known of it.
 
         Args:
-            trial: one that ``ask`` returned and that has not been told.
-            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`, which may also
-                stand for a single output in the dict. Anything else (nan, inf, None, a string ...) is recorded as failed,
-                with a message that says so. What the trial reported is kept beside it; where its evaluation ended because
-                ``trial.should_stop()`` said so, None will do, and what counts is an estimate of the whole.
-            seconds: how long the evaluation took, where the caller knows better than the time since ``ask``.
-            partial: whether more outputs will be told, until when the trial is pending. None: where the trial names the
-                outputs to evaluate (``trial.evaluate``), as long as one of them is missing after a dict; else the outcome is
-                told at once. An output that is told again replaces what was told before.
-            cost: what the evaluation cost, or what each output cost, by name; None: its seconds.
-            worker: who evaluated it; empty: this process.
+            trial: a trial that ``ask`` returned and that has no outcome yet.
+            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`, which may also stand for
+                a single output in the dict. Anything else (nan, inf, None, a string ...) is recorded as failed, with a message that
+                says so. Reports of the trial are stored with it. If its evaluation ended because of ``trial.should_stop()``, None
+                is allowed, and an estimate for the complete evaluation is recorded.
+            seconds: duration of the evaluation; None: the time since ``ask``.
+            partial: True if more outputs will follow; the trial is pending until then. None: if the trial names its outputs
+                (``trial.evaluate``), it stays pending after a dict until all of them are known; otherwise the outcome is complete.
+                An output that is recorded again replaces the earlier one.
+            cost: cost of the evaluation, or of each output, by name; None: its seconds.
+            worker: name of the worker that evaluated it; empty: this process.
 
         Raises:
-            TellError: the trial belongs to another study, or its outcome is known already; :class:`LateError`: others who share
-                the storage took this worker for gone, and told it.
-            ValueError: seconds or cost is no finite number; nothing is recorded, tell again.
+            TellError: the trial belongs to another study, or already has an outcome; :class:`LateError`: another worker sharing the
+                storage took this worker for dead and recorded the outcome.
+            ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
         """
         said = "seconds must be a finite number, how long the evaluation took"
         taken = None if seconds is None else finite(seconds, said)
@@ -221,12 +220,12 @@ class Study:
         return self.table.agreed(told).copy()
 
     def lose(self, trial: Trial, cause: str) -> Trial:
-        """Record that the worker that evaluated a trial died, and return the trial with what became of it.
+        """Record that the worker of a trial died, and return the updated trial.
 
-        It is handed out again by a later ``ask``; after more than ``retries`` lost attempts it has failed, with the cause.
+        A later ``ask`` hands it out again. After more than ``retries`` lost attempts it has failed, with the cause as message.
 
         Args:
-            cause: how it is known.
+            cause: the evidence that the worker died.
 
         Raises:
             TellError: as for :meth:`tell`.
@@ -235,7 +234,7 @@ class Study:
         return self.table.agreed(lambda: self.table.lose(self.table.mine(trial).number, said)).copy()
 
     def give_back(self, trial: Trial) -> None:
-        """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
+        """Return a trial to the study without an outcome; a later ``ask`` hands it out again.
 
         Raises:
             TellError: as for :meth:`tell`.
@@ -243,27 +242,27 @@ class Study:
         self.table.agreed(lambda: self.table.give_back(self.table.mine(trial).number))
 
     def reopen(self, trial: Trial) -> Trial:
-        """Take the outcome of a trial back: it says nothing of its configuration, which a later ``ask`` hands out again.
+        """Discard the outcome of a trial, for instance after a defect; a later ``ask`` hands the trial out again.
 
         Raises:
-            TellError: the trial belongs to another study, has no outcome, or was evaluated elsewhere.
+            TellError: the trial belongs to another study, has no outcome, or was evaluated outside the study.
         """
         return self.table.agreed(lambda: self.table.reopen(self.table.mine(trial, told=True).number)).copy()
 
     # -- what a user brings -------------------------------------------------------------------------------------
 
     def add(self, config: Mapping[str, Value], outcome: Any, *, illegal: str = REFUSE) -> Trial:
-        """Learn from an evaluation that was made elsewhere: a trial of its own, of origin ``known``, which counts for no budget.
+        """Add an evaluation made outside the study, as a new trial of origin ``known``. It does not count in any budget.
 
         Args:
-            config: its configuration. One that is there already is another measurement of it.
+            config: its configuration. If it is in the study already, the outcome counts as another measurement of it.
             outcome: a number, a dict with ``"loss"`` or :class:`Failed`, as for :meth:`tell`.
-            illegal: ``refuse`` a configuration that breaks rules, or ``learn`` from it: the model knows it, and it is never the
-                answer.
+            illegal: ``refuse`` a configuration that violates rules, or ``learn`` from it: the model uses it, and it is never
+                recommended.
 
         Raises:
-            ConfigurationError: unknown, missing or inactive parameters, values outside their domains; or broken rules.
-            ValueError: no outcome (None, a text, a dict without the loss ...), or another word for ``illegal``.
+            ConfigurationError: unknown, missing or inactive parameters, values outside their domains, or violated rules.
+            ValueError: the outcome is invalid (None, a text, a dict without the loss ...), or ``illegal`` has another value.
         """
         known = Known.of(
             self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits, goals=self.goals
@@ -271,42 +270,42 @@ class Study:
         return self.table.agreed(lambda: self.table.know([known])[0]).copy()
 
     def add_missing(self, known: KnownGiven) -> None:
-        """:meth:`add` those of several pairs of a configuration and its outcome that are not there yet.
+        """Add those of several pairs of a configuration and its outcome that are missing in the study, as :meth:`add` does.
 
-        A pair that is given twice is there twice. All are checked before the first is added.
+        A pair that is given twice is added twice. All pairs are checked before the first is added.
 
         Raises:
             ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
-            TypeError: no pairs.
+            TypeError: the argument is no list of pairs.
         """
         listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.goals)
         self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
-        """Propose a configuration next: ``ask`` hands it out before it asks the optimizer; several in the order they came.
+        """Enqueue a configuration: ``ask`` hands out enqueued ones, in order, before it calls the optimizer.
 
         Returns:
-            The trial, pending. Nothing is evaluated twice: of a configuration that was proposed or is known, the trial that
-            there is.
+            The pending trial. If the configuration was proposed before or is known, its existing trial; nothing is evaluated twice.
 
         Raises:
-            ConfigurationError: it is illegal; the message has the broken rules and the nearest legal configuration.
+            ConfigurationError: the configuration is illegal; the message has the violated rules and the nearest legal
+                configuration.
         """
         plain = wanted(self.space, config)
         return self.table.agreed(lambda: self.table.enqueue(plain, tuple(self.costs))).copy()
 
     def repeat(self, trial: Trial, number: int = 1) -> Trial:
-        """Evaluate the configuration of a trial again: ``ask`` hands the repeat out before it asks the optimizer.
+        """Evaluate the configuration of a trial again: ``ask`` hands the repeat out before it calls the optimizer.
 
         Args:
-            number: of the repeat, from 1: ``trial.repeat`` of what is handed out, which an objective uses other folds or seeds for.
+            number: of the repeat, from 1. It becomes ``trial.repeat``, from which an objective derives other folds or seeds.
 
         Returns:
-            The trial, pending; where this repeat of the configuration exists, that trial.
+            The pending trial; if this repeat of the configuration exists, that trial.
 
         Raises:
             TellError: the trial belongs to another study.
-            ValueError: no whole number of at least 1.
+            ValueError: ``number`` is no integer of at least 1.
         """
         if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
             raise ValueError(f"repeats are numbered from 1, got {shown(number)}")
@@ -322,22 +321,22 @@ class Study:
 
     @property
     def result(self) -> Result:
-        """What has been found so far."""
+        """Result of the study so far."""
         with self.proposer.lock, self.table.lock:
             found = self.proposer.recommended(self.table.history)
             return Result(self.trials, self.space.name, self.record.stopped, found, self.limits, self.space)
 
     @property
     def n_told(self) -> int:
-        """How many trials were evaluated, here or by others who share the storage; what is known from elsewhere does not count."""
+        """Number of evaluated trials, including those of other workers on the same storage, but not ``known`` ones."""
         with self.table.lock:
             return self.table.n_told
 
     def plan(self, budget: int | None, timeout: float | None, objective: Any = None) -> None:
-        """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it.
+        """Note the settings of a run in the journal, so that ``mipcash resume`` can continue it.
 
         Args:
-            objective: what the run evaluates; it is warned of where the finished trials are of another one.
+            objective: objective of the run. A warning is issued if the finished trials were evaluated by another one.
         """
         timeout = None if timeout is None else float(timeout)
         now = None if objective is None or isinstance(self._storage, MemoryStorage) else identity_of(objective)
@@ -357,7 +356,7 @@ class Study:
             self.table.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
 
     def finalists(self, count: int) -> list[Trial]:
-        """Return the trials that the optimizer would recommend of the search, best first, each of another configuration."""
+        """Return the best trials of the search according to the optimizer, best first, each of a different configuration."""
         with self.proposer.lock, self.table.lock:
             numbers = self.proposer.finalists(self.table.history, count)
             return [self.table.trials[k].copy() for k in numbers]
@@ -366,16 +365,16 @@ class Study:
 
     @property
     def storage(self) -> Path | None:
-        """The journal's file; None in memory, and in a database that is no file."""
+        """File of the journal; None in memory, and in a database that is no file."""
         return self._storage.path
 
     @property
     def record(self) -> StudyRecord:
-        """The storage's row of this study."""
+        """Row of this study in the storage."""
         return self._storage.record
 
     def close(self) -> None:
-        """Let go of the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
+        """Close the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
         with self.proposer.lock, self.table.lock:
             self._storage.close()
 
@@ -408,10 +407,10 @@ class Study:
 
 
 def _with_reports(trial: Trial, known: Trial, outcome: Any) -> Any:
-    """Return what is told of a trial with what it reported: reports are of the loss, and belong to what tells it.
+    """Return an outcome combined with the reports of its trial. Reports belong to the loss, so they are left out if it is known.
 
     Args:
-        known: the trial with what was told of it before.
+        known: the trial with its earlier outcome.
     """
     if trial.reports is None or known.outcome.missing((LOSS,)) == ():
         return outcome

@@ -1,7 +1,7 @@
-"""Trials of a study in step with its storage: every change is written before it counts.
+"""Trials of a study in step with its storage: every change is written before it takes effect.
 
-Several threads may use a table, and several processes the storage. A change is made under the table's lock, from what the storage
-holds at that moment. Where another writer came first, it is made again from what that writer did.
+A table may be used by several threads, and its storage by several processes. A change is made under the table's lock, based on the
+current content of the storage. If a concurrent writer came first, the change is repeated on top of that writer's change.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ T = TypeVar("T")
 class TrialTable:
     """Trials of an open study.
 
-    Methods that change something raise :class:`~mipcash.study.storage.protocol.TakenError` where another writer of the storage came
-    first; call them through :meth:`agreed`, which repeats them.
+    Methods that make changes raise :class:`~mipcash.study.storage.protocol.TakenError` on a conflict with another writer of the
+    storage; call them through :meth:`agreed`, which repeats them.
 
     Args:
-        storage: not open yet. It is left open where opening fails, for its owner to close.
-        record: the study that wants to go on.
+        storage: a storage that is not open yet. If opening fails, it is left open, and its owner has to close it.
+        record: the row of the study to open.
         retries: further attempts at a trial whose worker was lost, after which it has failed.
 
     Attributes:
@@ -96,17 +96,17 @@ class TrialTable:
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of the trials without an outcome that no worker evaluates, by what this writer knows."""
+        """Numbers of the trials without an outcome that no worker is known to evaluate."""
         return [n for n in sorted(self._pending) if self._rows[n].waits and n not in self._mine]
 
     @property
     def suspects(self) -> bool:
-        """Whether a trial waits that lost a worker; it is best evaluated alone."""
+        """True if a trial that lost a worker is waiting; such a trial is best evaluated alone."""
         return any(self._rows[number].lost for number in self.waiting)
 
     @property
     def elsewhere(self) -> tuple[Trial, ...]:
-        """Trials that other writers evaluate."""
+        """Trials that other workers evaluate."""
         rows = [(number, self._rows[number]) for number in sorted(self._pending)]
         return tuple(self.trials[n].copy() for n, row in rows if row.running and row.attempt != self._mine.get(n))
 
@@ -117,12 +117,12 @@ class TrialTable:
 
     @property
     def wish(self) -> str:
-        """Why the optimizer wishes no further proposal; empty while it does not, or while a trial waits."""
+        """Why the optimizer wants to stop; empty if it does not, or while a trial waits."""
         return self.trials[-1].stop if self.trials and not self.waiting else ""
 
     @property
     def history(self) -> tuple[Observation, ...]:
-        """Trials as an optimizer sees them; a trial of which nothing new is known is the same object as before."""
+        """Trials as an optimizer sees them. An unchanged trial stays the same object."""
         for number, trial in enumerate(self.trials):
             if self._seen[number] is None:
                 self._seen[number] = observation(trial)
@@ -131,21 +131,21 @@ class TrialTable:
     # -- other writers ------------------------------------------------------------------------------------------
 
     def agreed(self, change: Callable[[], T]) -> T:
-        """Make a change under the lock, from what the storage holds; again where another writer came first."""
+        """Make a change under the lock, based on the storage's current content; repeat it on a conflict with another writer."""
         while True:
             with self.lock, suppress(TakenError):
                 self.sync()
                 return change()
 
     def look(self) -> None:
-        """Take over what other writers of the storage have done."""
+        """Load the changes of other writers of the storage."""
         self.agreed(lambda: None)
 
     def sync(self) -> None:
-        """Take over what other writers of the storage have done.
+        """Load the changes of other writers of the storage, and fail trials that have lost too many workers.
 
         Raises:
-            TakenError: another writer came before what follows from that; call it again.
+            TakenError: conflict with another writer; call it again.
         """
         with self._explained():
             for row in self._storage.news():
@@ -158,7 +158,7 @@ class TrialTable:
                 self._give_up(self._rows[number])
 
     def arrived(self) -> list[Trial]:
-        """Return the trials that other writers told since the last call, in the order in which this was learned."""
+        """Return the trials whose outcome other workers recorded since the last call, in the order in which it was loaded."""
         with self.lock:
             numbers, self._arrived = self._arrived, []
             return [self.trials[number].copy() for number in numbers]
@@ -166,7 +166,7 @@ class TrialTable:
     # -- new trials ---------------------------------------------------------------------------------------------
 
     def add(self, row: TrialRow, begin: bool = True) -> Trial:
-        """Add a proposal with the next number, its first attempt begun, or waiting for it.
+        """Add a proposal with the next number; start its first attempt or leave it waiting.
 
         The trial is made from the row, so that a resumed run sees the same values.
         """
@@ -191,7 +191,7 @@ class TrialTable:
         return self._enter(rows)
 
     def unknown(self, given: Sequence[Known]) -> list[Known]:
-        """Return the evaluations that are not in the table; one that is given twice is to be there twice."""
+        """Return the evaluations that are not in the table. An evaluation that is given twice must be there twice."""
         there = Counter(Known.told(self.trials[number]).key(self._space) for number in self._known)
         left = []
         for one in given:
@@ -202,10 +202,10 @@ class TrialTable:
         return left
 
     def enqueue(self, config: Configuration, outputs: Sequence[str] = ()) -> Trial:
-        """Add a configuration that waits for its first attempt; return the trial that exists where it was proposed or is known.
+        """Add a waiting trial of a configuration; return its existing trial if it was proposed before or is known.
 
         Args:
-            outputs: those of a decoupled evaluation; the trial is for those of them that no trial of the configuration has.
+            outputs: of a decoupled evaluation; the trial is for those that no trial of the configuration has.
         """
         found, left = same(self._space, config, self.trials), unasked(self._space, config, self.trials, outputs)
         if found and not left:
@@ -213,7 +213,7 @@ class TrialTable:
         return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, left)])[0]
 
     def repeat(self, of: Trial, repeat: int) -> Trial:
-        """Add another evaluation of a trial's configuration, which waits for its first attempt; return it where it exists.
+        """Add a waiting repeat of a trial's configuration; return the existing trial if there is one.
 
         Raises:
             TellError: the trial belongs to another study.
@@ -236,13 +236,13 @@ class TrialTable:
     # -- attempts and outcomes ----------------------------------------------------------------------------------
 
     def mine(self, trial: Trial, told: bool = False) -> Trial:
-        """Return what is known of a trial whose outcome may be told, or taken back.
+        """Return the table's version of a trial whose outcome may be recorded, or discarded.
 
         Args:
-            told: whether the outcome is to be taken back.
+            told: True if the outcome is to be discarded.
 
         Raises:
-            TellError: it may not.
+            TellError: it may not; :class:`LateError`: another worker has recorded the outcome meanwhile.
         """
         if not isinstance(trial, Trial):
             raise TellError(
@@ -264,19 +264,19 @@ class TrialTable:
         return mine
 
     def restart(self, number: int) -> Trial:
-        """Begin another attempt at a trial that waits."""
+        """Start another attempt at a waiting trial."""
         row, evaluations = begun(self._rows[number], this_worker(), time.time())
         self._storage.start(evaluations)
         self._mine[number], self._clocks[number] = row.attempt, time.perf_counter()
         return self._keep(row)
 
     def seconds(self, number: int) -> float:
-        """Return the seconds since the latest attempt began here; 0 where none did."""
+        """Return the seconds since the latest attempt started here; 0 if none did."""
         now = time.perf_counter()
         return now - self._clocks.get(number, now)
 
     def tell(self, number: int, telling: Telling, worker: str, duration: float) -> Trial:
-        """Write outputs of the attempt that began here, or of the latest attempt where none began here."""
+        """Write outputs of the attempt that started here, or of the latest attempt if none started here."""
         took, attempt = duration if telling.complete else None, self._mine.get(number)
         change = told(
             self._rows[number], telling.part, telling.status, worker or this_worker(), time.time(), took, attempt
@@ -298,15 +298,15 @@ class TrialTable:
         return self._end(number, RETURNED, "")
 
     def reopen(self, number: int) -> Trial:
-        """Take the outcome of a trial back; the trial waits."""
+        """Discard the outcome of a trial; the trial waits."""
         return self._write(reopened(self._rows[number]))
 
     def note(self, **changes: Any) -> None:
-        """Write columns of the study: what a run intends, and how it ended."""
+        """Write columns of the study, such as the settings of a run and the reason why it ended."""
         self._storage.note(replace(self.record, **changes))
 
     def _end(self, number: int, status: str, message: str) -> Trial:
-        """End the latest attempt, unless another writer has begun it since."""
+        """End the latest attempt, unless another worker has started a newer one."""
         row, attempt = self._rows[number], self._mine.get(number)
         trial = self.trials[number]
         if attempt is None or attempt == row.attempt:
@@ -327,7 +327,7 @@ class TrialTable:
         return self._keep(row)
 
     def _outdate(self) -> None:
-        """Withdraw the recommendation, which did not know of what is written now."""
+        """Discard the stored recommendation, which does not take the new data into account."""
         if self.record.recommended is not None:
             self.note(recommended=None)
 
@@ -339,7 +339,7 @@ class TrialTable:
         return trial
 
     def _hold(self, row: TrialRow, trial: Trial) -> None:
-        """Put a row, new or changed, in its place."""
+        """Store a new or changed row and its trial at their number."""
         if row.number == len(self._rows):
             self._rows.append(row)
             self.trials.append(trial)
@@ -351,7 +351,7 @@ class TrialTable:
         (self._pending.add if trial.pending else self._pending.discard)(row.number)
 
     def _take(self, row: TrialRow) -> None:
-        """Hold a row from the storage."""
+        """Check and store a row from the storage."""
         trial = checked_trial(self._space, row, self.record.id, self.record.goals)
         if row.number == len(self._rows):
             self.state = parse(row.state, f"state of trial {row.number}")
@@ -359,7 +359,7 @@ class TrialTable:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Name the storage where something in it is damaged."""
+        """Turn a DamageError into a StorageError that names the storage."""
         try:
             yield
         except DamageError as error:

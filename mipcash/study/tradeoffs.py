@@ -1,7 +1,7 @@
-"""What each limit costs: how the best loss changes as the limit is moved, among what was evaluated.
+"""Trade-off between each outcome constraint and the loss: how the best evaluated loss changes with the bound.
 
-For one end of one limit, the others kept: the observations that no other has both a lower loss and a value farther inside than
-(the Pareto front of loss and value). Each is a step: from its value on, its loss can be had.
+For one end of one constraint, with the other constraints satisfied, the Pareto front of loss and output value is computed. Each
+point of the front is a step: from its value on, its loss can be reached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mipcash.optimizers.outcome import FAILED
 from mipcash.study.standing import Standing
 
 SHOWN = 4
-"""Steps on either side of a bound that are printed; ``rows`` has all."""
+"""Number of steps printed on either side of a bound; ``rows`` has all."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Step:
     """A bound, and the best loss that it admits.
 
     Attributes:
-        bound: where the end of the limit would be.
-        loss: the best among the evaluations that keep it and all other limits.
+        bound: value of the bound.
+        loss: best loss of the evaluations that satisfy this bound and all other constraints.
         trial: number of the evaluation.
-        keeps: whether it keeps the limit as it is.
+        keeps: True if it satisfies the constraint as it is.
     """
 
     bound: float
@@ -42,17 +42,17 @@ class Step:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """One end of a limit against the loss.
+    """Trade-off between one end of a constraint and the loss.
 
     Attributes:
-        limit: the limit.
+        limit: the constraint.
         end: ``high`` or ``low``.
         steps: tightest bound first.
-        binds: whether a lower loss was seen beyond the bound, the other limits kept.
-        broken: evaluations that lie outside of this end.
-        told: evaluations of which the output is known.
-        failed: evaluations of which it failed.
-        goals: what the study optimises.
+        binds: True if a better loss was found beyond the bound, with the other constraints satisfied.
+        broken: number of evaluations that violate this end.
+        told: number of evaluations whose output is known.
+        failed: number of evaluations whose output failed.
+        goals: the objectives.
     """
 
     limit: Limit
@@ -66,22 +66,22 @@ class TradeOff:
 
     @property
     def given(self) -> float:
-        """The bound as it is."""
+        """Bound as it is in the study."""
         return self.limit.high if self.end == "high" else self.limit.low
 
     @property
     def share(self) -> float:
-        """Of the evaluations whose output is known, those that break it; nan where there is none."""
+        """Share of the evaluations with known output that violate the bound; nan if there are none."""
         return self.broken / self.told if self.told else math.nan
 
     @property
     def name(self) -> str:
-        """``latency_ms <= 5``."""
+        """Name such as ``latency_ms <= 5``."""
         return f"{self.limit.output} {'<=' if self.end == 'high' else '>='} {self.given:g}"
 
     @classmethod
     def of(cls, standing: Standing, m: int, end: str) -> TradeOff:
-        """Of the m-th limit."""
+        """Make the trade-off of the m-th constraint."""
         limit, sign = standing.limits[m], 1.0 if end == "high" else -1.0
         given = limit.high if end == "high" else limit.low
         outputs = [row.whole.outcome[limit.output] for row in standing.rows]
@@ -105,14 +105,14 @@ class TradeOff:
         return cls(limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(told.sum()), failed, goals)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat dict per step; one without a bound where nothing keeps the other limits."""
+        """Return one flat dict per step; one dict without a bound if no evaluation satisfies the other constraints."""
         shared = {"limit": self.name, "output": self.limit.output, "end": self.end}
         last = {"binds": self.binds, "broken": self.broken, "told": self.told, "failed": self.failed}
         steps = self.steps or (Step(math.nan, math.nan, -1, False),)
         return [{**shared, "bound": s.bound, "loss": s.loss, "trial": s.trial, "keeps": s.keeps, **last} for s in steps]
 
     def said(self) -> str:
-        """How the limit stands, in a sentence."""
+        """Return a sentence on the violations of the constraint and whether it binds."""
         share = f"broken by {self.broken} of {self.told} evaluations" if self.told else "its output is not known yet"
         failed = f", failed in {self.failed}" if self.failed else ""
         if not self.steps:
@@ -127,7 +127,7 @@ class TradeOff:
         return f"{share}{failed}; {binds}"
 
     def cells(self) -> list[tuple[str, str, str, str]]:
-        """Bound, loss, trial and a remark, of the steps about the bound as it is."""
+        """Return bound, loss, trial and a remark for the steps around the current bound."""
         inside = [s for s in self.steps if s.keeps]
         outside = [s for s in self.steps if not s.keeps]
         found = []
@@ -139,10 +139,10 @@ class TradeOff:
 
 @dataclass(frozen=True, repr=False)
 class LimitTable(Sequence[dict[str, Any]]):
-    """``result.limits``: how each limit trades against the loss, a sequence of flat dicts: ``pandas.DataFrame(result.limits)``.
+    """``result.limits``: the trade-off of each outcome constraint with the loss, a sequence of flat dicts for pandas.
 
     Attributes:
-        trade_offs: one per end of each limit.
+        trade_offs: one per end of each constraint.
     """
 
     trade_offs: tuple[TradeOff, ...]
@@ -161,7 +161,7 @@ class LimitTable(Sequence[dict[str, Any]]):
     def rows(self) -> list[dict[str, Any]]:
         """One flat dict per step: limit, output, end, bound, loss, trial, keeps, binds, broken, told, failed.
 
-        ``loss`` is the best that was found with this end of the limit at ``bound`` and all else as it is.
+        ``loss`` is the best that was found with this end of the constraint at ``bound`` and the other constraints unchanged.
         """
         return [row for t in self.trade_offs for row in t.rows()]
 

@@ -1,4 +1,4 @@
-"""One evaluation of the objective: what was proposed, how it came about, what came of it."""
+"""One evaluation of the objective: its configuration, its origin and its outcome."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mipcash.space.solution import Solution
 from mipcash.study.text import one_line, readable, shown
 
 KNOWN = "known"
-"""Origin of an evaluation that was made elsewhere."""
+"""Origin of an evaluation that was made outside the study."""
 ILLEGAL = "known, illegal"
-"""Of one whose configuration breaks rules: it is learned from, and is never the answer."""
+"""Origin of such an evaluation whose configuration violates rules: the model uses it, and it is never recommended."""
 ENQUEUED = "enqueued"
-"""Of a configuration that the user wants evaluated."""
+"""Origin of a configuration that the user enqueued."""
 REPEAT = "repeat "
-"""How the origin of another evaluation of a configuration begins; its number follows."""
+"""Beginning of the origin of a repeat; its number follows."""
 
 
 def repeat_origin(number: int) -> str:
-    """Origin of the number-th further evaluation of a configuration; of the first one, where it came from is not known."""
+    """Return the origin of the number-th repeat of a configuration; empty for 0, since other origins are unknown here."""
     return f"{REPEAT}{number}" if number else ""
 
 
@@ -37,10 +37,10 @@ class Failed(Exception):
 
     Args:
         message: why there is no loss.
-        values: what is known all the same, by name: limits on it are learned from.
+        values: outputs that are known nevertheless, by name; outcome constraints on them are modelled.
 
     Raises:
-        ValueError: values are no dict, or hold the loss.
+        ValueError: ``values`` is no dict, or has the loss.
     """
 
     def __init__(self, message: str = "failed", values: Mapping[str, Any] | None = None) -> None:
@@ -62,19 +62,19 @@ class Failed(Exception):
 
 
 class IllegalProposalError(MipcashError, AssertionError):
-    """An optimizer proposed what the space forbids: a bug in the optimizer, never the user's mistake."""
+    """Raised if an optimizer proposes an illegal configuration: a bug in the optimizer, never the user's mistake."""
 
 
 class TellError(MipcashError, ValueError):
-    """An outcome was told for a trial of another study, or for the second time."""
+    """Raised if an outcome is recorded for a trial of another study, or for the second time."""
 
 
 class LateError(TellError):
-    """An outcome was told that another worker told meanwhile, as this one was given up for lost."""
+    """Raised if another worker, having taken this one for dead, has already recorded the outcome."""
 
 
 class Reporter(Protocol):
-    """What an evaluation that runs reports; see :class:`mipcash.study.reports.Reports`."""
+    """Interface for the reports of a running evaluation; see :class:`mipcash.study.reports.Reports`."""
 
     def report(self, step: int, value: Any) -> None: ...
 
@@ -85,32 +85,32 @@ class Reporter(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:
-    """One proposal and its evaluation. A trial is a value: ``study.tell`` returns a new one with the outcome.
+    """One proposal and its evaluation. A trial is immutable: ``study.tell`` returns a new one with the outcome.
 
-    One that is being evaluated, as ``study.ask`` returns it or an objective with a parameter ``trial`` is given it, keeps what it
-    reports until it is told.
+    While it is evaluated, a trial that ``study.ask`` returned, or that an objective got as its parameter ``trial``, collects
+    reports.
 
     Attributes:
         number: 0, 1, 2, ... in the order of the proposals.
-        config: active parameters only. Each trial handed out carries its own dict, so it may be changed at will; the
-            study keeps what it proposed.
-        status: ``pending`` (proposed and journaled, outcome not yet told), ``done`` or ``failed``.
-        outcome: its outputs by name (the loss among them), each present, missing or failed; of a pending trial the parts
-            that were told.
-        proof: what a solver proved about the proposal: in most cases a bound on the model; None where no solver was asked.
-        origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` of an evaluation made elsewhere,
-            ``enqueued`` of a configuration that the user wanted, ``repeat 1`` of another evaluation of one.
+        config: active parameters only. Each trial handed out carries its own dict, which may be changed; the study keeps the
+            original.
+        status: ``pending`` (proposed and journaled, no complete outcome yet), ``done`` or ``failed``.
+        outcome: its outputs by name (the loss among them), each present, missing or failed; for a pending trial the outputs
+            recorded so far.
+        proof: the solver's certificate for the proposal, usually a bound on the model; None if no solver was used.
+        origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` for an evaluation made outside the study,
+            ``enqueued`` for a configuration of the user, ``repeat 1`` for a repeat.
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
-        evaluate: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives, in one call.
-        trace: what the optimizer tells reports about this proposal.
-        stop: why the optimizer wishes no proposal after this one; empty: it does not.
+        evaluate: names of the outputs that the optimizer requests; empty: all outputs, in one call.
+        trace: the optimizer's information on this proposal, for reports.
+        stop: why the optimizer wants to stop after this proposal; empty if it does not.
         started, finished: seconds since the epoch; ``finished`` is None while pending.
         duration: wall-clock seconds of the evaluation, None while pending.
         attempt: number of the latest attempt to evaluate it.
-        lost: number of attempts whose worker died while the run went on.
-        study: the id of the study that it belongs to.
-        reports: where its evaluation runs, what it reports; None elsewhere.
-        goals: what the study optimises.
+        lost: number of attempts whose worker died during the run.
+        study: id of its study.
+        reports: collects the reports of its running evaluation; None otherwise.
+        goals: the objectives.
     """
 
     number: int
@@ -133,7 +133,7 @@ class Trial:
     goals: Goals = MINIMISED
 
     def report(self, step: int, value: Any) -> None:
-        """Note what the evaluation has found so far: after an epoch, a fold. It is kept with the outcome that is told, as a fit.
+        """Report an intermediate result, e.g. after an epoch or a fold. It is stored with the outcome, as a step.
 
         >>> for epoch in range(20):
         ...     trial.report(epoch, validate(model))
@@ -141,23 +141,23 @@ class Trial:
         ...         break
 
         Args:
-            step: a whole number, at least 0, larger than that before. All evaluations should report at the same steps: the k-th
-                report is compared with the k-th of others.
-            value: the loss, or a dict with ``"loss"`` and further named numbers. One that is not finite, or
-                :class:`~mipcash.Failed`, says that the evaluation has failed here.
+            step: an integer, at least 0, larger than the previous one. All evaluations should report at the same steps, because the
+                k-th report is compared with the k-th report of other evaluations.
+            value: the loss, or a dict with ``"loss"`` and further named numbers. A value that is not finite, or
+                :class:`~mipcash.Failed`, means that the evaluation has failed at this step.
 
         Raises:
-            ValueError: a step twice or out of order, no whole number, or a value that is no number at all.
-            TellError: nobody is evaluating the trial: it was read from a history.
+            ValueError: the step is no integer, repeated or out of order, or the value is no number at all.
+            TellError: the trial is not being evaluated, e.g. was read from a history.
         """
         self._running("report").report(step, value)
 
     def should_stop(self) -> bool:
-        """Whether the evaluation should end now: it is clearly worse than the best so far, by ``racing=``, or has failed.
+        """Return True if the evaluation should end now, because ``pruning=`` decides so or it has failed.
 
-        Where one ends here, anything may be told or returned: what counts is an estimate of the loss that the whole evaluation
-        would have had, with its variance, or the failure. Who goes on and reports more has not been stopped. Without ``racing=``
-        it is False, but after a report that is not finite.
+        If it ends here, any value may be returned, or passed to ``tell``: the recorded outcome is the failure, or an estimate of
+        the loss of the complete evaluation with its variance. An evaluation that goes on and reports more is not pruned. Without
+        ``pruning=`` the result is False, except after a report that is not finite.
 
         Raises:
             TellError: as for :meth:`report`.
@@ -179,7 +179,7 @@ class Trial:
         return f"{self.number}: {self._told()}, {config_text(self.config)}"
 
     def _told(self) -> str:
-        """``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
+        """Return e.g. ``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
         told = [] if self.loss is None else [(self.goals.word, self.loss)]
@@ -199,20 +199,20 @@ class Trial:
 
     @property
     def loss(self) -> float | None:
-        """As the objective gave it, be it to be minimised or to be maximised; finite where it is present, else None."""
+        """Loss with the objective's own sign; finite if present, else None."""
         return self.outcome.loss
 
     @property
     def minimised(self) -> float | None:
-        """The loss as something to be minimised: of what is to be maximised the negative value."""
+        """Loss in minimisation form: negated if it is maximised."""
         return None if self.loss is None else self.goals.sign * self.loss
 
     def copy(self) -> Trial:
-        """Return the trial with a configuration of its own, which may be changed at will."""
+        """Return the trial with its own copy of the configuration."""
         return replace(self, config=dict(self.config))
 
     def turned(self) -> Trial:
-        """With losses that are to be minimised, as an optimizer sees them."""
+        """Return the trial with its loss in minimisation form, as an optimizer sees it."""
         return replace(self, outcome=self.outcome.turned(), goals=MINIMISED) if self.goals.maximised else self
 
     @property
@@ -222,42 +222,42 @@ class Trial:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What the objective said beside its numbers, by name."""
+        """Texts that the objective returned beside its numbers, by name."""
         return self.outcome.texts
 
     @property
     def folds(self) -> tuple[float, ...]:
-        """The loss of each fit, where the evaluation gave partial results; else empty."""
+        """Loss of each step (fold, epoch), if the evaluation gave partial results; else empty."""
         return self.outcome.folds
 
     @property
     def whole(self) -> bool:
-        """Whether its loss is what a whole evaluation gave, and no estimate by racing."""
+        """True if the loss is that of a complete evaluation, not an estimate after pruning."""
         return not self.outcome.stopped
 
     @property
     def fits(self) -> int:
-        """How many fits the evaluation took, 1 where it gave no partial results; 0 of what is pending or known."""
+        """Number of steps that the evaluation took, 1 if it gave no partial results; 0 for pending and known trials."""
         return 0 if self.pending or self.known else self.outcome.fits
 
     @property
     def message(self) -> str:
-        """Why it failed; empty otherwise."""
+        """Failure message; empty if it has not failed."""
         return self.outcome.message
 
     @property
     def known(self) -> bool:
-        """Whether it was evaluated elsewhere: then it counts for no budget."""
+        """True if it was evaluated outside the study; it then does not count in the budget."""
         return self.origin in (KNOWN, ILLEGAL)
 
     @property
     def repeat(self) -> int:
-        """0: an evaluation of the search. k > 0: the k-th further one of a configuration, on fresh folds where it has some."""
+        """Number of the repeat, k > 0, evaluated on fresh folds if the objective supports it; 0 for an evaluation of the search."""
         return int(self.origin.removeprefix(REPEAT)) if self.origin.startswith(REPEAT) else 0
 
     @property
     def legal(self) -> bool:
-        """Whether the rules admit its configuration: of all trials but known ones that were to be learned from nevertheless."""
+        """True if the configuration satisfies the rules. Only known trials added with ``illegal="learn"`` may violate them."""
         return self.origin != ILLEGAL
 
     @property
@@ -274,5 +274,5 @@ class Trial:
 
     @property
     def running(self) -> bool:
-        """Another name of ``pending``."""
+        """Same as ``pending``."""
         return self.pending

@@ -1,7 +1,7 @@
-"""Limits on outputs that no evaluation gives: a name that is spelt otherwise, or a value that is no number.
+"""Outcome constraints on outputs that no evaluation returns, because of a misspelt name or a value that is no number.
 
-An evaluation that succeeded and lacks a limited output, or gives what cannot be read there, has that output as a failure with its
-cause. Where all do, the limit means something else than the objective does.
+If a successful evaluation lacks a constrained output, or returns an unreadable value, that output has failed, with its cause. If
+this holds for all evaluations, constraint and objective do not match.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mipcash.study.trial import Trial
 
 @dataclass(frozen=True)
 class Unreturned:
-    """A limited output that no evaluation gave.
+    """A constrained output that no evaluation returned.
 
     Attributes:
         output: its name.
         trials: numbers of the evaluations that succeeded without it.
-        text: what they gave in its place.
-        stated: whether one of them said so: nan, inf or :class:`mipcash.Failed` in its place.
+        text: description of what was returned instead.
+        stated: True if one of them gave nan, inf or :class:`mipcash.Failed` in its place.
     """
 
     output: str
@@ -34,7 +34,7 @@ class Unreturned:
 
 
 def unreturned(trials: Sequence[Trial], limits: Sequence[Limit]) -> list[Unreturned]:
-    """The limited outputs that no evaluation of a study gave, though some succeeded."""
+    """Return the constrained outputs that no evaluation of a study returned, although some succeeded."""
     own, found = [t for t in trials if not (t.known or t.pending)], []
     for limit in limits:
         if any(t.outcome[limit.output].status == PRESENT for t in own):

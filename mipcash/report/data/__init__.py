@@ -1,1 +1,1 @@
-"""The numbers behind the pictures: what is drawn, on a page or on axes, is made here and nowhere else."""
+"""Numbers behind the pictures, shared by the HTML page and the matplotlib axes."""

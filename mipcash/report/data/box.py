@@ -1,11 +1,11 @@
-"""The box of a space: every parameter by itself, uniform over its range, whatever the rules say.
+"""The box of a space: every parameter independent and uniform over its range, without the rules.
 
 Notation
-    n draws;   latent (n, G) a level of every group, also of those that are off;   units (n, D)
-    p the share of the box that is legal;   k of n draws are
+    n draws;   latent (n, G) a level of every group, also of inactive ones;   units (n, D)
+    p the share of the box that is legal;   k of the n draws are legal
 
-p is estimated by k / n with Wilson's interval at 95 %: centre (k + z^2/2) / (n + z^2), half width
-z / (n + z^2) sqrt(k (n - k) / n + z^2 / 4), z = 1.96. A parameter counts in the box where its conditions hold.
+p is estimated by k / n with Wilson's interval at 95 %: centre (k + z^2/2) / (n + z^2), half width z / (n + z^2) sqrt(k (n - k) / n
++ z^2 / 4), z = 1.96. A parameter of the box is active if its conditions hold.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mipcash.space.domain import Domain
 
 DRAWS = 2000
 SECONDS = 3.0
-"""What looking at the draws may take."""
+"""Time limit for checking the draws."""
 Z = 1.959964
 
 
@@ -41,7 +41,7 @@ class Box:
 
     @classmethod
     def drawn(cls, domain: Domain, rng: np.random.Generator, draws: int = DRAWS, seconds: float = SECONDS) -> Box:
-        """Draw, and look which are legal; fewer draws where that takes its time."""
+        """Draw, and check which draws are legal; at the time limit, keep only the draws checked so far."""
         latent, began = latent_draws(domain, draws, rng), time.perf_counter()
         shown = effective(domain, latent)
         legal = domain.free_legality.check(shown.levels)
@@ -56,7 +56,7 @@ class Box:
 
     @property
     def share(self) -> float:
-        """p as estimated; nan where nothing was drawn."""
+        """Estimate of p; nan without draws."""
         return float(self.legal.mean()) if len(self.legal) else math.nan
 
     @property
@@ -71,7 +71,7 @@ class Box:
 
 
 def latent_draws(domain: Domain, n: int, rng: np.random.Generator) -> Points:
-    """n draws from the box: a level of every group, an order of every ordering, unit values of all numbers."""
+    """Return n draws from the box: a level of every group, an order of every ordering, unit values of all numerical parameters."""
     groups = domain.program.groups
     levels = np.zeros((n, len(groups)), dtype=np.int64)
     for g, group in enumerate(groups):
@@ -85,17 +85,17 @@ def latent_draws(domain: Domain, n: int, rng: np.random.Generator) -> Points:
 
 
 def orders(members: int, n: int, rng: np.random.Generator) -> Indices:
-    """Positions of each member in n random orders: shape (n, members)."""
+    """Return the positions of each member in n random orders: shape (n, members)."""
     return np.argsort(rng.random((n, members)), axis=1)
 
 
 def effective(domain: Domain, latent: Points) -> Points:
-    """Points as configurations have them: groups off where their conditions fail."""
+    """Return the points as configurations have them, with groups inactive if their conditions fail."""
     return Points(domain.free_legality.effective(latent.levels), latent.units)
 
 
 def latent_of(domain: Domain, points: Points, rng: np.random.Generator) -> Points:
-    """Points whose groups that are off have a level drawn for them, and whose inactive numbers a value."""
+    """Fill in points: draw a level for every inactive group, and a value for every inactive numerical parameter."""
     drawn = latent_draws(domain, len(points), rng)
     sizes = np.array([group.n_levels for group in domain.program.groups], dtype=np.int64)
     active = domain.scale.active_at(domain.program, points.levels) > 0

@@ -1,7 +1,7 @@
-"""Convergence: every evaluation, what breaks limits, the failures, and the best value so far; by evaluations and by seconds.
+"""Convergence of a run: losses, infeasible and failed evaluations, and the best value so far; by evaluations and by seconds.
 
-Seconds are those in which the run was at work, asking or evaluating: a pause between two runs of one journal does not count, and
-evaluations that overlap count once.
+Seconds count the time in which the run was asking or evaluating. A pause between two runs of one journal does not count, and
+overlapping evaluations count once.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from mipcash.program.forms import Booleans, Vector
 from mipcash.study.result import Result
 
 LOG_FROM, MOST_FROM = 20.0, 3.0
-"""Ratios of the largest loss, and of nine tenths of them, to the least, from which on their axis is logarithmic."""
+"""Ratios of the maximum and of the 90 % quantile of the losses to the minimum, from which their axis is logarithmic."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn; x counts trials from 1.
+    """Data of the convergence picture; x counts trials from 1.
 
     Attributes:
         x, seconds, loss: (d,) of the evaluations that succeeded.
-        breaks: (d,) whether they break a limit.
-        stopped: (d,) whether racing stopped them, so that the loss is an estimate.
-        failed, failed_seconds: (f,) of those that failed.
+        breaks: (d,) True if they violate an outcome constraint.
+        stopped: (d,) True if they were pruned, so that the loss is an estimate.
+        failed, failed_seconds: (f,) of the failed evaluations.
         step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
-        low, high, log: limits of the loss axis, and whether it is logarithmic. What is worse is drawn at the rim.
+        low, high, log: limits of the loss axis, and True if it is logarithmic. Worse losses are drawn at the rim.
         last, last_seconds: the right ends of the x axes.
-        goals: what the study optimises.
+        goals: the objectives.
     """
 
     x: Vector
@@ -54,22 +54,22 @@ class Curve:
 
     @property
     def inside(self) -> Booleans:
-        """Which losses are not off the scale: (d,)."""
+        """True for losses within the axis: (d,)."""
         return np.asarray((self.loss >= self.low) & (self.loss <= self.high))
 
     @property
     def rim(self) -> float:
-        """Where on the axis what is off the scale is drawn: at the end where the worst losses are."""
+        """Position on the axis of losses off the scale: the end of the worst losses."""
         return self.low if self.goals.maximised else self.high
 
     @property
     def found(self) -> int:
-        """Which step found the best."""
+        """Index of the step that found the best."""
         return int(np.argmin(self.goals.sign * self.step_y))
 
 
 def curve(result: Result) -> Curve:
-    """Of a result."""
+    """Return the convergence data of a result."""
     number, loss, incumbent, _ = result.convergence()
     breaks = np.array([result.standing.feasible(k) is False for k in range(len(number))], dtype=bool)
     x, at = number.astype(float) + 1, at_work(result)
@@ -98,13 +98,13 @@ def curve(result: Result) -> Curve:
 
 
 def loss_limits(goals: Goals, loss: Vector) -> tuple[float, float, bool]:
-    """Limits of the axis of losses as they were told; the good end is never cut off."""
+    """Return the limits of the axis of losses with their own sign, and True if it is logarithmic. The good end is never cut off."""
     low, high, log = axis_limits(goals.sign * loss)
     return (-high, -low, False) if goals.maximised else (low, high, log)
 
 
 def at_work(result: Result) -> NDArray[np.float64]:
-    """Seconds of work by which each trial was told; of one that was not, by which it was asked for: (n,)."""
+    """Return the seconds of work up to the end of each trial; for a pending trial, up to its start: (n,)."""
     spans = []
     for t in result.history:
         if t.known or not t.started:
@@ -116,7 +116,7 @@ def at_work(result: Result) -> NDArray[np.float64]:
         spans.append((begin - ask, end))
     order = sorted((k for k, s in enumerate(spans) if np.isfinite(s[0])), key=lambda k: spans[k])
     covered, until, pieces = 0.0, -np.inf, list[tuple[float, float, float]]()
-    for k in order:  # the union of the spans, as pieces: begin, end, seconds before
+    for k in order:  # union of the spans, as pieces: begin, end, seconds before
         begin, end = spans[k]
         begin = max(begin, until)
         if end > begin:
@@ -133,9 +133,10 @@ def at_work(result: Result) -> NDArray[np.float64]:
 
 
 def axis_limits(loss: NDArray[np.float64]) -> tuple[float, float, bool]:
-    """Limits of the loss axis, and whether it is logarithmic: the whole range, unless a few outliers would flatten the rest.
+    """Return the limits of the loss axis, and True if it is logarithmic.
 
-    Positive losses that span enough decades are on a logarithmic scale.
+    They cover the whole range, unless a few outliers would flatten the rest. Positive losses that span enough decades have a
+    logarithmic scale.
     """
     if not loss.size:
         return 0.0, 1.0, False
@@ -155,5 +156,5 @@ def axis_limits(loss: NDArray[np.float64]) -> tuple[float, float, bool]:
 
 
 def time_unit(last: float) -> tuple[float, str]:
-    """Seconds of a unit that suits a time axis, and its name."""
+    """Return the seconds in a unit that suits a time axis, and the name of the unit."""
     return (1.0, "s") if last < 180 else (60.0, "min") if last < 10800 else (3600.0, "h")

@@ -1,8 +1,7 @@
-"""Parallel coordinates: one axis per parameter over its range, with what the rules leave of it.
+"""Parallel coordinates: one axis per parameter over its range, with the legal part of the range.
 
 Notation
-    place in [0, 1] on an axis, in its own scale: logarithms where it was declared so, levels evenly; nan where the parameter is
-    not active
+    place in [0, 1] on an axis, in its own scale: logarithmic if declared so, levels evenly spaced; nan if the parameter is inactive
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from mipcash.space.bounds import Extent
 from mipcash.study.trial import Trial
 
 AXES = 9
-"""Parameters that are shown, at most."""
+"""Largest number of parameters shown."""
 OFTEN, FEW = 0.3, 4
-"""Share of the trials in which a parameter is active that is shown, where there are enough such ones: others leave gaps alone."""
+"""If at least FEW parameters are active in at least this share of the trials, only those are shown; others would leave gaps."""
 LINES = 300
-"""Trials that are shown, at most: the best half of them, and an even spread of the others."""
+"""Largest number of trials shown: the best ones for half of it, and an even sample of the rest."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One parameter.
+    """Axis of one parameter.
 
     Attributes:
         label: its name.
         ticks: places and texts.
-        legal: parts of [0, 1] that the rules leave; None: that is not known.
+        legal: parts of [0, 1] that are legal; None: unknown.
         places: of each trial, (n,).
-        texts: values of each trial in words; empty where the parameter is absent.
+        texts: values of each trial in words; empty if the parameter is absent.
     """
 
     label: str
@@ -51,16 +50,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What is drawn.
+    """Data of the picture.
 
     Attributes:
         axes: parameters in their order.
         trials: numbers, the best last, so that it is drawn on top.
         loss: (n,).
         rank: (n,) 0 the best, 1 the worst.
-        best: which row is the incumbent's; None: none.
-        left_out: parameters, and trials, that are not shown.
-        word: what the loss is called.
+        best: row of the incumbent; None: none.
+        left_out: numbers of parameters, and of trials, that are not shown.
+        word: name of the loss.
     """
 
     axes: tuple[Axis, ...]
@@ -73,11 +72,11 @@ class Coordinates:
 
 
 def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool = False) -> Coordinates:
-    """Of the trials that have a loss.
+    """Return the parallel coordinates of the trials that have a loss.
 
     Args:
         labels: parameters, the most important first; None: as they were declared.
-        all_given: whether all of these, and no others, are shown, in their order.
+        all_given: True to show exactly these parameters, in their order.
     """
     told = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
     told = sorted(told, key=lambda t: -(t.minimised or 0.0))
@@ -137,7 +136,7 @@ def _listed(
     active: Sequence[bool],
     texts: tuple[str, ...],
 ) -> Axis:
-    """An axis of levels: those of the domain, or those that occur."""
+    """Return an axis of levels: those of the domain, or those that occur."""
     if domain is None or isinstance(domain, Permutation):
         levels = sorted({setting_text(v): v for v in seen}.items())
     else:
@@ -159,10 +158,10 @@ def _listed(
 
 
 def nice(low: float, high: float, log: bool, count: int) -> list[float]:
-    """Round numbers between two ends, about so many, the ends included where the scale is logarithmic.
+    """Return about ``count`` round numbers between two ends; the ends themselves if a logarithmic scale has fewer than two.
 
     Args:
-        log: on a logarithmic scale, powers of ten; of less than two decades 1, 2 and 5 times these.
+        log: True for powers of ten; on at most two decades 1 and 3, or 1, 2 and 5, times these.
     """
     if not (math.isfinite(low) and math.isfinite(high)) or low >= high:
         return [low] if math.isfinite(low) else []

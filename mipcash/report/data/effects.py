@@ -1,18 +1,18 @@
-"""Which parameters matter, alone and in pairs: variance components of the surrogate's loss, with their uncertainty.
+"""Importance of parameters, alone and in pairs: variance components of the surrogate's loss, with their uncertainty.
 
 Notation
     f           the loss on the scale of the surrogate; S functions drawn from its posterior, the first its mean
-    x_b (b = 1..N)   background: legal configurations;   g a value of parameter i, equally likely within what the rules leave of it
+    x_b (b = 1..N)   background: legal configurations;   g a value of parameter i, equally likely within its legal range
     E_i(g)      mean over b of f(x_b with i at g), the partial dependence (Friedman 2001)
-    V           variance of f over the background with one parameter spread over its values, whichever gives most
+    V           variance of f over the background, or over it with one parameter spread over its values; the largest of these
 
     alone_i  = var_g E_i(g) / V
-    whole_i  = mean_b var_g f(x_b with i at g) / V,   what moving i alone changes, wherever the others stand
+    whole_i  = mean_b var_g f(x_b with i at g) / V,   the effect of moving i alone, for any values of the other parameters
     pair_ij  = var_gh [E_ij(g, h) - E_i(g) - E_j(h) + E] / V,   E_i and E_j the means of E_ij's rows and columns
 
-Where parameters are independent and all is legal these are the first-order, total and second-order indices of Sobol (2001).
-Elsewhere they are statements about the model: moving one parameter may leave what is legal. Each is computed for every drawn
-function, so that the quartiles and the 90 % interval say how sure the surrogate is; its hyperparameters are taken for granted.
+If parameters are independent and all is legal, these are the first-order, total and second-order indices of Sobol (2001). Otherwise
+they are statements about the model, because moving one parameter may give an illegal configuration. Each is computed for every
+drawn function, so that the quartiles and the 90 % interval express the uncertainty of the surrogate, given its hyperparameters.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from mipcash.space.domain import Domain
 
 FUNCTIONS = 60
 BACKGROUND, FEWEST = 64, 24
-"""Legal configurations that the others stand at, at most; and below which more are looked for."""
+"""Largest number of background configurations; and the number below which evaluated ones are added."""
 VALUES, PAIR_VALUES = 9, 6
 POINTS, PAIR_POINTS = 14_000, 16_000
-"""Points that are evaluated for all parameters, and for all pairs."""
+"""Number of points that are evaluated for all parameters, and for all pairs."""
 PAIRED = 6
-"""The most important parameters, of which pairs are looked at."""
+"""Number of most important parameters whose pairs are computed."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 SMALL = 1e-12
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A share as the drawn functions have it.
+    """Distribution of a share over the drawn functions.
 
     Attributes:
         low, quarter, middle, three_quarters, high: quantiles at 5, 25, 50, 75 and 95 %.
@@ -59,13 +59,13 @@ class Spread:
 
     @classmethod
     def of(cls, draws: Vector) -> Spread:
-        """Of S draws."""
+        """Return the quantiles of S draws."""
         return cls(*(float(q) for q in np.quantile(draws, LEVELS)))
 
 
 @dataclass(frozen=True)
 class Importance:
-    """Of one parameter: see the module's notation."""
+    """Importance of one parameter: see the module's notation."""
 
     label: str
     alone: Spread
@@ -74,7 +74,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class Pair:
-    """Of two parameters."""
+    """Interaction of two parameters."""
 
     first: str
     second: str
@@ -83,13 +83,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Effects:
-    """See the module's description.
+    """Importance and interactions; see the module's description.
 
     Attributes:
         parameters: all that can be active and moved, the most important first.
         pairs: of the first PAIRED of them, the strongest first.
-        background: how many configurations the others stood at.
-        observed: of these, how many were evaluated ones.
+        background: number of background configurations.
+        observed: number of evaluated configurations among them.
     """
 
     parameters: tuple[Importance, ...]
@@ -104,7 +104,7 @@ class Effects:
 
 
 def effects(run: Run, seed: int = 0) -> Effects | None:
-    """Of a run; None: there is no model of its loss."""
+    """Return the effects in a run; None if there is no model of its loss."""
     model, place = run.model, run.place
     if model is None or place is None:
         return None
@@ -127,7 +127,10 @@ def effects(run: Run, seed: int = 0) -> Effects | None:
 
 
 def _background(domain: Domain, drawn: Points, model: LossModel, rng: np.random.Generator) -> tuple[Points, int]:
-    """Legal configurations with what is off filled in; where few draws of the box are legal, evaluated ones besides."""
+    """Return legal configurations with inactive parameters filled in, and how many of them are evaluated ones.
+
+    Evaluated configurations are added if few draws of the box are legal.
+    """
     base = drawn[:BACKGROUND]
     if len(base) >= FEWEST:
         return base, 0
@@ -138,7 +141,7 @@ def _background(domain: Domain, drawn: Points, model: LossModel, rng: np.random.
 def _table(
     domain: Domain, base: Points, values: Vector, functions: Functions, moves: Sequence[Callable[[Points], Points]]
 ) -> Vector:
-    """f at the background with each move: (S, N, moves). Only what a move changes is evaluated."""
+    """Return f at the background after each move: (S, N, moves). Only changed points are evaluated."""
     before = effective(domain, base)
     table = np.repeat(values[:, :, None], len(moves), axis=2)
     active = domain.scale.active_at(domain.program, before.levels) > 0

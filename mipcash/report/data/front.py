@@ -1,4 +1,4 @@
-"""Several objectives against each other: the Pareto front, and what it dominates."""
+"""Several objectives against each other: the Pareto front and dominated trials."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
 
 PAIRS = 3
-"""Pairs of objectives that are shown, at most."""
+"""Largest number of pairs of objectives shown."""
 
 
 @dataclass(frozen=True)
 class FrontPair:
-    """Two of the objectives, at the n trials that are known of both.
+    """Two of the objectives, at the n trials with known values of both.
 
     Attributes:
-        goals: the two.
+        goals: the two objectives.
         trial: (n,) numbers.
-        values: (n, 2) as they were told.
-        keeps: (n,) whether all limits are kept.
-        on: (n,) whether the trial is on the front, of all objectives.
-        best: which is the balanced one; None: none.
-        only: whether there are no other objectives.
+        values: (n, 2) with the objectives' own signs.
+        keeps: (n,) True if the trial is feasible.
+        on: (n,) True if the trial is on the front of all objectives.
+        best: index of the balanced trial; None: none.
+        only: True if there are no other objectives.
     """
 
     goals: tuple[Goal, Goal]
@@ -40,21 +40,21 @@ class FrontPair:
 
     @property
     def steps(self) -> list[tuple[float, float]]:
-        """The front as a staircase, by the first objective, best first: each holds until the next; of two objectives alone."""
+        """The front as a staircase sorted by the first objective, best first; empty if there are other objectives."""
         on = np.flatnonzero(self.on)
         order = on[np.argsort(self.goals[0].sign * self.values[on, 0], kind="stable")]
         return [(float(a), float(b)) for a, b in self.values[order]] if self.only else []
 
 
 def word_of(goals: Goals) -> str:
-    """What the loss is called: of several objectives the one that takes its place, by its name."""
+    """Return the name of the loss; with several objectives ``loss`` if it is one of them, else the first."""
     if not goals.several:
         return goals.word
     return LOSS if LOSS in goals.names else goals.names[0]
 
 
 def fronts(run: Run) -> list[FrontPair]:
-    """Of the first pairs of objectives; none where there is one."""
+    """Return the first pairs of objectives that have data; empty with one objective."""
     result = run.result
     if not result.goals.several:
         return []

@@ -1,4 +1,4 @@
-"""Outputs against the loss: what keeps the limits, what breaks them, and what each bound costs."""
+"""Outputs against the loss: feasible and infeasible configurations, and the trade-off for each bound."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
 
 OUTPUTS = 6
-"""Outputs that are shown, at most: those with limits first."""
+"""Largest number of outputs shown, constrained ones first."""
 
 
 @dataclass(frozen=True)
 class Against:
-    """One output, of the n configurations of which it and the loss are known.
+    """One output, at the n configurations where it and the loss are known.
 
     Attributes:
         output: its name.
-        limit: on it; None: it has none.
+        limit: its outcome constraint; None: it has none.
         trial: (n,) numbers.
         value, loss: (n,).
-        keeps: (n,) whether all limits are kept.
-        best: which of them is the best configuration; None: none.
-        fronts: per end of the limit, bound and best loss that it admits.
-        said: per end, how the limit stands.
-        goals: what the study optimises.
+        keeps: (n,) True if the configuration is feasible.
+        best: index of the best configuration; None: none.
+        fronts: per end of the constraint, pairs of a bound and the best loss that it admits.
+        said: per end, a sentence on its violations and whether it binds.
+        goals: the objectives.
     """
 
     output: str
@@ -45,7 +45,7 @@ class Against:
 
 
 def limits(run: Run) -> list[Against]:
-    """Of the outputs that are numbers: those with limits, then others."""
+    """Return the data of the numerical outputs, constrained ones first."""
     result = run.result
     standing = result.standing
     limited = {limit.output: limit for limit in result.under}

@@ -1,4 +1,4 @@
-"""What a report is of: a result, and the space that it is about, where that is at hand."""
+"""Subject of a report: a result, and its space if that is available."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from mipcash.study.study import Study
 from mipcash.study.text import shown
 
 SECONDS = 5.0
-"""What the question for the legal ranges may take."""
+"""Time limit for computing the legal ranges."""
 MODELLED = 1500
-"""Evaluations up to which a model is fitted for a report; beyond, the latest ones."""
+"""Largest number of evaluations to which a model is fitted for a report; of more, the latest are used."""
 
 Source = Any
 """A :class:`mipcash.Result`, a :class:`mipcash.Study`, the path of a journal, or a :class:`Run`."""
@@ -40,23 +40,23 @@ Source = Any
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A space, and what is asked of it once for all reports: it does not change while a run goes on."""
+    """A space, and properties of it that are computed once, since it does not change during a run."""
 
     space: Space
 
     @cached_property
     def domain(self) -> Domain:
-        """The space compiled."""
+        """The compiled space."""
         return Domain.of(self.space)
 
     @cached_property
     def extents(self) -> dict[str, Extent]:
-        """What the rules leave of each parameter; of those that can never be active nothing."""
+        """Legal range of each parameter; parameters that can never be active are left out."""
         return self.space.bounds(time_limit=SECONDS)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Of the space and its program."""
+        """Sizes of the space and its program."""
         return self.space.sizes()
 
     @cached_property
@@ -67,14 +67,14 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What is reported. Make one with :meth:`of`.
+    """Subject of a report. Make one with :meth:`of`.
 
     Attributes:
         result: with its trials.
-        record: the journal's row, where the run has one.
-        place: the space; None: it is not at hand.
+        record: the journal's row; None: the run has no journal.
+        place: the space; None: it is not available.
         source: the journal's name; empty: there is none.
-        mode: permission bits of files that are made of the run: those of the journal's file.
+        mode: permission bits of files derived from the run: those of the journal's file.
     """
 
     result: Result
@@ -85,13 +85,13 @@ class Run:
 
     @classmethod
     def of(cls, given: Source, space: Space | Place | None = None) -> Run:
-        """From a result, a study, or a journal's path or address.
+        """Make a run from a result, a study, or a journal's path or address.
 
         Args:
             space: of a journal that is read; a result or study brings its own.
 
         Raises:
-            MipcashError: it is none of these, or another space than the journal's.
+            MipcashError: the source is none of these, or the space differs from the journal's.
             StorageError: see :func:`mipcash.study.storage.registry.read_study`.
         """
         if isinstance(given, Run):
@@ -124,12 +124,12 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The name of the space."""
+        """Name of the space."""
         return self.result.space
 
     @cached_property
     def model(self) -> LossModel | None:
-        """The model of the loss as something to be minimised; None: no space, or too few evaluations for one."""
+        """Model of the loss in minimisation form; None: there is no space, or too few evaluations."""
         if self.place is None:
             return None
         history = [observation(t) for t in self.result.history if not t.repeat][-MODELLED:]
@@ -143,10 +143,10 @@ def _space(given: Any) -> Space:
 
 
 def _check_same(name: str, record: StudyRecord, space: Space) -> None:
-    """Whether a journal is about a space.
+    """Check that a journal belongs to a space.
 
     Raises:
-        StorageError: naming the differences.
+        StorageError: the spaces differ; the message lists the differences.
     """
     now = listing(space)
     if fingerprint(now) == record.fingerprint:

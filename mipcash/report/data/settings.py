@@ -1,7 +1,7 @@
-"""One parameter moved while all else stays: the settings that pictures try, and points with them.
+"""Settings of one parameter that pictures vary while the other parameters stay fixed, and points with these settings.
 
 Notation
-    latent points   a level of every group and a value of every number, also where they are off
+    latent points   a level of every group and a value of every numerical parameter, also of inactive ones
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
 
 LISTED = 12
-"""Whole numbers up to which they are shown one by one."""
+"""Number of integer values up to which they are shown one by one."""
 ORDERS = 8
-"""Orders of an ordering that are tried, at most."""
+"""Largest number of orders of an ordering that are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class Setting:
 
     Attributes:
         value: as a configuration has it.
-        levels: level of each group that carries the parameter.
-        unit: of a number.
+        levels: level of each group of the parameter.
+        unit: index and unit-scaled value of a numerical parameter; None for other parameters.
     """
 
     value: Value
@@ -41,7 +41,7 @@ class Setting:
     unit: tuple[int, float] | None = None
 
     def at(self, points: Points) -> Points:
-        """Latent points with this value."""
+        """Return latent points with this value."""
         levels, units = points.levels.copy(), points.units.copy()
         for g, level in self.levels:
             levels[:, g] = level
@@ -57,10 +57,10 @@ class Variable:
     Attributes:
         label: its name.
         settings: in their order.
-        number: whether it is one on a scale, not a list of values.
-        log: whether that scale is logarithmic.
-        groups: which groups of the program carry it.
-        place: which tuned number it is; -1: none.
+        number: True if its values are on a scale, False if they are a list.
+        log: True if that scale is logarithmic.
+        groups: groups of the program that represent it.
+        place: index of its unit-scaled variable; -1: none.
     """
 
     label: str
@@ -81,13 +81,14 @@ class Variable:
         whole: bool = False,
         also: Value | None = None,
     ) -> Variable | None:
-        """The settings of a parameter; None: it never has one.
+        """Return the settings of a parameter; None if it has none.
 
         Args:
-            count: of values, at most.
-            extent: what the rules leave of it; None: nothing is known of that.
-            whole: all of the declared range with its ends, and not what the rules leave: of a number the middles of equal parts.
-            also: a value that is among them, whatever the count; None: none.
+            count: largest number of values.
+            extent: its legal range; None: unknown.
+            whole: True to use the whole declared range with its ends. Otherwise the legal range is used; the values of a numerical
+                parameter are then the midpoints of equal parts.
+            also: a value that is always included; None: none.
         """
         declared = domain.declaration.parameters[label].domain
         groups = tuple(g for g, group in enumerate(domain.program.groups) if group.parameter == label)
@@ -116,7 +117,7 @@ class Variable:
         return cls(label, made, not few, declared.log, groups, place)
 
     def active(self, domain: Domain, shown: Points) -> Booleans:
-        """Where it is active, of effective points: shape (B,)."""
+        """Return True for effective points where the parameter is active: shape (B,)."""
         if self.groups:
             group = domain.program.groups[self.groups[0]]
             return np.asarray(shown.levels[:, self.groups[0]] < group.n_levels)
@@ -129,7 +130,7 @@ class Variable:
 
 
 def setting_text(value: Value) -> str:
-    """A value as pictures write it: strings bare, orders with arrows."""
+    """Return a value as pictures write it: strings without quotes, orders with arrows."""
     if isinstance(value, str):
         return value
     if isinstance(value, (tuple, list)) and all(isinstance(v, str) for v in value):
@@ -151,7 +152,7 @@ def _orders(
     rng: np.random.Generator,
     also: Value | None,
 ) -> tuple[Setting, ...]:
-    """Some orders: all of few modules, else random ones."""
+    """Return some orders: all orders of at most three modules, else random ones."""
     members, most = len(declared.members), min(count, ORDERS)
     names = [domain.program.groups[g].label[len(domain.program.groups[g].parameter) + 1 :] for g in groups]
     if members <= 3:

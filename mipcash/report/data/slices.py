@@ -1,7 +1,7 @@
-"""Slices through the incumbent: the predicted loss as one parameter moves and the others stay, and what the rules forbid.
+"""Slices through the incumbent: the predicted loss along one parameter, the others fixed, and the forbidden values.
 
-What a value switches on takes the middle of its range. The band is of the loss without noise: two standard deviations on the scale
-of the surrogate, carried to the loss.
+A parameter that a value makes active takes the middle of its range. The band is of the loss without noise: two standard deviations
+on the scale of the surrogate, transformed to the loss.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from mipcash.study.trial import Trial
 
 NUMBERS, LEVELS = 61, 24
 SHOWN = 12
-"""Slices of a report, at most."""
+"""Largest number of slices in a report."""
 DEVIATIONS = 2.0
 SECONDS = 3.0
-"""What asking for legality may take in all."""
+"""Total time limit for the legality checks."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Along one parameter.
+    """Slice along one parameter.
 
     Attributes:
         label: its name.
-        number, log: whether it is a number, and on a logarithmic scale.
+        number, log: True if it is numerical, and if its scale is logarithmic.
         values: of k settings.
         texts: the same in words.
         mean, low, high: of the loss, shape (k,).
-        legal: shape (k,); all of it where that could not be told in time.
+        legal: shape (k,); settings not checked in time count as legal.
         here: the incumbent's value, in words.
-        at: which setting that is.
+        at: index of that setting.
         incumbent: its loss as observed.
-        word: what the loss is called.
+        word: name of the loss.
     """
 
     label: str
@@ -64,7 +64,7 @@ class Slice:
 
     @property
     def forbidden(self) -> list[tuple[int, int]]:
-        """Runs of settings that the rules forbid: first and last of each."""
+        """Ranges of forbidden settings: first and last index of each."""
         found: list[tuple[int, int]] = []
         for k in np.flatnonzero(~self.legal).tolist():
             if found and found[-1][1] == k - 1:
@@ -75,7 +75,7 @@ class Slice:
 
 
 def incumbent(run: Run) -> Trial | None:
-    """The trial that slices go through: the best, or what comes nearest to keeping the limits."""
+    """Return the trial that slices go through: the best, or the one with the least violation. None if there is none with a loss."""
     if run.result.best is not None:
         return run.result.best
     nearest = run.result.nearest
@@ -83,10 +83,10 @@ def incumbent(run: Run) -> Trial | None:
 
 
 def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
-    """Through the incumbent; none without a model or an incumbent.
+    """Return slices through the incumbent; empty without a model or an incumbent.
 
     Args:
-        labels: parameters, the most important first; those that are not active in the incumbent are left out. None: all that are.
+        labels: parameters, the most important first; inactive ones are skipped. None: all active ones.
     """
     best, model, place = incumbent(run), run.model, run.place
     if best is None or model is None or place is None:
@@ -118,13 +118,13 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
 
 
 def _latent(domain: Domain, points: Points) -> Points:
-    """With the middle level of every group that is off."""
+    """Replace the level of every inactive group by its middle level."""
     sizes = np.array([group.n_levels for group in domain.program.groups], dtype=np.int64)
     return Points(np.where(points.levels < sizes, points.levels, (sizes - 1) // 2), points.units)
 
 
 def _legal(domain: Domain, moved: Points, until: float) -> Booleans:
-    """Which points are legal; all of them where that takes too long."""
+    """Return True for legal points. Points that are not checked in time count as legal if their levels are."""
     legal = domain.free_legality.check(moved.levels)
     if domain.free_legality.complete or not domain.program.has_base_rows:
         return np.asarray(legal, dtype=bool)

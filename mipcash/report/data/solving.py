@@ -1,4 +1,4 @@
-"""How proposals came about: seconds by part, gaps of the solves behind them, the size of the program; and the answer as code."""
+"""Statistics of proposals: seconds by part, gaps of their solves, the size of the program; and the best configuration as code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = {
     "polish": "legal moves",
     "mip": "program (MIP)",
 }
-"""Part of an ask -> what it is called; the rest of an ask is called other."""
+"""Part of an ask -> its name in pictures; the remaining time is called other."""
 SIZES = {
     "parameters": "parameters",
     "discrete": "of them discrete",
@@ -34,15 +34,15 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Solving:
-    """Of n trials, each asked for here.
+    """Statistics of n trials that this study proposed.
 
     Attributes:
         x: (n,) evaluations from 1.
-        ask, evaluation: (n,) seconds; nan where there are none.
+        ask, evaluation: (n,) seconds; nan if unknown.
         parts: seconds of the ask by part, summed over the run, largest first.
-        gap: (n,) relative gap of the solve behind the proposal; nan where there was none.
-        proven: how many solves were proven optimal, and of how many.
-        solvers: how many bounds each solver proved.
+        gap: (n,) relative gap of the solve behind the proposal; nan if there was none.
+        proven: numbers of solves proven optimal, and of all solves.
+        solvers: number of bounds that each solver proved.
     """
 
     x: Vector
@@ -55,7 +55,7 @@ class Solving:
 
 
 def solving(run: Run) -> Solving:
-    """Of a run; gaps are read with the space alone, since a journal keeps a proof in its terms."""
+    """Return the statistics of a run. Gaps need the space, because a journal stores proofs in terms of it."""
     trials = [t for t in run.result.history if not t.known]
     asks = np.array([t.seconds.get("ask", math.nan) for t in trials], dtype=float)
     evaluations = np.array([math.nan if t.duration is None else t.duration for t in trials], dtype=float)
@@ -78,7 +78,7 @@ def solving(run: Run) -> Solving:
 
 
 def best_as_code(run: Run) -> str:
-    """The best configuration as Python; empty where there is none."""
+    """Return the best configuration as Python code; empty if there is none."""
     config = run.result.config
     if config is None:
         return ""
@@ -87,7 +87,7 @@ def best_as_code(run: Run) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value as Python writes it, on one line; an object that has no such form as the text that it has."""
+    """Return a value as Python writes it, on one line; if ``repr`` fails, the name of its type."""
     try:
         text = repr(value)
     except Exception:  # a category may be any object

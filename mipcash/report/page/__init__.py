@@ -1,1 +1,1 @@
-"""The report as one HTML page: its charts are SVG, its style and its script are in it, and it asks no network for anything."""
+"""The report as one self-contained HTML page: its charts are SVG, style and script are inline, and it needs no network."""

@@ -1,4 +1,4 @@
-"""Charts over evaluations: convergence, limits against loss, residuals, seconds and gaps."""
+"""Charts over evaluations: convergence, outcome constraints against loss, residuals, seconds and gaps."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mipcash.report.page.svg import NARROW, Chart, number, seconds
 from mipcash.report.residuals import LEAST, NAMES, Residuals
 
 TALL, LOW = 340.0, 250.0
-"""Heights of a chart over the page, and of one on a phone."""
+"""Heights of a full-width chart, and of one on a phone."""
 
 
 def height_of(width: float) -> float:
-    """Height of a chart of a width."""
+    """Return the height of a chart of a width."""
     return LOW if width <= NARROW else TALL
 
 
 def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
-    """Every evaluation, and the best so far."""
+    """Return the chart of all evaluations and the best so far."""
     unit, name = time_unit(curve.last_seconds)
     last = max(curve.last_seconds / unit, 1e-9) if by_seconds else float(curve.last)
     chart = Chart(width, height_of(width), f"Convergence by {'seconds' if by_seconds else 'evaluation'}")
@@ -67,13 +67,13 @@ def _tip(curve: Curve, k: int) -> str:
 
 
 def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
-    """A triangle at the rim that points outward."""
+    """Return a triangle at the rim that points outward."""
     away = -1.0 if down else 1.0
     return [(x - 5, y + 9 * away), (x + 5, y + 9 * away), (x, y + away)]
 
 
 def against_chart(against: Against, width: float) -> str:
-    """An output against the loss, with its limit and what each bound would cost."""
+    """Return the chart of an output against the loss, with its limit and the trade-off for each bound."""
     chart = Chart(width, 260, f"{against.output} against the {word_of(against.goals)}")
     low, high, log_y = loss_limits(against.goals, against.loss)
     left, right, log_x = _reach(against.value, against.limit)
@@ -118,7 +118,7 @@ def _outside(limit: Limit, left: float, right: float) -> list[tuple[float, float
 
 
 def front_chart(pair: FrontPair, width: float) -> str:
-    """Two objectives: the front, the balanced trial on it, and what is dominated."""
+    """Return the chart of two objectives: the front, its balanced trial, and dominated trials."""
     first, second = pair.goals
     chart = Chart(width, height_of(width), f"{second.output} against {first.output}, and the Pareto front")
     ends = [
@@ -150,7 +150,7 @@ def _pair_tip(pair: FrontPair, k: int) -> str:
 
 
 def residuals_chart(residuals: Residuals, width: float) -> str:
-    """Residuals by evaluation, on a logarithmic scale."""
+    """Return the chart of residuals by evaluation, on a logarithmic scale."""
     chart = Chart(width, height_of(width) - 60, "Residuals of the operator splitting by evaluation")
     kept = {name: np.maximum(v[np.isfinite(v)], LEAST) for name, v in residuals.values.items()}
     low, high = min(float(v.min()) for v in kept.values()), max(float(v.max()) for v in kept.values())
@@ -163,7 +163,7 @@ def residuals_chart(residuals: Residuals, width: float) -> str:
 
 
 def times_chart(solving: Solving, width: float) -> str:
-    """Seconds of each suggestion and of each evaluation, on a logarithmic scale."""
+    """Return the chart of the seconds of each proposal and each evaluation, on a logarithmic scale."""
     chart = Chart(width, 250, "Seconds of each suggestion and of each evaluation")
     told = np.concatenate([solving.ask, solving.evaluation])
     told = told[np.isfinite(told) & (told > 0.0)]
@@ -182,7 +182,7 @@ def times_chart(solving: Solving, width: float) -> str:
 
 
 def gaps_chart(solving: Solving, width: float) -> str:
-    """The gap of the solve behind each proposal, in percent."""
+    """Return the chart of the gap of the solve behind each proposal, in percent."""
     chart = Chart(width, 250, "Relative gap of the solve behind each proposal")
     known = np.isfinite(solving.gap)
     top = 100 * max(0.01, float(np.max(solving.gap[known], initial=0.0)))

@@ -1,7 +1,7 @@
-"""The page as a whole: one HTML document that needs nothing beside itself.
+"""The whole page: one self-contained HTML document.
 
-Its policy (a Content-Security-Policy in the page) lets no script run but its own, named by its hash, and nothing be loaded: what a
-name or message tries to smuggle in is shown as text, and were it not, it would not run.
+Its Content-Security-Policy allows only the page's own script, named by its hash, and loads nothing. Code injected through a name or
+message is shown as text, and could not run even if it were not.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from mipcash.report.page import parts, sections
 from mipcash.report.page.svg import escaped
 
 FAILURES = (MipcashError, np.linalg.LinAlgError)
-"""What one part of a page may end with, and the others are there."""
+"""Exceptions that end one part of a page only."""
 
 
 def page(run: Run, *, lacking: str = "", live: str = "") -> str:
-    """The report of a run.
+    """Return the report of a run as HTML.
 
     Args:
-        lacking: how to bring the space, where it is not at hand.
-        live: of which version the page is, where it asks ``mipcash dash`` for news; empty: it does not.
+        lacking: how to provide the space, if it is not available.
+        live: version of the page, if it asks ``mipcash dash`` for updates; empty: it does not.
     """
     style, script = _file("page.css"), _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -50,7 +50,7 @@ def page(run: Run, *, lacking: str = "", live: str = "") -> str:
 
 
 def content(run: Run, *, lacking: str = "", live: bool = False) -> str:
-    """What changes while a run goes on."""
+    """Return the part of the page that changes during a run."""
     return f"<main>{_header(run, live)}{_banner(run, lacking)}{''.join(_cards(run))}{_footer(run)}</main>"
 
 
@@ -82,7 +82,7 @@ def _cards(run: Run) -> list[str]:
 
 
 def _card(title: str, make: Callable[[], str]) -> str:
-    """A part of the page; where a solver gives up or a model cannot be fitted, that is said in its place."""
+    """Return a part of the page, or its error message if a solver gives up or a model cannot be fitted."""
     try:
         return make()
     except FAILURES as error:

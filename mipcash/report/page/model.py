@@ -1,4 +1,4 @@
-"""Charts of what the model of the loss says: importance, pairs, slices through the incumbent."""
+"""Charts of the model of the loss: importance, pairs, slices through the incumbent."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from mipcash.report.page.parallel import _cut
 from mipcash.report.page.svg import Chart, Scale, number
 
 SHOWN = 12
-"""Parameters of which importance is drawn, at most."""
+"""Largest number of parameters whose importance is drawn."""
 PAIRS = 8
 ROW = 30.0
 
 
 def importance_chart(effects: Effects, width: float) -> str:
-    """Shares of the variance: with others the light bar, alone the dark one, and the 90 % interval of the first."""
+    """Return the chart of shares of the variance: with interactions light, alone dark; whiskers: 90 % interval of the former."""
     rows = [(p.label, p.whole, p.alone) for p in effects.parameters[:SHOWN]]
     return _bars(rows, width, "Importance of the parameters")
 
 
 def pairs_chart(effects: Effects, width: float) -> str:
-    """Shares of the variance that two parameters have together and neither has alone."""
+    """Return the chart of the shares of pairwise interactions in the variance."""
     rows = [(f"{p.first} × {p.second}", p.share, None) for p in effects.pairs[:PAIRS]]
     return _bars(rows, width, "Interactions of pairs of parameters")
 
 
 def _bars(rows: Sequence[tuple[str, Spread, Spread | None]], width: float, label: str) -> str:
-    """Horizontal bars, names above them."""
+    """Return a chart of horizontal bars with names above them."""
     chart = Chart(width, 30 + (ROW + 8) * len(rows), label, left=4, right=52, top=2, bottom=30)
     top = max([spread.high for _, spread, _ in rows], default=1.0)
     x = Scale(0.0, max(top, 1e-6), chart.x0, chart.x1)
@@ -57,15 +57,15 @@ def _percent(spread: Spread) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share in percent: two digits, three of 100."""
+    """Return a share in percent: two digits, three of 100."""
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
 
 
 def slice_chart(shown: Slice, bounds: tuple[float, float, bool], width: float = 340.0) -> str:
-    """One parameter moved through its range, the others at the incumbent's.
+    """Return the chart of one parameter over its range, the others fixed at the incumbent.
 
     Args:
-        bounds: of the loss axis, which all slices share, and whether it is logarithmic.
+        bounds: of the loss axis, which all slices share, and True if it is logarithmic.
     """
     chart = Chart(width, 230, f"Predicted {shown.word} along {shown.label}", left=54, bottom=44, top=10)
     y = Scale(*bounds[:2], chart.y0, chart.y1, bounds[2])
@@ -122,17 +122,19 @@ def _between(shown: Slice, k: int) -> str:
 
 
 def _here(chart: Chart, shown: Slice, at: float, y: Scale) -> None:
-    """Where the incumbent is."""
+    """Mark the incumbent."""
     chart.line(at, chart.y1, at, chart.y0, "here")
     if math.isfinite(shown.incumbent):
         chart.dot(at, y(shown.incumbent), "star", f"incumbent: {shown.here}\n{shown.word} {number(shown.incumbent)}", 5)
 
 
 def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]:
-    """The loss axis that all slices share: what they predict where it is legal, and the incumbent's loss.
+    """Return the limits of the shared loss axis, and True if it is logarithmic.
+
+    They cover the legal predictions, without extremes, and the incumbent's loss.
 
     Args:
-        log: whether that of the observed losses is logarithmic.
+        log: True if the axis of the observed losses is logarithmic.
     """
     lows = [float(np.min(s.low[s.legal], initial=math.inf)) for s in found]
     highs = [float(np.max(s.high[s.legal], initial=-math.inf)) for s in found]

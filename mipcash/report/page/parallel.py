@@ -1,4 +1,4 @@
-"""Parallel coordinates: axes stand on a wide page and lie on a phone."""
+"""Parallel coordinates, with vertical axes on a wide page and horizontal ones on a phone."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mipcash.report.data.coordinates import Axis, Coordinates
 from mipcash.report.page.svg import NARROW, Chart, number
 
 SHADES = 5
-"""Classes of lines by rank."""
+"""Number of colour classes of lines by rank."""
 STEP = 74.0
-"""Height that an axis takes on a phone."""
+"""Height of an axis on a phone."""
 
 
 def parallel_chart(shown: Coordinates, width: float) -> str:
-    """All trials over the most important parameters, and their loss."""
+    """Return the chart of all trials over the most important parameters, and their loss."""
     return _lying(shown, width) if width <= NARROW else _standing(shown, width)
 
 
@@ -30,7 +30,7 @@ def _tip(shown: Coordinates, k: int) -> str:
 
 
 def _loss_places(shown: Coordinates) -> tuple[list[float], list[tuple[float, str]]]:
-    """The loss as an axis of ranks, the best at 1, with some of its values."""
+    """Return the loss as an axis of ranks, the best at 1, with some of its values."""
     places = (1.0 - shown.rank).tolist()
     order = np.argsort(shown.rank)
     ticks = []
@@ -76,7 +76,7 @@ def _standing(shown: Coordinates, width: float) -> str:
 
 
 def _lying(shown: Coordinates, width: float) -> str:
-    """Axes from left to right, one below the other: names are readable on a phone."""
+    """Return the chart with horizontal axes, one below the other, so that names are readable on a phone."""
     count = len(shown.axes) + 1
     chart = Chart(
         width, 24 + STEP * count, "Parallel coordinates of the trials", left=18, right=18, top=24, bottom=STEP - 24
@@ -105,7 +105,7 @@ def _lying(shown: Coordinates, width: float) -> str:
 
 
 def _ticks_below(chart: Chart, x: object, h: float, axis: Axis) -> None:
-    """Texts under an axis that lies, those that have room."""
+    """Write tick labels under a horizontal axis, as far as there is room."""
     until = -math.inf
     for place, text in axis.ticks:
         at = x(place)  # type: ignore[operator]
@@ -120,7 +120,7 @@ def _ticks_below(chart: Chart, x: object, h: float, axis: Axis) -> None:
 
 
 def _lines(chart: Chart, points: list[tuple[float, float]], shown: Coordinates, k: int) -> None:
-    """One trial: a line with gaps where a parameter is absent; what stands alone is a dot."""
+    """Draw one trial: a line with gaps where a parameter is absent; isolated points are dots."""
     best = k == shown.best
     kind = "line top" if best else _shade(float(shown.rank[k]))
     runs: list[list[tuple[float, float]]] = [[]]
@@ -146,7 +146,7 @@ def _tick(chart: Chart, x: float, y: float, text: str, anchor: str, letters: int
 
 
 def _cut(text: str, letters: int) -> str:
-    """Cut in the middle: the ends of a dotted name say most."""
+    """Cut a text in the middle, because the ends of a dotted name are the most informative."""
     if len(text) <= letters:
         return text
     tail = (letters - 1) * 2 // 3

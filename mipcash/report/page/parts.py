@@ -1,4 +1,4 @@
-"""What a page is made of beside charts: cards, tiles, legends, tables. All that comes from outside is escaped here."""
+"""Parts of a page other than charts: cards, tiles, legends, tables. All foreign text is escaped here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mipcash.report.page.svg import escaped
 from mipcash.study.text import visible
 
 LONG = 24
-"""Characters from which on a name may be broken."""
+"""Number of characters from which a name may be broken."""
 SWATCHES = {
     "dot": '<circle class="dot" cx="8" cy="8" r="4"/>',
     "member": '<circle class="member" cx="8" cy="8" r="4.5"/>',
@@ -39,7 +39,7 @@ SWATCHES = {
 
 
 def legend(*entries: tuple[str, str]) -> str:
-    """Signs and what they mean."""
+    """Return a legend of symbols and their meanings."""
     items = "".join(
         f'<li><svg viewBox="0 0 16 16" aria-hidden="true">{SWATCHES[sign]}</svg>{escaped(text)}</li>'
         for sign, text in entries
@@ -48,14 +48,14 @@ def legend(*entries: tuple[str, str]) -> str:
 
 
 def card(title: str, body: str, note: str = "", ident: str = "", kind: str = "") -> str:
-    """A part of the page; ``body`` is HTML, ``title`` and ``note`` are text."""
+    """Return a part of the page; ``body`` is HTML, ``title`` and ``note`` are text."""
     said = f'<p class="note">{escaped(note)}</p>' if note else ""
     anchor = f' id="{escaped(ident)}"' if ident else ""
     return f'<section class="card {kind}"{anchor}><h2>{escaped(title)}</h2>{said}{body}</section>'
 
 
 def tile(name: str, value: str, detail: str = "", kind: str = "") -> str:
-    """A number that matters, and what stands behind it."""
+    """Return a tile with a key figure and its detail."""
     below = f"<small>{escaped(detail)}</small>" if detail else ""
     return f'<div class="tile {kind}"><span>{escaped(name)}</span><strong>{escaped(value)}</strong>{below}</div>'
 
@@ -63,11 +63,11 @@ def tile(name: str, value: str, detail: str = "", kind: str = "") -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = (), marked: Sequence[int] = ()
 ) -> str:
-    """A table that scrolls in itself where it is too wide.
+    """Return a table that scrolls horizontally if it is too wide.
 
     Args:
-        numbers: columns that stand to the right.
-        marked: rows that stand out.
+        numbers: columns aligned to the right.
+        marked: highlighted rows.
     """
 
     def cells(tag: str, row: Sequence[str]) -> str:
@@ -80,13 +80,13 @@ def table(
 
 
 def _broken(text: str) -> str:
-    """A cell; long names may break after dots and underscores."""
+    """Return a cell; long names may break after dots and underscores."""
     said = escaped(text)
     return said if len(text) <= LONG else said.replace("_", "_<wbr>").replace(".", ".<wbr>")
 
 
 def switch(name: str, choices: Sequence[tuple[str, str]]) -> str:
-    """Charts of which one is shown, by buttons that need no script."""
+    """Return charts of which buttons select one, without a script."""
     buttons = "".join(
         f'<input type="radio" name="{name}" id="{name}-{k}"{" checked" if not k else ""}>'
         f'<label for="{name}-{k}">{escaped(text)}</label>'
@@ -97,7 +97,7 @@ def switch(name: str, choices: Sequence[tuple[str, str]]) -> str:
 
 
 def code(text: str) -> str:
-    """Code to be copied."""
+    """Return code to be copied."""
     said = html.escape(visible(text, lines=True))
     return (
         f'<div class="code"><button type="button" class="copy" hidden>Copy</button><pre><code>{said}</code></pre></div>'
@@ -105,5 +105,5 @@ def code(text: str) -> str:
 
 
 def missing(what: str, cure: str) -> str:
-    """What a part of the page lacks, and how to get it."""
+    """Return a note on what a part of the page lacks, and how to get it."""
     return f'<p class="missing">{escaped(what)} {escaped(cure)}</p>'

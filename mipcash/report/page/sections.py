@@ -1,4 +1,4 @@
-"""The sections of the page, from the numbers to HTML; each returns nothing where it has nothing to show."""
+"""The sections of the page, from the numbers to HTML. A section with nothing to show is an empty text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from mipcash.study.text import one_line
 from mipcash.study.trial import Trial
 
 BEST_ROWS = 12
-"""Trials that the table shows."""
+"""Number of trials in the table."""
 NO_MODEL = "This part needs a model of the loss, which takes at least four evaluations with different losses."
 
 
 def tiles(run: Run) -> str:
-    """The numbers that matter."""
+    """Return the tiles with the key figures."""
     result = run.result
     best, found, word = result.best, [], word_of(result.goals)
     if result.goals.several:
@@ -67,7 +67,7 @@ def tiles(run: Run) -> str:
 
 
 def convergence_card(run: Run) -> str:
-    """Convergence by evaluations and by seconds."""
+    """Return the section on convergence, by evaluations and by seconds."""
     found = curve(run.result)
     if not len(found.x) and not len(found.failed):
         return parts.card("Convergence", parts.missing("No evaluation has ended yet.", ""), ident="convergence")
@@ -85,7 +85,7 @@ def convergence_card(run: Run) -> str:
 
 
 def front_card(run: Run) -> str:
-    """Several objectives: the Pareto front."""
+    """Return the section on the Pareto front of several objectives."""
     found = fronts(run)
     if not found:
         return ""
@@ -99,7 +99,7 @@ def front_card(run: Run) -> str:
 
 
 def best_card(run: Run) -> str:
-    """The best configuration, as a table and as code."""
+    """Return the section on the best configuration, as a table and as code."""
     result, best = run.result, incumbent(run)
     if best is None:
         said = result.problem() or "No evaluation has a loss yet."
@@ -117,7 +117,7 @@ def best_card(run: Run) -> str:
 
 
 def coordinates_card(run: Run, effects: Effects | None) -> str:
-    """Parallel coordinates over legal ranges."""
+    """Return the section with parallel coordinates over legal ranges."""
     shown = coordinates(run, None if effects is None else effects.labels)
     if len(shown.trials) < 2 or not shown.axes:
         return ""
@@ -136,7 +136,7 @@ def coordinates_card(run: Run, effects: Effects | None) -> str:
 
 
 def effects_card(run: Run, effects: Effects | None) -> str:
-    """Importance and pairs."""
+    """Return the section on the importance of parameters and pairs."""
     if run.place is None:
         return ""
     if effects is None or not effects.parameters:
@@ -160,7 +160,7 @@ def effects_card(run: Run, effects: Effects | None) -> str:
 
 
 def slices_card(run: Run, effects: Effects | None) -> str:
-    """Slices through the incumbent."""
+    """Return the section with slices through the incumbent."""
     if run.place is None:
         return ""
     found = slices(run, None if effects is None else effects.labels)
@@ -179,7 +179,7 @@ def slices_card(run: Run, effects: Effects | None) -> str:
 
 
 def limits_card(run: Run) -> str:
-    """Limits, and other outputs, against the loss."""
+    """Return the section on outputs, constrained or not, against the loss."""
     found = limits(run)
     if not found:
         return ""
@@ -198,7 +198,7 @@ def limits_card(run: Run) -> str:
 
 
 def residuals_card(run: Run) -> str:
-    """Residuals of an optimizer by operator splitting."""
+    """Return the section on residuals of an optimizer by operator splitting."""
     found = Residuals.of(run.result)
     if found is None:
         return ""
@@ -208,7 +208,7 @@ def residuals_card(run: Run) -> str:
 
 
 def solver_card(run: Run) -> str:
-    """The program, the time of suggestions, gaps, and how much of the box is legal."""
+    """Return the section on the program, the time of proposals, gaps, and the legal share of the box."""
     found, body = solving(run), ""
     if run.place is not None:
         program, share = f"<h3>The program</h3>{_sizes(run)}", f"<h3>How much is legal</h3>{_share(run)}"
@@ -264,7 +264,7 @@ def _percent(share: float) -> str:
 
 
 def failures_card(run: Run) -> str:
-    """Failures by kind."""
+    """Return the section on failures by kind."""
     failed = [t for t in run.result.history if t.failed]
     if not failed:
         return ""
@@ -280,7 +280,7 @@ def failures_card(run: Run) -> str:
 
 
 def trials_card(run: Run) -> str:
-    """The best trials, and the latest."""
+    """Return the section on the best and the latest trials."""
     result = run.result
     if not result.history:
         return ""

@@ -1,4 +1,4 @@
-"""Charts as SVG text: scales, ticks, marks. Whatever is written is escaped; colours are classes of the page's style.
+"""Charts as SVG text: scales, ticks, marks. All text is escaped; colours are classes of the page's style.
 
 Sizes are in pixels of the chart at its design width, in which text is 12 high.
 """
@@ -14,17 +14,17 @@ from mipcash.report.data.coordinates import nice
 from mipcash.study.text import visible
 
 LETTER = 6.5
-"""Width of a letter of 12 pixels, about."""
+"""Approximate width of a letter of 12 pixels."""
 
 
 def escaped(text: object, limit: int | None = None) -> str:
-    """Text of HTML and SVG: shown as it is, never obeyed; cut at a limit."""
+    """Return text for HTML and SVG, escaped so that it is shown literally, on one line, and cut at a limit."""
     said = " ".join(visible(str(text), lines=True).split())
     return html.escape(said if limit is None or len(said) <= limit else said[: max(1, limit - 1)] + "…")
 
 
 def number(value: float) -> str:
-    """A number for people: four digits."""
+    """Return a number for people: four digits."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
     text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.4g}"
@@ -34,7 +34,7 @@ def number(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time for people."""
+    """Return a time for people, with its unit."""
     if not math.isfinite(value):
         return "–"
     if value < 0.9995:
@@ -47,18 +47,18 @@ def seconds(value: float) -> str:
 
 
 def at(value: float) -> str:
-    """A coordinate with a tenth of a pixel."""
+    """Return a coordinate rounded to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to pixels, clipped to the ends.
+    """Map from values to pixels, clipped to the ends.
 
     Attributes:
         low, high: values at the ends.
         start, end: pixels there.
-        log: whether it is logarithmic; then ``low`` > 0.
+        log: True if it is logarithmic; then ``low`` > 0.
     """
 
     low: float
@@ -76,7 +76,7 @@ class Scale:
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
     def ticks(self, count: int) -> list[tuple[float, str]]:
-        """Pixels and texts of about so many round values."""
+        """Return the pixels and texts of about ``count`` round values."""
         values = nice(self.low, self.high, self.log, count)
         texts = [number(0.0 if abs(v) < 1e-12 * max(abs(self.low), abs(self.high)) else v) for v in values]
         return [(self(v), t) for v, t in zip(values, texts, strict=True)]
@@ -84,11 +84,11 @@ class Scale:
 
 @dataclass
 class Chart:
-    """One chart that is being drawn.
+    """A chart under construction.
 
     Attributes:
-        width, height: of all of it.
-        label: what it shows, for those who do not see it.
+        width, height: of the whole chart.
+        label: description for screen readers.
         parts: SVG so far.
         left, right, top, bottom: margins.
     """
@@ -121,38 +121,38 @@ class Chart:
     def scales(
         self, x: tuple[float, float], y: tuple[float, float], log_x: bool = False, log_y: bool = False
     ) -> tuple[Scale, Scale]:
-        """Of the two axes."""
+        """Return the scales of the two axes."""
         return Scale(*x, self.x0, self.x1, log_x), Scale(*y, self.y0, self.y1, log_y)
 
     def text(self, x: float, y: float, text: object, anchor: str = "start", kind: str = "t", turn: float = 0.0) -> None:
-        """Text; ``turn`` in degrees."""
+        """Add text, rotated by ``turn`` degrees."""
         turned = f' transform="rotate({at(turn)} {at(x)} {at(y)})"' if turn else ""
         self.parts.append(
             f'<text class="{kind}" x="{at(x)}" y="{at(y)}" text-anchor="{anchor}"{turned}>{escaped(text)}</text>'
         )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        """A straight line."""
+        """Add a straight line."""
         self.parts.append(f'<line class="{kind}" x1="{at(x1)}" y1="{at(y1)}" x2="{at(x2)}" y2="{at(y2)}"/>')
 
     def path(self, points: Iterable[tuple[float, float]], kind: str, tip: str = "", close: bool = False) -> None:
-        """A line through points, or the area within."""
+        """Add a line through points, or the area within."""
         d = "M" + "L".join(f"{at(x)} {at(y)}" for x, y in points) + ("Z" if close else "")
         if d != "M":
             self.parts.append(_tipped("path", f'class="{kind}" d="{d}"', tip))
 
     def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str) -> None:
-        """Steps that hold until the next."""
+        """Add a step function through points."""
         d = "".join(f"M{at(x)} {at(y)}" if not k else f"H{at(x)}V{at(y)}" for k, (x, y) in enumerate(zip(xs, ys)))  # noqa: B905
         if d:
             self.parts.append(f'<path class="{kind}" d="{d}"/>')
 
     def dot(self, x: float, y: float, kind: str, tip: str = "", radius: float = 3.5) -> None:
-        """A dot."""
+        """Add a dot."""
         self.parts.append(_tipped("circle", f'class="{kind}" cx="{at(x)}" cy="{at(y)}" r="{at(radius)}"', tip))
 
     def dots(self, points: Sequence[tuple[float, float, str]], kind: str, radius: float = 3.5, most: int = 400) -> None:
-        """Dots with tips; of very many one path without any."""
+        """Add dots with tooltips; more than ``most`` dots become one path without tooltips."""
         if len(points) <= most:
             for x, y, tip in points:
                 self.dot(x, y, kind, tip, radius)
@@ -161,12 +161,12 @@ class Chart:
         self.parts.append(f'<path class="{kind} many" d="{d}"/>')
 
     def cross(self, x: float, y: float, kind: str, tip: str = "", size: float = 3.5) -> None:
-        """A cross."""
+        """Add a cross."""
         d = f"M{at(x - size)} {at(y - size)}l{at(2 * size)} {at(2 * size)}m0 {at(-2 * size)}l{at(-2 * size)} {at(2 * size)}"
         self.parts.append(_tipped("path", f'class="{kind}" d="{d}"', tip))
 
     def box(self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", round_: float = 0) -> None:
-        """A rectangle."""
+        """Add a rectangle."""
         corner = f' rx="{at(round_)}"' if round_ else ""
         shape = (
             f'class="{kind}" x="{at(x)}" y="{at(y)}" width="{at(max(0, width))}" height="{at(max(0, height))}"{corner}'
@@ -182,11 +182,11 @@ class Chart:
         whole_x: bool = False,
         count: tuple[int, int] | None = None,
     ) -> None:
-        """Grid, ticks and titles; titles have the unit.
+        """Add grid, ticks and titles; titles include the unit.
 
         Args:
-            whole_x: x counts something.
-            count: of ticks, about.
+            whole_x: True if x is a count.
+            count: approximate numbers of ticks.
         """
         nx, ny = count or (max(2, int((self.x1 - self.x0) / 90)), max(2, int((self.y0 - self.y1) / 50)))
         if y is not None:
@@ -206,7 +206,7 @@ class Chart:
             self.text(11, (self.y0 + self.y1) / 2, y_title, "middle", "title", -90)
 
     def svg(self, kind: str = "") -> str:
-        """The chart."""
+        """Return the chart as SVG."""
         inside = "".join(self.parts)
         return (
             f'<svg class="chart {kind}" viewBox="0 0 {at(self.width)} {at(self.height)}" role="img" '
@@ -222,9 +222,9 @@ def _tipped(tag: str, shape: str, tip: str) -> str:
 
 
 def both(wide: str, narrow: str) -> str:
-    """A chart for wide windows and one for narrow ones; the style shows one of them."""
+    """Return a chart for wide windows and one for narrow windows; the style shows one of them."""
     return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
 
 
 WIDE, NARROW, HALF = 1000.0, 350.0, 500.0
-"""Design widths: of a chart over the page, of one on a phone, and of one of two beside each other."""
+"""Design widths of a full-width chart, of one on a phone, and of one of two side by side."""

@@ -1,4 +1,4 @@
-"""The page in a file."""
+"""The page as a file."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ SUFFIXES = (".html", ".htm")
 
 
 def write_page(source: Source, path: str | os.PathLike[str], space: Space | None = None, *, lacking: str = "") -> Path:
-    """Write the report of a run: one HTML file that needs nothing beside itself.
+    """Write the report of a run as one self-contained HTML file.
 
     Args:
         source: a result, a study, or the path of a journal.
-        path: ``.html``; a file that is there is replaced. The page of a journal has at most the journal's permission bits.
+        path: ``.html``; an existing file is replaced. The page of a journal has at most the journal's permission bits.
         space: of a journal; a result or study brings its own.
-        lacking: what the page says on how to bring the space, where it is not at hand.
+        lacking: text on how to provide the space, shown on the page if the space is not available.
 
     Returns:
-        The file.
+        The path of the file.
 
     Raises:
-        MipcashError: the source is none, its space another one, or the file cannot be written.
+        MipcashError: the source is no run, its space differs, or the file cannot be written.
     """
     try:
         target = Path(path).expanduser()

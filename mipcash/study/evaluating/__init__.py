@@ -1,1 +1,1 @@
-"""Calls of the objective: here, in threads, in executors."""
+"""Calls of the objective: in the calling thread, in threads, in processes and in executors."""

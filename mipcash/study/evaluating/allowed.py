@@ -1,9 +1,9 @@
-"""What an evaluation in a worker process may take: seconds and memory.
+"""Limits on the time and memory of an evaluation in a worker process.
 
-Memory is watched from outside, as the sum over the process and all that it started in its group, and not limited by ``RLIMIT_AS``.
-That limits *addresses*: threads, allocators and CUDA reserve gigabytes of them which they never touch, so that a limit near what an
-evaluation really needs keeps OpenBLAS from starting its threads, which ends the process, long before memory is short. It is of each
-process, so that joblib's workers have one each; and macOS ignores it. What is resident is what a machine runs out of.
+Memory is monitored from outside, as the sum over the process group, rather than limited by ``RLIMIT_AS``. That limits *addresses*.
+Threads, allocators and CUDA reserve gigabytes of addresses that they never touch, so a limit near the actual need stops OpenBLAS
+from starting its threads and ends the process long before memory is short. It also applies per process, so that each of joblib's
+workers has its own limit, and macOS ignores it. Resident memory is the resource that a machine runs out of.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Allowed:
-    """What an evaluation may take.
+    """Limits of an evaluation.
 
     Attributes:
-        seconds: from when a process that has loaded the objective gets the configuration; None: any.
-        megabytes: of 10^6 bytes, that the process and what it started hold at a time, with what it has loaded; None: any.
+        seconds: from when a process that has loaded the objective gets the configuration; None: no limit.
+        megabytes: of 10^6 bytes, that the process and its children hold at a time, loaded modules included; None: no limit.
     """
 
     seconds: float | None = None
@@ -39,10 +39,10 @@ class Allowed:
 
     @classmethod
     def of(cls, evaluation_timeout: Any, evaluation_memory: Any, executor: Any = None) -> Allowed | None:
-        """What was asked for; None: nothing is limited.
+        """Return the limits of the arguments; None if there are none.
 
         Raises:
-            ValueError: it is no such limit, or stands beside an executor.
+            ValueError: a limit is invalid, or is combined with an executor.
         """
         seconds = seconds_of("evaluation_timeout", evaluation_timeout)
         memory = _megabytes_of(evaluation_memory)
@@ -58,17 +58,17 @@ class Allowed:
 
     @property
     def late(self) -> str:
-        """Why an evaluation has failed that took too long."""
+        """Failure message of an evaluation that took too long."""
         return f"it took longer than evaluation_timeout={self.seconds:g} seconds, and its process was killed"
 
     @property
     def large(self) -> str:
-        """Why an evaluation has failed that took too much memory."""
+        """Failure message of an evaluation that took too much memory."""
         return f"it took more memory than evaluation_memory={self.megabytes:g} MB, and its process was killed"
 
 
 def _megabytes_of(memory: Any) -> float | None:
-    """A limit in megabytes, > 0; None: there is none, which infinity says too."""
+    """Return a limit in megabytes, > 0; None for no limit (None or infinity)."""
     if memory is None:
         return None
     number = float(memory) if isinstance(memory, Real) and not isinstance(memory, bool) else math.nan
@@ -80,10 +80,10 @@ def _megabytes_of(memory: Any) -> float | None:
 
 
 def held(group: int, limit: float = 0.0) -> float:
-    """Megabytes that the processes of a group hold.
+    """Return the megabytes that the processes of a group hold.
 
-    Resident memory, which counts what processes share once for each of them. Where that comes to more than ``limit``, the
-    proportional share of Linux (PSS) is counted in its place, which is slower to read.
+    Resident memory counts shared pages once per process. If it exceeds ``limit``, the proportional share of Linux (PSS) is used
+    instead, which is slower to read.
     """
     members = list(_members(group))
     resident = sum(bytes_ for _, bytes_ in members)
@@ -93,21 +93,21 @@ def held(group: int, limit: float = 0.0) -> float:
 
 
 def _members(group: int) -> Iterator[tuple[int, int]]:
-    """Processes of a group with their resident bytes."""
+    """Yield the processes of a group with their resident bytes."""
     if not _PROC.joinpath("self/stat").exists():
         yield from _listed_by_ps(group)
         return
     page = os.sysconf("SC_PAGE_SIZE")
     for entry in os.scandir(_PROC):
         if entry.name.isdecimal():
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it may end while it is read
+            with contextlib.suppress(OSError, ValueError, IndexError):  # a process may end while it is read
                 pid = int(entry.name)
                 if os.getpgid(pid) == group:
                     yield pid, int(_PROC.joinpath(entry.name, "statm").read_text().split()[1]) * page
 
 
 def _listed_by_ps(group: int) -> Iterator[tuple[int, int]]:
-    """The same where there is no /proc, as on macOS; ``ps`` tells kilobytes."""
+    """Yield the same by ``ps``, which reports kilobytes, on systems without /proc such as macOS."""
     told = subprocess.run(["ps", "-A", "-o", "pgid=,pid=,rss="], capture_output=True, text=True, check=False)
     for line in told.stdout.splitlines():
         own, pid, kilobytes = map(int, line.split())
@@ -116,7 +116,7 @@ def _listed_by_ps(group: int) -> Iterator[tuple[int, int]]:
 
 
 def _shared_out(pid: int, resident: int) -> int:
-    """Bytes of a process, of what is shared its part; all that is resident where that is not told."""
+    """Return the proportional share of a process in bytes; its resident memory if the share is not available."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,7 +1,7 @@
-"""One call of the objective, wherever it runs; an executor's workers import this.
+"""One call of the objective; the workers of an executor import this module.
 
-An objective that is a generator is run to its end here: each of its partial results is a fit (:mod:`mipcash.study.folds`). So is
-each report of one that has a parameter ``trial`` (:mod:`mipcash.study.reports`).
+A generator is run to its end here; each of its partial results is a step (:mod:`mipcash.study.folds`). The same holds for each
+report of an objective that has a parameter ``trial`` (:mod:`mipcash.study.reports`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Objective = Function | Mapping[str, Function]
 
 @dataclass(frozen=True)
 class Task:
-    """What goes along with a configuration to where it is evaluated.
+    """Data that are sent along with a configuration to be evaluated.
 
     Attributes:
         trial: its number.
-        attempt: number of this attempt at it.
-        repeat: k > 0: the k-th further evaluation of a configuration; an objective that has a parameter of this name is told.
-        judge: when to stop the loss of an objective that yields or reports; None: at its end.
-        owed: outputs of which each partial result has a number.
+        attempt: number of this attempt.
+        repeat: number of the repeat, 0 if it is none; passed to an objective that has a parameter of this name.
+        judge: decides when to stop an objective that yields or reports; None: it is never stopped.
+        owed: outputs that each partial result must have.
     """
 
     trial: int = 0
@@ -48,19 +48,19 @@ class Task:
 
 
 ALONE = Task()
-"""Of a call that is no part of a study."""
+"""Task of a call that is no part of a study."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came out of one call of the objective.
+    """Result of one call of the objective.
 
     Attributes:
-        returned: what it returned, or :class:`Failed`; of a generator :class:`~mipcash.study.folds.Folds`.
+        returned: returned value, or :class:`Failed`; for a generator :class:`~mipcash.study.folds.Folds`.
         seconds: wall-clock.
-        worker: host and process that called it; empty: it is not known.
-        raised: what it raised, but for :class:`Failed`; None: nothing.
-        parts: by output, where each is a function of its own; then ``returned`` holds what each of them returned.
+        worker: host and process that called it; empty: unknown.
+        raised: the exception, other than :class:`Failed`; None if there was none.
+        parts: results by output, if each output has its own function; ``returned`` is then a dict of their returned values.
     """
 
     returned: Any
@@ -71,7 +71,7 @@ class Evaluation:
 
     @classmethod
     def together(cls, parts: Mapping[str, Evaluation]) -> Evaluation:
-        """Evaluations of several outputs as one."""
+        """Combine the evaluations of several outputs."""
         returned, seconds = {n: p.returned for n, p in parts.items()}, sum(p.seconds for p in parts.values())
         return cls(returned, seconds, next((p.worker for p in parts.values()), ""), parts=parts)
 
@@ -83,11 +83,11 @@ def evaluate(
     task: Task = ALONE,
     output: str = LOSS,
 ) -> Evaluation:
-    """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through.
+    """Call the objective. An exception becomes :class:`Failed`, except for requests to stop (Ctrl-C ...), which are re-raised.
 
     Args:
-        outputs: those to evaluate, where each is a function of its own; one that raises fails alone. Empty: all.
-        output: the one that a function gives; without a name it gives the loss.
+        outputs: outputs to evaluate, if each has its own function; a function that raises fails alone. Empty: all.
+        output: output that this function gives.
     """
     if isinstance(objective, Mapping):
         names = outputs or objective
@@ -119,7 +119,7 @@ def evaluate(
 
 
 def _beside(function: Function, config: Configuration, task: Task, reports: Reports) -> dict[str, Any]:
-    """What a function is told beside its configuration, where it has parameters for it."""
+    """Return the keyword arguments ``repeat`` and ``trial``, as far as a function has such parameters."""
     told: dict[str, Any] = {}
     if task.repeat and takes(function, "repeat"):
         told["repeat"] = task.repeat
@@ -130,7 +130,7 @@ def _beside(function: Function, config: Configuration, task: Task, reports: Repo
 
 
 def _numbers(fit: Any, owed: Sequence[str]) -> dict[str, float] | None:
-    """The outputs of a partial result; None: it lacks one that counts."""
+    """Return the outputs of a partial result; None if it lacks a required one."""
     read = read_outcome(fit, owed)
     if any(read[output].status == FAILED for output in owed):
         return None

@@ -1,9 +1,8 @@
-"""Where evaluations run at a time: own threads, a lent executor, or executors of a factory, replaced when they break.
+"""Pools for concurrent evaluations: threads, a given executor, or executors of a factory, which are replaced when they break.
 
-How an objective gets to the processes of an executor, and what is said where it does not.
-
-Whether it can be pickled is found out before anything is proposed. Dask is given it as bytes: a worker that cannot import a module
-of what it is sent would lose its connection again and again, and nobody would be told; so it is unpickled where its error is heard.
+Before anything is proposed, it is checked that the objective can be pickled for the processes of an executor. Dask gets the
+objective as bytes: a worker that cannot import a module of a message would lose its connection repeatedly, without an error
+message. The bytes are unpickled in a call of this module, which reports the error.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def check_sendable(objective: Objective, executor: Any) -> None:
     """Pickle the objective as an executor will.
 
     Raises:
-        ObjectiveError: that fails, or what arrives could not be imported there.
+        ObjectiveError: pickling fails, or the executor's processes could not import the objective.
     """
     pickles = _pickles(executor)
     if pickles is None:
@@ -54,7 +53,7 @@ def check_sendable(objective: Objective, executor: Any) -> None:
 
 
 def parcel(objective: Objective, told: Any = None) -> bytes:
-    """What is sent as bytes.
+    """Return an objective, or other data, as bytes.
 
     Raises:
         ObjectiveError: it cannot be pickled.
@@ -67,7 +66,7 @@ def parcel(objective: Objective, told: Any = None) -> bytes:
 
 
 def evaluate_parcels(objective: bytes, told: bytes) -> Evaluation:
-    """:func:`mipcash.study.evaluating.evaluation.evaluate` of what :func:`parcel` made.
+    """Call :func:`mipcash.study.evaluating.evaluation.evaluate` with what :func:`parcel` made.
 
     Raises:
         ObjectiveError: it cannot be loaded in this process.
@@ -88,12 +87,12 @@ def _opened(objective: bytes) -> Any:
 
 
 def unsendable(objective: Objective, error: BaseException) -> str:
-    """That an executor cannot send an objective, and the cure."""
+    """Return the message that an executor cannot send an objective, with the cure."""
     return f"the objective {shown(objective)} cannot be sent to the processes of executor=: {describe_error(error)}. {CURE}"
 
 
 def _pickles(executor: Any) -> Any:
-    """What an executor pickles with; None: nothing is, or not by what is known here."""
+    """Return the function with which an executor pickles; None if it does not pickle, or is unknown."""
     if isinstance(executor, ProcessPoolExecutor):
         return pickle.dumps
     if str(type(executor).__module__).split(".")[0] == "mpi4py":
@@ -102,7 +101,7 @@ def _pickles(executor: Any) -> Any:
 
 
 def _imported_again(objective: Objective, executor: ProcessPoolExecutor) -> bool:
-    """Whether a process that does not begin as a copy of this one finds the objective; it runs the script again for that."""
+    """Return True if the executor's processes are forked, or can import the objective by running the script again."""
     context = getattr(executor, "_mp_context", None) or multiprocessing
     of_session = getattr(objective, "__module__", None) == "__main__" and not hasattr(
         sys.modules["__main__"], "__file__"
@@ -111,29 +110,29 @@ def _imported_again(objective: Objective, executor: ProcessPoolExecutor) -> bool
 
 
 Executors = Executor | Callable[[], Executor] | None
-"""What ``executor=`` takes."""
+"""Type of ``executor=``."""
 
 KILLED = {
     "distributed": ("KilledWorker",),
     "ray": ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ActorDiedError"),
 }
-"""How packages whose executors are none of the standard library's say that a worker died."""
+"""By package, the exceptions with which executors outside the standard library report a dead worker."""
 
 
 class LostWorkerError(Exception):
-    """The worker of an evaluation died; the message says how it is known."""
+    """Raised if the worker of an evaluation died; the message has the evidence."""
 
 
 class Evaluating(Protocol):
-    """Where a run evaluates its objective."""
+    """Interface of pools, which evaluate the objective of a run."""
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        """Start an evaluation, of some outputs where each is a function of its own; none: of all."""
+        """Start an evaluation of these outputs, if each has its own function; of all if ``outputs`` is empty."""
         ...
 
 
 class Inline:
-    """Evaluations one after the other in this thread, so that Ctrl-C reaches the objective at once."""
+    """Evaluates sequentially in the calling thread, so that Ctrl-C reaches the objective at once."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
@@ -146,17 +145,17 @@ class Inline:
 
 
 class Pool:
-    """An executor for the time of a ``with`` block.
+    """An executor for the duration of a ``with`` block.
 
     Args:
-        objective: what it evaluates.
-        executor: None makes threads; an executor is lent, and left open; a callable without arguments makes executors, which
-            are shut down in the end.
+        objective: the objective to evaluate.
+        executor: None makes threads; an executor is used and left open; a callable without arguments makes executors, which are
+            shut down in the end.
         workers: number of threads.
 
     Raises:
-        TypeError: executor is none of these.
-        ObjectiveError: the executor's processes cannot be sent the objective.
+        TypeError: ``executor`` is none of these.
+        ObjectiveError: the objective cannot be sent to the executor's processes.
     """
 
     def __init__(self, objective: Objective, executor: Executors, workers: int) -> None:
@@ -181,10 +180,10 @@ class Pool:
             raise
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        """Start an evaluation, in a new executor where a factory's one is broken.
+        """Start an evaluation, in a new executor if the factory's last one is broken.
 
         Raises:
-            ExecutorError: a lent executor is broken, or a new one at once.
+            ExecutorError: a given executor is broken, or a new one is broken from the start.
         """
         try:
             return self._submit(config, outputs, task)
@@ -206,7 +205,7 @@ class Pool:
 
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         future: Future[Evaluation]
-        if self._parcel:  # each time anew: an evaluation is no pure function, of which an earlier result would do
+        if self._parcel:  # impure: a cached result of an earlier evaluation must not be reused
             told = parcel(self._objective, (config, outputs, task))
             future = self._executor.submit(evaluate_parcels, self._parcel, told, pure=False)
         else:
@@ -219,13 +218,13 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Evaluations that still run are not waited for when the loop is interrupted."""
+        """Shut down an executor made here; if the loop is interrupted, without waiting for running evaluations."""
         if self._make is not None:
             self._executor.shutdown(wait=error is None, cancel_futures=error is not None)
 
 
 def collect(future: Future[Evaluation]) -> Evaluation:
-    """What an executor returned. Its own troubles (pickling, say) count as failed evaluations.
+    """Return the result of an evaluation. Errors of the executor itself (pickling, say) count as failed evaluations.
 
     Raises:
         LostWorkerError: the worker died.
@@ -245,14 +244,14 @@ def collect(future: Future[Evaluation]) -> Evaluation:
 
 
 def _lost(error: BaseException) -> bool:
-    """Whether it says that a worker died. The objective's own exceptions do not come this way: they are failures by then."""
+    """Return True if an exception means that a worker died. Exceptions of the objective are failures by then."""
     if isinstance(
         error, (BrokenExecutor, CancelledError)
-    ):  # cancelled by whoever has the executor, a scheduler that restarts
+    ):  # cancelled by the owner of the executor or by a scheduler that restarts
         return True
     return any(c.__name__ in KILLED.get(str(c.__module__).split(".")[0], ()) for c in type(error).__mro__)
 
 
 def _package(thing: Any) -> str:
-    """The package that a thing's type is of."""
+    """Return the package in which the type of an object is defined."""
     return str(type(thing).__module__).split(".")[0]

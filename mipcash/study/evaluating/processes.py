@@ -1,8 +1,8 @@
-"""Evaluations in worker processes with limits on their time and memory: a process that exceeds one is killed, and replaced.
+"""Evaluations in worker processes with limits on time and memory; a process that exceeds a limit is killed and replaced.
 
-A process is started as ``python -c``, without a fork and without running the user's script again, in a session of its own: what
-an evaluation starts is in its group and dies with it, unless it leaves the group. cloudpickle brings the objective there, by value
-where it cannot be imported (lambdas, notebooks, scripts, model files).
+A process is started as ``python -c``, without a fork and without running the user's script again, in its own session. What an
+evaluation starts is in its process group and is killed with it, unless it leaves the group. cloudpickle sends the objective, by
+value if it cannot be imported (lambdas, notebooks, scripts, model files).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from mipcash.study.text import shown
 from mipcash.study.trial import Failed
 
 GRACE = 0.5
-"""Seconds between SIGTERM, with which an objective may tidy up, and SIGKILL."""
+"""Seconds between SIGTERM, on which an objective may clean up, and SIGKILL."""
 LEAVE = 5.0
-"""Seconds that an idle process has to end by itself, with what the objective does at its exit."""
+"""Seconds that an idle process has to exit by itself, including the objective's exit handlers."""
 TICK = 0.05
-"""Seconds between looks at whether a process lives; an answer is seen at once."""
+"""Seconds between checks whether a process is alive; a reply is received at once."""
 
 BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from mipcash.study.evaluating.worker import main; "
 BOOT += "main(int(sys.argv[1]), int(sys.argv[2]))"
@@ -50,19 +50,19 @@ BOOT += "main(int(sys.argv[1]), int(sys.argv[2]))"
 NEEDED = "which evaluation_timeout= and evaluation_memory= need"
 CURE = "Define what it needs inside it, or in a module that can be imported; or leave these limits out"
 KEPT = 0.5
-"""Share of the memory that loading leaves to evaluations: a process that holds more of it after one is replaced before the next."""
+"""Share of the memory left after loading that a process may keep between evaluations; beyond it the process is replaced."""
 
 
 class Processes:
-    """Worker processes for the time of a ``with`` block, one evaluation at a time in each.
+    """Worker processes for the duration of a ``with`` block, with one evaluation at a time in each.
 
     Args:
-        objective: what they evaluate; a first process loads it at once.
-        workers: how many processes at most.
-        allowed: what an evaluation may take.
+        objective: the objective to evaluate; a first process loads it at once.
+        workers: largest number of processes.
+        allowed: limits of an evaluation.
 
     Raises:
-        ObjectiveError: the objective cannot be brought to another process, or takes all that is allowed when it is loaded.
+        ObjectiveError: the objective cannot be sent to another process, or loading it takes all of the allowed memory.
     """
 
     def __init__(self, objective: Objective, workers: int, allowed: Allowed) -> None:
@@ -81,7 +81,7 @@ class Processes:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        """Start an evaluation, in a process that is idle or in a new one. Outputs of their own have the limit each."""
+        """Start an evaluation in an idle or a new process. For decoupled outputs, the limits apply to each output."""
         return self._threads.submit(self._evaluate, config, tuple(outputs) or self._names, task)
 
     def _evaluate(self, config: Configuration, outputs: Sequence[str], task: Task) -> Evaluation:
@@ -90,17 +90,21 @@ class Processes:
         return self._call(config, task)
 
     def _call(self, config: Configuration, task: Task, output: str | None = None) -> Evaluation:
-        """One evaluation; of an output, where it is a function of its own."""
+        """Make one evaluation, of the whole objective or of the function of one output."""
         process = self._process()
         evaluation = process.evaluate(config, output, self._allowed, task)
         if process.alive and process.holds(self._most_kept) > self._most_kept:
-            process.close()  # what earlier evaluations left there must not count for the next
+            process.close()  # memory that earlier evaluations left must not count for the next one
         if process.alive:
             self._idle.put(process)
         return evaluation
 
     def _memory_to_keep(self, first: _Process, objective: Objective) -> float:
-        """Megabytes that an idle process may hold, by what the first holds once it has loaded the objective."""
+        """Return the megabytes that an idle process may hold, based on the memory of the first process after loading.
+
+        Raises:
+            ObjectiveError: loading alone reaches the limit.
+        """
         limit = self._allowed.megabytes
         if limit is None:
             return math.inf
@@ -127,7 +131,7 @@ class Processes:
         if late:
             process.kill()
         error, _ = process.load(self._text)
-        if error:  # it could be loaded before
+        if error:  # loading worked before
             raise LostWorkerError(f"its process could not load the objective: {error}")
         return process
 
@@ -137,7 +141,7 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Evaluations that still run are killed when the loop is interrupted; processes that idle may end by themselves."""
+        """Close the processes. If the loop is interrupted, kill running evaluations; idle processes may exit by themselves."""
         with self._lock:
             self._closed = error is not None
             running = list(self._all) if self._closed else []
@@ -149,11 +153,11 @@ class Processes:
 
 
 class _TooLargeError(Exception):
-    """A process takes more memory than it may."""
+    """Raised if a process exceeds its memory limit."""
 
 
 class _Process:
-    """One worker process, seen from here."""
+    """One worker process, as seen by the parent."""
 
     def __init__(self) -> None:
         self._talk, theirs = Pipe()
@@ -173,7 +177,7 @@ class _Process:
         self.name, self.alive = "", True
 
     def load(self, objective: bytes) -> tuple[str, str | None]:
-        """Bring the objective there: why that failed, and the name of the module that it lacks; empty: it did not."""
+        """Send the objective. Return an error message and the name of the missing module, if any; an empty message on success."""
         try:
             self._talk.send_bytes(objective)
             what, about = self._answer()
@@ -186,14 +190,14 @@ class _Process:
         return about[0], about[1]
 
     def holds(self, limit: float = 0.0) -> float:
-        """Megabytes that it and what it started hold; rougher up to ``limit``, which may be infinite."""
+        """Return the megabytes that the process and its children hold; 0 for an infinite ``limit``, imprecise up to ``limit``."""
         return 0.0 if math.isinf(limit) else held(self._process.pid, limit)
 
     def evaluate(self, config: Configuration, output: str | None, allowed: Allowed, task: Task) -> Evaluation:
-        """One evaluation, which has failed where it takes more than is allowed.
+        """Make one evaluation, which has failed if it exceeds a limit.
 
         Args:
-            output: that is a function of its own; None: the objective is one function.
+            output: output with its own function; None: the objective is one function.
 
         Raises:
             LostWorkerError: the process died.
@@ -207,12 +211,12 @@ class _Process:
             what, about = self._answer(allowed)
         except (TimeoutError, _TooLargeError) as exceeded:
             large = isinstance(exceeded, _TooLargeError)
-            self.kill(0.0 if large else GRACE)  # while it tidied up it could take more
+            self.kill(0.0 if large else GRACE)  # it could allocate more while it cleans up
             said = allowed.large if large else allowed.late
             return Evaluation(Failed(said), time.perf_counter() - began, self.name)
         except LostWorkerError:
             raise
-        except Exception as error:  # what was returned is read by its own class
+        except Exception as error:  # unpickling runs code of the returned object's class
             said = f"what the objective returned cannot be read here: {describe_error(error)}"
             return Evaluation(Failed(said), time.perf_counter() - began, self.name, Raised(said))
         if what == STOPPED:
@@ -221,17 +225,17 @@ class _Process:
         return evaluation
 
     def kill(self, grace: float = GRACE) -> None:
-        """End it and what it started: asked first, with seconds to tidy up, then not asked."""
+        """Kill the process and its children: SIGTERM first, SIGKILL after ``grace`` seconds."""
         self.alive = False
         if grace:
             self._signal(signal.SIGTERM)
             self._wait(grace)
-        # before it is reaped, so that its number is nobody else's
+        # before it is reaped, so that its id cannot have been reused
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def close(self) -> None:
-        """Let it end by itself; doing it twice does no harm."""
+        """Let the process exit by itself; a second call has no effect."""
         self._talk.close()
         if self._life is not None:
             if not self._wait(LEAVE):
@@ -242,11 +246,11 @@ class _Process:
         self.alive = False
 
     def _answer(self, allowed: Allowed | None = None) -> Any:
-        """The next message.
+        """Return the next message.
 
         Raises:
             TimeoutError: it did not come in time.
-            _TooLargeError: the process took too much memory meanwhile.
+            _TooLargeError: the process exceeded its memory limit meanwhile.
             LostWorkerError: the process died.
         """
         seconds, megabytes = (None, None) if allowed is None else (allowed.seconds, allowed.megabytes)
@@ -267,7 +271,7 @@ class _Process:
         return pickle.loads(text)
 
     def _lost(self) -> LostWorkerError:
-        self.kill()  # what it started lives on
+        self.kill()  # its children are still alive
         code = self._process.returncode
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         return LostWorkerError(f"the worker process {self.name} {how}")
@@ -278,7 +282,7 @@ class _Process:
                 os.killpg(self._process.pid, number)
 
     def _wait(self, seconds: float) -> bool:
-        """Whether it ends within some seconds."""
+        """Return True if the process exits within some seconds."""
         end = time.monotonic() + seconds
         while not self._exited():
             if time.monotonic() >= end:
@@ -287,28 +291,32 @@ class _Process:
         return True
 
     def _exited(self) -> bool:
-        """Whether it has ended, without reaping it where that can be told apart."""
+        """Return True if the process has exited. It is not reaped if the system can tell without that."""
         if self._process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):
             return self._process.poll() is not None
         try:
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody else reaped it
+        except ChildProcessError:  # reaped by other code
             return self._process.poll() is not None
 
 
 def brought(objective: Objective) -> bytes:
-    """An objective as it is sent to a process.
+    """Return an objective as it is sent to a process.
 
     Raises:
-        ObjectiveError: it holds what no other process can have.
+        ObjectiveError: it cannot be pickled.
     """
     return _pickled(objective, [])
 
 
 def _sent(objective: Objective) -> tuple[bytes, _Process]:
-    """An objective as it is sent, and a process that has loaded it. Modules that are not found there are sent by value."""
+    """Return the pickled objective and a process that has loaded it. Modules that are not found there are sent by value.
+
+    Raises:
+        ObjectiveError: it cannot be loaded in a worker process.
+    """
     by_value: list[str] = []
     while True:
         text = _pickled(objective, by_value)

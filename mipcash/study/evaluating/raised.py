@@ -1,4 +1,4 @@
-"""Exceptions of an objective in words, which any process can send. Workers import this, so that it imports little."""
+"""Exceptions of an objective as text, which any process can send. Workers import this module, so it imports little."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from mipcash.study.reading import describe_error
 from mipcash.study.text import MESSAGE_LIMIT, storable
 
 CERTAIN = (NameError, ImportError, SyntaxError, ModelError)
-"""What no configuration is at fault for, as a rule. An unbound local variable is: some branch of the code did not set it."""
+"""Exceptions that usually do not depend on the configuration. UnboundLocalError does: it depends on the branches taken."""
 FRAMES = 3
-"""Innermost frames of the objective that are shown."""
+"""Number of innermost frames of the objective that are shown."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """What an objective raised, in words that any process can send.
+    """An exception of the objective as text, which any process can send.
 
     Attributes:
         text: type, message and place.
         trace: the last frames of the objective.
-        certain: whether it cannot depend on the configuration.
-        cure: what brings a package that is missing; else empty.
+        certain: True if it cannot depend on the configuration.
+        cure: command that installs a missing package; else empty.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Raised:
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        """Of an exception that came out of a call of the objective."""
+        """Describe an exception of a call of the objective."""
         inside = error.__traceback__.tb_next if error.__traceback__ is not None else None
         uncallable = isinstance(error, TypeError) and inside is None  # the call itself failed
         certain = uncallable or (isinstance(error, CERTAIN) and not isinstance(error, UnboundLocalError))
@@ -46,7 +46,7 @@ class Raised:
 
 
 def pip_command(module: str) -> str:
-    """The pip command that brings a missing module."""
+    """Return the pip command that installs a missing module."""
     top = module.split(".")[0]
     try:
         requirements = metadata.metadata("mipcash").get_all("Requires-Dist") or []

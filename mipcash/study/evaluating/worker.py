@@ -1,7 +1,7 @@
-"""A worker process: it loads the objective once and evaluates configurations until its parent lets go of it.
+"""A worker process, which loads the objective once and evaluates configurations until its parent closes the connection.
 
-It is started by :mod:`mipcash.study.evaluating.processes` and talks over a connection of its own, so that what an objective
-prints goes where the parent's output goes. A message is a pickled tuple: what it is, and what belongs to it.
+It is started by :mod:`mipcash.study.evaluating.processes` and communicates over its own connection, so that the objective prints to
+the parent's output. A message is a pickled tuple of its kind and its content.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from mipcash.study.text import kind
 from mipcash.study.trial import Failed
 
 READY, REFUSED, DONE, STOPPED = "ready", "refused", "done", "stopped"
-"""The objective is loaded; it cannot be, with the error and the module that is missing; an evaluation; an order to stop."""
+"""Kinds of messages: objective loaded; not loaded, with error and missing module; an evaluation; a request to stop."""
 
 ORPHANED = 10.0
-"""Seconds after the limit of an evaluation when it ends though nobody killed it: its parent died, and it holds the GIL."""
+"""Seconds beyond the time limit after which an evaluation ends by itself if its parent died while it holds the GIL."""
 
 
 def main(talk: int, life: int) -> None:
     """Serve until the connection closes.
 
     Args:
-        talk: the file descriptor of the connection.
-        life: that of a pipe which nothing is written to; it closes when the parent dies.
+        talk: file descriptor of the connection.
+        life: file descriptor of a pipe to which nothing is written; it closes when the parent dies.
     """
     for descriptor in (talk, life):
-        os.set_inheritable(descriptor, False)  # what the objective starts must not keep them open
+        os.set_inheritable(descriptor, False)  # processes that the objective starts must not keep them open
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
     with Connection(talk) as connection:
@@ -55,7 +55,7 @@ def main(talk: int, life: int) -> None:
 
 
 def _objective(connection: Connection) -> Objective | None:
-    """What the parent sent; None: it cannot be loaded, which the parent is told."""
+    """Load the objective that the parent sent. If it cannot be loaded, report that to the parent and return None."""
     try:
         objective: Objective = pickle.loads(connection.recv_bytes())
     except BaseException as error:
@@ -68,10 +68,10 @@ def _objective(connection: Connection) -> Objective | None:
 
 def _answer(function: Function, config: Any, seconds: float | None, output: str, task: Task) -> bytes:
     if seconds is not None:
-        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
+        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a separate thread, without the GIL
     try:
         evaluation = evaluate(function, config, (), task, output)
-    except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
+    except BaseException as error:  # Ctrl-C and the like, raised by the objective: requests to stop
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -81,7 +81,7 @@ def _answer(function: Function, config: Any, seconds: float | None, output: str,
 
 
 def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:
-    """A message that can be read again, or another in its place."""
+    """Return a pickled message if it can be unpickled again, otherwise the pickled replacement."""
     try:
         text: bytes = cloudpickle.dumps(message)
         pickle.loads(text)
@@ -91,6 +91,6 @@ def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:
 
 
 def _end_with(life: int) -> None:
-    """End, with all that the objective started, when the parent is gone."""
+    """Kill this process, with all that the objective started, when the parent is gone."""
     os.read(life, 1)
     os.killpg(os.getpid(), signal.SIGKILL)

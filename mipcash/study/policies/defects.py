@@ -1,16 +1,15 @@
-"""Defects: an objective fails for a reason of its own, and not for the configurations it is given.
+"""Defects: failures that are due to the objective itself, not to the configurations.
 
-A name that does not exist, a package that is not installed or a column that is misspelt fails at every configuration. Such a run is
-stopped and not counted. The rule, by what is told while no evaluation has succeeded:
+An undefined name, a missing package or a misspelt column fails for every configuration. A run with such a defect is stopped, and
+its failures do not count. The rules are:
 
-* an error that cannot depend on the configuration (``CERTAIN``) stops the run at the first evaluation that raises it,
-* the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too,
-  and so it does where the budget ends before, after at least ``LEAST``; numbers and the configuration's values in a message
-  do not count,
-* a limited output that each of the first ``SUSPICIOUS`` evaluations that succeeded lacks, or has as no number, stops it as well:
-  the limit and the objective call it by different names,
-* :class:`~mipcash.Failed`, nan, inf, memory that does not suffice and dead workers are statements about a configuration, and
-  stop nothing.
+* as long as no evaluation has succeeded, an error that cannot depend on the configuration (``CERTAIN``) stops the run at once,
+* the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too. Numbers
+  and the configuration's values in a message are ignored,
+* a constrained output that is missing, or no number, in each of the first ``SUSPICIOUS`` successful evaluations stops it as well:
+  the constraint and the objective use different names,
+* at the end of the budget, ``LEAST`` evaluations are enough for the two preceding rules,
+* :class:`~mipcash.Failed`, nan, inf, insufficient memory and dead workers describe a configuration and never stop a run.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ _NUMBER = re.compile(r"[-+]?\b\d[\d.,_]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Defect:
-    """An objective that fails for a reason of its own.
+    """A failure that is due to the objective itself.
 
     Attributes:
-        trials: numbers of the evaluations that failed for it.
-        text: what they failed with.
-        raised: the latest of them; None: what was returned could not be read.
-        certain: whether there can be no doubt of it.
+        trials: numbers of the evaluations that failed because of it.
+        text: their failure message.
+        raised: the latest exception; None: the returned value could not be read.
+        certain: True if the failure cannot depend on the configuration.
     """
 
     trials: tuple[int, ...]
@@ -72,7 +71,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class Misnamed(Defect):
-    """A limited output that no evaluation gives."""
+    """Defect: a constrained output that no evaluation returns."""
 
     def __str__(self) -> str:
         return (
@@ -84,17 +83,17 @@ class Misnamed(Defect):
 
 
 def misnamed(trials: Sequence[Trial], limits: Sequence[Limit], least: int = SUSPICIOUS) -> Defect | None:
-    """The first limit whose output at least so many evaluations lack and none has."""
+    """Return a defect for the first constraint whose output no evaluation has and at least ``least`` evaluations lack, or None."""
     found = (m for m in unreturned(trials, limits) if len(m.trials) >= least and not m.stated)
     return next((Misnamed(m.trials, m.text, None, True) for m in found), None)
 
 
 class Defects:
-    """Looks for a defect while a run goes on.
+    """Detector of a defect during a run.
 
     Attributes:
-        found: the defect that stops the run; None: there is none. One that is not certain is one as long as no evaluation that
-            still runs succeeds.
+        found: the defect that stops the run; None if there is none. A defect that is not certain is dropped if a running evaluation
+            succeeds.
     """
 
     def __init__(self) -> None:
@@ -104,23 +103,23 @@ class Defects:
         self._latest: tuple[str, Raised | None] | None = None
 
     def note(self, told: Trial, returned: object, raised: Raised | None, trials: Callable[[], Sequence[Trial]]) -> None:
-        """An evaluation was told.
+        """Update the detector with the outcome of an evaluation.
 
         Args:
-            told: the trial that was evaluated.
-            returned: by the objective.
-            raised: by it; None: it returned.
-            trials: gives all of the study.
+            told: the evaluated trial.
+            returned: the value returned by the objective.
+            raised: the exception; None if it returned.
+            trials: returns all trials of the study.
         """
         self._succeeded |= told.done
         said = (statement(returned, told.evaluate or (name,)) for name in told.goals.names)
         unnamed = (
             told.goals.several and isinstance(returned, Real) and math.isfinite(returned)
-        )  # which one it is, none can tell
+        )  # it is unknown which objective the number belongs to
         at_fault = told.failed and (raised is not None or unnamed or not all(said))
         at_fault = (
             at_fault and kind_of_failure(told.message) != OUT_OF_MEMORY
-        )  # that is the size of what was configured
+        )  # memory use depends on the configuration
         if not at_fault or self._succeeded:
             self._latest = None
             self.found = self.found if self._certain else None
@@ -133,7 +132,7 @@ class Defects:
             self.found = self._doubtful(trials(), SUSPICIOUS)
 
     def at_end(self, trials: Sequence[Trial]) -> None:
-        """The budget is spent: what failed alike until then is a defect, though there was no time for more of it."""
+        """Look for a defect at the end of the budget, with fewer evaluations as evidence."""
         self.found = self.found or self._doubtful(trials, LEAST)
 
     def _doubtful(self, trials: Sequence[Trial], least: int) -> Defect | None:
@@ -144,48 +143,48 @@ class Defects:
 
 
 class DefectsByOutput:
-    """Looks for a defect in each function of an objective, the one that gives an output having its name."""
+    """Detectors of defects in the functions of an objective, one detector per output."""
 
     def __init__(self) -> None:
         self._by_output: dict[str, Defects] = {}
 
     @property
     def found(self) -> Defect | None:
-        """The first, one that is certain before others."""
+        """The first defect, preferably a certain one; None if there is none."""
         found = [d.found for d in self._by_output.values() if d.found is not None]
         return min(found, key=lambda defect: not defect.certain, default=None)
 
     def note(
         self, told: Trial, called: Mapping[str, tuple[object, Raised | None]], trials: Callable[[], Sequence[Trial]]
     ) -> None:
-        """An evaluation was told.
+        """Update the detectors with the outcome of an evaluation.
 
         Args:
-            called: what each function returned and raised, by its output; empty: by the name of none, all in one.
+            called: what each function returned and raised, by output; the empty name stands for a single function.
         """
         for name, (returned, raised) in called.items():
             part = _part(told, name) if name else told
-            if name and isinstance(returned, Mapping):  # of one output a number is wanted, and nothing in it says which
+            if name and isinstance(returned, Mapping):  # the function of one output has to return a number
                 returned = None
             self._by_output.setdefault(name, Defects()).note(part, returned, raised, _parts(trials, name))
 
     def at_end(self, trials: Sequence[Trial]) -> None:
-        """The budget is spent."""
+        """Look for a defect at the end of the budget."""
         for name, defects in self._by_output.items():
             defects.at_end(_parts(lambda: trials, name)())
 
 
 class EndAtDefect(Policy):
-    """The run ends with an error where the objective fails for a reason of its own.
+    """Ends the run with an error if the failures are due to the objective itself.
 
-    The evaluations that failed for it are taken back, and made again when the run is repeated.
+    The failed evaluations are discarded, and repeated when the run is started again.
     """
 
     def __init__(self, study: Study) -> None:
         self._study, self._defects = study, DefectsByOutput()
 
     def waits(self, in_flight: Collection[Trial]) -> bool:
-        """As long as there is doubt, what runs may show that there is no defect."""
+        """Return True while a defect is suspected: running evaluations may still disprove it."""
         return self._defects.found is not None
 
     def told(self, trial: Trial, evaluation: Evaluation | None) -> str:
@@ -199,7 +198,7 @@ class EndAtDefect(Policy):
         self._refuse(in_flight, SUSPICIOUS)
 
     def ends(self, reason: str) -> None:
-        """The budget may be spent before there were enough evaluations to be sure of a defect."""
+        """Look for a defect once more if the budget ended before there were enough evaluations to be sure."""
         if reason == BUDGET:
             self._defects.at_end(self._study.trials)
             self._refuse((), LEAST)
@@ -215,7 +214,7 @@ class EndAtDefect(Policy):
 
 
 def _parts(trials: Callable[[], Sequence[Trial]], name: str) -> Callable[[], Sequence[Trial]]:
-    """Trials as evaluations of one output; of an objective that is one function, as they are."""
+    """Restrict trials to one output; with an empty name (the objective is a single function) leave them as they are."""
     if not name:
         return trials
     return lambda: [_part(t, name) for t in trials() if t.outcome[name].status != MISSING]
@@ -228,14 +227,14 @@ def _part(trial: Trial, name: str) -> Trial:
 
 
 def _own(trials: Sequence[Trial]) -> list[Trial]:
-    """What the study evaluated."""
+    """Return the trials that the study evaluated."""
     return [t for t in trials if not (t.known or t.pending)]
 
 
 def failed_alike(told: Sequence[Trial]) -> bool:
-    """Whether all of some trials failed with one message: as it is, without its numbers, or without its configuration's values too.
+    """Return True if all trials failed with one message, possibly up to numbers or values of their configurations.
 
-    Its type and its place count, where it has them, and memory addresses do not.
+    The type and place of the error must agree if they are given; memory addresses are ignored.
     """
     forms = (lambda t: without_address(t.message), _without_numbers, _without_values)
     return all(t.failed for t in told) and any(len({form(t) for t in told}) == 1 for form in forms)
@@ -246,13 +245,13 @@ def _without_numbers(told: Trial) -> str:
 
 
 def _without_values(told: Trial) -> str:
-    """Words that are a value of another configuration may stand in this message: this form is the last that is tried."""
+    """Return the message without numbers and values. A value may coincide with an unrelated word, so this form is tried last."""
     written = {readable(v, write) for v in told.config.values() for write in (str, repr)}
     return _general(told.message, sorted(written - {""}, key=lambda w: (-len(w), w)))
 
 
 def _general(message: str, values: Sequence[str]) -> str:
-    """A message with ``#`` for every number and every one of some values; its place, at the end, is kept."""
+    """Replace every number and the given values in a message by ``#``, but keep the file and line at its end."""
     place = _PLACE.search(message)
     text = without_address(message if place is None else message[: place.start()])
     if values:

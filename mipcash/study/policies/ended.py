@@ -1,4 +1,4 @@
-"""Runs that the optimizer or a callback ends."""
+"""Policies that end a run at the request of the optimizer or a callback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Callback = Callable[[Study, Trial], object]
 
 
 class OptimizerStops(Policy):
-    """The run ends where the optimizer wishes no further proposal."""
+    """Ends the run if the optimizer requests it."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -24,7 +24,7 @@ class OptimizerStops(Policy):
 
 
 class Callbacks(Policy):
-    """The run ends where a callback returns True."""
+    """Ends the run if a callback returns True."""
 
     def __init__(self, study: Study, callbacks: Sequence[Callback]) -> None:
         self._study, self._callbacks = study, callbacks

@@ -1,7 +1,7 @@
-"""The protocol of policies: what a run asks and tells them.
+"""Interface of policies, which decide when a run waits or ends.
 
-A loop (:mod:`mipcash.study.loop`) knows no policy by name. Before a trial begins it asks whether one may begin; it tells each
-outcome; it lets policies check the run when outcomes are in; and it says when the run ends.
+A loop (:mod:`mipcash.study.loop`) knows no policy by name. It asks its policies before each trial whether the trial may start,
+passes each outcome to them, lets them check the run after outcomes came in, and informs them of the end of the run.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ EXHAUSTED = "space exhausted"
 BEST_OF_ALL = f"{EXHAUSTED}: best of all legal configurations, if the objective is deterministic"
 CALLBACK = "callback"
 OPTIMIZER = "optimizer"
-"""The optimizer wished to stop; its reason follows."""
+"""The optimizer requested to stop; its reason follows."""
 DEFECT = "defect"
-"""The objective fails for a reason of its own, which follows."""
+"""The failures are due to the objective itself; the message follows."""
 CONFIRMED = "confirmed"
 """All repeats are evaluated."""
 FINAL = (TIMEOUT, CALLBACK)
-"""Reasons that no later event withdraws."""
+"""Reasons that no later event revokes."""
 
 
 class Policy:
-    """A policy that does nothing. Derive from it and override what the policy is about."""
+    """A policy that does nothing. Derive from it and override the methods that the policy needs."""
 
     def refuses(self, in_flight: Collection[Trial]) -> str:
-        """Return the reason for which no further trial may begin; empty if one may begin."""
+        """Return the reason why no further trial may start; empty if one may start."""
         return ""
 
     def waits(self, in_flight: Collection[Trial]) -> bool:
-        """Return whether the trials in flight must end before another trial begins."""
+        """Return True if the trials in flight must end before another trial starts."""
         return False
 
     def told(self, trial: Trial, evaluation: Evaluation | None) -> str:
-        """Take note of an outcome; return the reason for which it ends the run, or an empty text.
+        """Process an outcome. Return the reason why it ends the run, or an empty text.
 
         Args:
             trial: with its outcome.
-            evaluation: that gave the outcome; None if the worker of the trial was lost.
+            evaluation: the evaluation; None if the worker of the trial was lost.
         """
         return ""
 
     def check(self, in_flight: Collection[Trial]) -> None:
-        """Look at the run after outcomes came in.
+        """Check the run after outcomes came in.
 
         Raises:
             DefectError: the run cannot go on.
         """
 
     def ends(self, reason: str) -> None:
-        """Look at the run at its end.
+        """Check the run at its end.
 
         Raises:
             DefectError: the run was in vain.

@@ -1,4 +1,4 @@
-"""The budget of a run and its deadline."""
+"""Policies for the budget of a run and its deadline."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mipcash.study.trial import Trial
 
 
 class WithinBudget(Policy):
-    """No trial begins that the budget might not pay for, beside those in flight, here and elsewhere.
+    """Starts no trial that might exceed the budget, given the trials in flight here and at other workers.
 
     Args:
-        reserve: what a search leaves to repeats.
-        whole: whether each trial is an evaluation of all outputs, as repeats are.
+        reserve: the part of the budget that a search leaves to repeats.
+        whole: True if each trial is an evaluation of all outputs, as repeats are.
     """
 
     def __init__(self, study: Study, spending: Spending, reserve: Reserve, whole: bool = False) -> None:
@@ -29,11 +29,11 @@ class WithinBudget(Policy):
         return "" if self.pays(in_flight, cost) else BUDGET
 
     def waits(self, in_flight: Collection[Trial]) -> bool:
-        """How many fits an evaluation takes is not known before the first one ends."""
+        """Return True while the first evaluation runs under a budget in steps, since the number of steps is not known before."""
         return self._spending.by_fits and bool(in_flight) and not self._study.n_told
 
     def told(self, trial: Trial, evaluation: object) -> str:
-        """Warn where more fits were spent than the budget has.
+        """Warn if more steps were taken than the budget has.
 
         Raises:
             BudgetError: by the first evaluation.
@@ -49,17 +49,17 @@ class WithinBudget(Policy):
         return ""
 
     def pays_for(self, trial: Trial, in_flight: Collection[Trial]) -> bool:
-        """Return whether the budget pays for a trial that was proposed."""
+        """Return True if the budget pays for a trial that was proposed."""
         return self.pays(in_flight, self._spending.of(trial))
 
     def pays(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
-        """Return whether the budget pays for another trial.
+        """Return True if the budget pays for another trial.
 
         Args:
             cost: of the trial; None: the least cost that it may have.
         """
         study = self._study
-        if study.record.budget is not None:  # others may have been given another since: it is the study's
+        if study.record.budget is not None:  # the budget belongs to the study, and another worker may have changed it
             self._spending = replace(self._spending, total=study.record.budget)
         spending, mine = self._spending, {trial.number for trial in in_flight}
         in_flight = [*in_flight, *(trial for trial in study.table.elsewhere if trial.number not in mine)]
@@ -75,7 +75,7 @@ class WithinBudget(Policy):
 
 
 class Deadline(Policy):
-    """No trial begins after a time.
+    """Starts no trial after a point in time.
 
     Args:
         seconds: from now; None: there is no deadline.
@@ -89,5 +89,5 @@ class Deadline(Policy):
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left, above 0; None if there is no deadline."""
+        """Remaining seconds, above 0; None if there is no deadline."""
         return None if self.at is None else max(1e-3, self.at - time.monotonic())

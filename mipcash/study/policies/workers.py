@@ -1,4 +1,4 @@
-"""Trials whose workers were lost, proposals made ahead, and other writers of the storage."""
+"""Policies for lost workers, proposals made ahead, and concurrent writers of the storage."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 
 NOTABLE = 0.05
-"""Share of an evaluation from which on proposals are made ahead. A proposal that is made ahead knows one outcome less."""
+"""Proposals are made ahead if they take more than this share of an evaluation. Such a proposal knows one outcome less."""
 LATEST = 5
-"""Trials by which the share is judged."""
+"""Number of trials from which the share is computed."""
 LOOK = (0.05, 1.0)
-"""Seconds between looks at what others evaluate, where nothing else is left: the first, which doubles each time, and the most."""
+"""First and largest pause, in seconds, between polls of other workers' trials; the pause doubles each time."""
 
 
 class Suspects(Policy):
-    """A trial that lost a worker is evaluated alone: a broken pool ends all evaluations that run in it."""
+    """Evaluates a trial that lost a worker alone, because a broken pool ends all evaluations that run in it."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -33,11 +33,11 @@ class Suspects(Policy):
 
 
 class Shown(Policy):
-    """Each outcome is shown, those of other writers included."""
+    """Displays each outcome, including those of other workers."""
 
     def __init__(self, study: Study, display: Progress) -> None:
         self._study, self._display = study, display
-        study.table.arrived()  # the display knows what was there before
+        study.table.arrived()  # the display has the earlier trials already
 
     def refuses(self, in_flight: Collection[Trial]) -> str:
         self._arrived()
@@ -56,9 +56,9 @@ class Shown(Policy):
 
 
 class Pace(Policy):
-    """How long proposals and evaluations take: proposals are made ahead, while all workers are busy, where they take long.
+    """Measures proposals and evaluations. If proposals are slow, they are made ahead, while all workers are busy.
 
-    A proposal that was made ahead waits in the study until a worker is free, and stays there where the run ends before.
+    A proposal made ahead waits in the study until a worker is free, or beyond the end of the run.
     """
 
     def __init__(self) -> None:
@@ -72,15 +72,15 @@ class Pace(Policy):
 
     @property
     def slow(self) -> bool:
-        """Whether a proposal takes a notable share of an evaluation."""
+        """True if a proposal takes a notable share of an evaluation."""
         return bool(self._asks) and median(self._asks) > NOTABLE * median(self._evaluations)
 
 
 def await_others(study: Study, deadline: Deadline) -> str | None:
-    """Wait until something becomes of the trials that other writers evaluate, which may be left for this worker.
+    """Wait for a change in the trials that other workers evaluate, which may also be left to this worker.
 
     Returns:
-        Why the run ends; empty if it goes on; None if other writers evaluate nothing.
+        Why the run ends; empty if it goes on; None if other workers evaluate nothing.
     """
     before, pause = study.table.elsewhere, LOOK[0]
     if not before:

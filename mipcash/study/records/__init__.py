@@ -1,1 +1,1 @@
-"""Between what a space and an optimizer say and the texts and numbers that a storage holds."""
+"""Conversion between objects of a space and an optimizer and the texts and numbers of a storage."""

@@ -1,8 +1,8 @@
 """Configurations, solutions and settings as JSON text that decodes to the same Python objects.
 
-A configuration is written twice: readable (for people and tables) and exact. In the exact form a listed value is its
-index in ``domain.values``, so ``None``, ``True``, tuples and objects come back as the very values that were declared;
-real values are JSON floats, which Python writes with the shortest digits that read back exactly.
+A configuration is written twice, in a readable form (for people and tables) and in an exact form. In the exact form a discrete
+value is its index in ``domain.values``, so ``None``, ``True``, tuples and objects are restored as the declared values. Real values
+are JSON floats, which Python writes with the shortest digits that read back exactly.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from mipcash.study.text import listed, readable, shown, stable_text, storable
 
 
 def encode_config(space: Space, config: Configuration) -> str:
-    """The exact form of a legal configuration of ``space``."""
+    """Return the exact form of a legal configuration of ``space``."""
     return json.dumps({label: _code(space.parameters[label].domain, value) for label, value in config.items()})
 
 
 def decode_config(space: Space, text: str) -> Configuration:
-    """The configuration that :func:`encode_config` wrote, in the order in which it was written.
+    """Return the configuration that :func:`encode_config` wrote, in the order in which it was written.
 
     Raises:
         DamageError: the text names parameters or levels that ``space`` does not have.
@@ -55,33 +55,33 @@ def decode_config(space: Space, text: str) -> Configuration:
 
 
 def misplaced(space: Space, config: Any) -> str:
-    """What is wrong with a configuration but for the rules; empty: it can be encoded.
+    """Return what is wrong with a configuration, rules aside; empty if it can be encoded.
 
-    That is: parameters that are unknown, missing, or given though they are not active, and values outside their domains.
+    That includes parameters that are unknown, missing, or inactive, and values outside their domains.
     """
     return "; ".join(map(str, check(compiled(space).declaration, config, ()).violations))
 
 
 def readable_config(config: Mapping[str, Value]) -> str:
-    """JSON for people: values as they are where JSON has them, else as Python writes them."""
+    """Return JSON for people, with values that JSON lacks as Python writes them."""
     return storable(json.dumps(plain(config), ensure_ascii=False))
 
 
 def encode_solution(space: Space, solution: Solution) -> str:
-    """A solution with its configuration in the exact form."""
+    """Return a solution as JSON, its configuration in the exact form."""
     record = {f.name: getattr(solution, f.name) for f in fields(solution) if f.name != "config"}
     exact = None if solution.config is None else encode_config(space, solution.config)
     return json.dumps({**plain(record), "config": exact})
 
 
 def decode_solution(space: Space, text: str) -> Solution:
-    """The solution that :func:`encode_solution` wrote.
+    """Return the solution that :func:`encode_solution` wrote.
 
     Raises:
-        DamageError: the text is of something else.
+        DamageError: the text is no such solution.
     """
     record = parse(text, "proof")
-    record.setdefault("of", "")  # earlier journals do not say what the value is
+    record.setdefault("of", "")  # earlier journals lack this field
     if set(record) != {f.name for f in fields(Solution)}:
         raise DamageError(f"it holds a proof of {listed(record)}")
     for name, value in record.items():
@@ -95,7 +95,7 @@ def decode_solution(space: Space, text: str) -> Solution:
 
 
 def plain(value: Any) -> Any:
-    """The nearest thing that JSON can hold: dataclasses become dicts, numpy scalars numbers, objects stable text."""
+    """Convert a value to JSON types: dataclasses to dicts, numpy scalars to numbers, other objects to stable text."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -118,7 +118,7 @@ def _code(domain: ParameterDomain, value: Value) -> Any:
 
 
 def _value(domain: ParameterDomain, code: Any) -> Value:
-    """The value of a code, which must be of the very kind that :func:`_code` writes: ``values[-1]`` is no level."""
+    """Return the value of a code, which must have the type that :func:`_code` writes; a negative index such as -1 is no level."""
     if isinstance(domain, Permutation):
         if not isinstance(code, list):
             raise TypeError

@@ -1,8 +1,8 @@
-"""What makes two spaces the same: domains, conditions, rules with their numbers, the active parts of the Pyomo model.
+"""Identity of a space: domains, conditions, rules with their numbers, and the active parts of the Pyomo model.
 
-The listing is readable, entry by entry, so that a mismatch can name what differs; the fingerprint is its hash. A rule is
-listed twice: as it was written, and by the numbers that it comes to, because the text of ``layers <= p`` is the same
-whatever the mutable Param ``p`` holds. The order of declarations is listed too: proposals depend on it.
+The listing is readable, entry by entry, so that a mismatch can be explained; the fingerprint is its hash. A rule is listed as it
+was written and with its numerical coefficients, because the text of ``layers <= p`` does not show the value of the mutable Param
+``p``. The order of declarations is also listed, because proposals depend on it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
-"""Kinds of entries that are named as a difference only where no other difference explains them."""
+"""Kinds of entries that are reported as a difference only if no other difference explains them."""
 
 
 def record_of(
@@ -51,13 +51,13 @@ def record_of(
     options: Mapping[str, str] | None,
     goals: Goals = MINIMISED,
 ) -> StudyRecord:
-    """Return the row of a new study: what its proposals depend on. Arguments as of :class:`mipcash.Study`.
+    """Return the row of a new study, with all that its proposals depend on. Arguments as for :class:`mipcash.Study`.
 
     Args:
         optimizer: made by the method.
     """
     entries = listing(space)
-    # The effective settings, not those given: a default that changes between versions changes the proposals.
+    # The effective settings rather than the given ones: a default that changes between versions changes the proposals.
     effective = plain(getattr(optimizer, "settings", method.settings))
     stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
     if goals != MINIMISED:
@@ -78,9 +78,9 @@ def record_of(
 
 
 def listing(space: PublicSpace) -> dict[str, str]:
-    """Entry name (``parameter 'lr'``, ``rule 'memory'`` ...) -> what it says, the same text in every process."""
+    """Return a dict from entry name (``parameter 'lr'``, ``rule 'memory'`` ...) to its text, which is the same in every process."""
     declaration = declaration_of(space)
-    honour(declaration)  # what is no constraint is rules only once it was looked at
+    honour(declaration)  # components other than constraints become rules only when inspected
     entries = {"the expansion limit of integers": str(declaration.expand_limit)}
     for label, parameter in declaration.parameters.items():
         entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(declaration, label)
@@ -104,12 +104,12 @@ def listing(space: PublicSpace) -> dict[str, str]:
 
 
 def fingerprint(entries: Mapping[str, str]) -> str:
-    """SHA-256 of a listing; the order of the entries does not matter (that of the declarations is an entry)."""
+    """Return the SHA-256 of a listing. The order of its entries does not matter, because the order of declarations is an entry."""
     return hashlib.sha256(json.dumps(sorted(entries.items())).encode()).hexdigest()
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return sentences that name what differs between two listings, in the order of the declarations."""
+    """Return sentences that name the differences between two listings, in the order of the declarations."""
     found = [f"{name} is gone" for name in then if name not in now and not name.startswith(LATER)]
     for name, text in now.items():
         if name.startswith(LATER):
@@ -122,7 +122,7 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _later_differences(then: Mapping[str, str], now: Mapping[str, str], found: list[str]) -> list[str]:
-    """Of numbers, orders and details, what is not a mere consequence of a difference that is named already."""
+    """Return the differences in numbers, orders and details that are not a consequence of those already found."""
     more = []
     for name in dict.fromkeys([*then, *now]):
         if not name.startswith(LATER) or then.get(name) == now.get(name):
@@ -144,7 +144,7 @@ def _names(names: list[str]) -> str:
 
 
 def _numbers_in_use(space: Declaration) -> dict[str, list[Rule]]:
-    """The rules as validation and the program read them at this moment, by name; declared ones come first."""
+    """Return the rules as validation and the program currently read them, by name; declared ones come first."""
     found: dict[str, list[Rule]] = {}
     for rule in active_rules(space):
         parts = len(space.rules[rule.name].parts) if rule.name in space.rules else 0
@@ -154,7 +154,7 @@ def _numbers_in_use(space: Declaration) -> dict[str, list[Rule]]:
 
 
 def _relation(rule: Rule) -> str:
-    """``lower <= body <= upper`` with every number in full, which no Param or fixed variable hides behind its name."""
+    """Return ``lower <= body <= upper`` with all numbers in full, including the values of Params and fixed variables."""
     body = " + ".join(f"{c!r}*{name}" for name, c in sorted(_terms(rule.body)))
     low = f"{rule.lower!r} <= " if math.isfinite(rule.lower) else ""
     high = f" <= {rule.upper!r}" if math.isfinite(rule.upper) else ""
@@ -171,7 +171,7 @@ def _terms(body: Quadratic) -> Iterator[tuple[str, float]]:
 
 
 def _domain_text(domain: ParameterDomain) -> str:
-    """As ``str(domain)``, but with all digits and with values that do not print their memory address."""
+    """Return ``str(domain)``, but with all digits and without memory addresses."""
     if isinstance(domain, (Ordinal, Categorical)):
         return f"{domain.kind} [{', '.join(map(stable_text, domain.values))}]"
     return repr(domain)
@@ -183,7 +183,7 @@ def _condition(space: Declaration, label: str) -> str:
     if rows is not None:
         return " when " + " and ".join(row.expr.to_string() for row in rows.values())
     on = getattr(block, "on_expression", 1)
-    # to_string: Pyomo's names, which every version of mipcash writes alike
+    # to_string: names by Pyomo, which are the same in every version of mipcash
     return "" if isinstance(on, (int, float)) else f" when {getattr(on, 'expr', on).to_string()}"
 
 
@@ -199,7 +199,7 @@ def _rule_name(index: Any) -> Any:
 
 
 def _foreign(space: Declaration) -> Iterator[tuple[str, str]]:
-    """What was done to the live model directly: fixings, bounds, constraints, logical constraints, disjunctions."""
+    """Yield direct changes of the live model: fixings, bounds, constraints, logical constraints, disjunctions."""
     yield from _variables(space)
     kinds = (pyo.Constraint, pyo.LogicalConstraint, Disjunction)
     for row in space.model.component_data_objects(ctype=kinds, active=True, descend_into=(pyo.Block, Disjunct)):
@@ -230,11 +230,11 @@ def _variables(space: Declaration) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(kind: Any, row: Any) -> str:
-    """The numbers of a constraint; of one that is no polynomial (logic, say), the values of the Params in it."""
+    """Return the numbers of a constraint; if it is no polynomial (e.g. logic), the values of its Params."""
     if kind is pyo.Constraint:
         try:
             return _relation(make_rule(row.name, row.expr, constant=True))
-        except RuleError:  # the compiler says what is wrong with it, when the space is first asked
+        except RuleError:  # the compiler reports the error when the space is first used
             pass
     params = sorted({(p.name, repr(p.value)) for p in identify_mutable_parameters(row.expr)})
     return ", ".join(f"{name} = {value}" for name, value in params)
@@ -249,7 +249,7 @@ def _ancestors(row: Any) -> list[Any]:
 
 
 def _contrast(before: str, after: str, limit: int = 120) -> tuple[str, str]:
-    """Two texts, shortened around the place where they first differ."""
+    """Return two texts, shortened around the place where they first differ."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
     start = 0 if max(len(before), len(after)) <= limit else max(0, same - limit // 2)
     return _window(before, start, limit), _window(after, start, limit)

@@ -1,8 +1,8 @@
-"""What a user brings to a study: evaluations made elsewhere, and configurations to be evaluated next. From them to rows.
+"""Rows for what a user adds to a study: evaluations made outside it, and configurations to evaluate next.
 
-Both are trials that no optimizer proposed; their origin says what they are. A configuration is held to the space first: its
-values to their domains and to what is active, then to the rules. What breaks rules alone has a place in every model of the space,
-and may be learned from; what lies outside a domain has none.
+Both become trials that no optimizer proposed, marked by their origin. A configuration is checked against the space: first its
+values against domains and activity, then the rules. A configuration that only violates rules can be represented by every model of
+the space, and may be learned from; a value outside its domain cannot.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 REFUSE, LEARN = "refuse", "learn"
-"""What becomes of an evaluation whose configuration breaks rules."""
+"""Treatment of an evaluation whose configuration violates rules."""
 
 KnownGiven = Sequence[tuple[Configuration, Any]]
 """Pairs of a configuration and its outcome."""
@@ -39,13 +39,13 @@ KnownGiven = Sequence[tuple[Configuration, Any]]
 
 @dataclass(frozen=True)
 class Known:
-    """An evaluation that was made elsewhere.
+    """An evaluation that was made outside the study.
 
     Attributes:
-        config: as the space has it: declared order, plain values.
-        outcome: what came of it.
-        legal: whether the rules admit the configuration.
-        outputs: what was evaluated, where outputs are evaluated apart; else empty.
+        config: canonical form: declared order, declared values.
+        outcome: its outcome.
+        legal: True if the configuration satisfies the rules.
+        outputs: evaluated outputs of a decoupled evaluation; else empty.
     """
 
     config: Configuration
@@ -65,15 +65,15 @@ class Known:
         limits: Sequence[Limit] = (),
         goals: Goals = MINIMISED,
     ) -> Known:
-        """Arguments as of :meth:`mipcash.Study.add`; ``what`` is what messages call it.
+        """Check and convert an evaluation. Arguments as for :meth:`mipcash.Study.add`; ``what`` is its name in messages.
 
         Args:
-            apart: outputs that may be evaluated apart, of which the outcome may be a part; empty: it has the loss.
-            limits: on outputs, which may be missing, and are numbers where they are not.
+            apart: outputs of decoupled evaluations, of which the outcome may have some; empty: it must have the loss.
+            limits: outcome constraints, whose outputs may be missing but are otherwise numbers.
 
         Raises:
-            ConfigurationError: illegal, and not to be learned from.
-            ValueError: no outcome, or ``illegal`` is neither ``refuse`` nor ``learn``.
+            ConfigurationError: the configuration is illegal, and not to be learned from.
+            ValueError: the outcome is invalid, or ``illegal`` is neither ``refuse`` nor ``learn``.
         """
         if illegal not in (REFUSE, LEARN):
             raise ValueError(f"illegal must be {REFUSE!r} or {LEARN!r}, got {shown(illegal)}")
@@ -94,7 +94,7 @@ class Known:
                 f"{what} is illegal: {'; '.join(map(str, broken))}. Correct it, leave it out, or let the model learn from "
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
-        # nothing is lost by saying so, and a table that was read as texts is noticed
+        # refusing it loses nothing, and reveals a table whose numbers were read as texts
         if not all(statement(outcome, apart if part else (n,)) for n in goals.names):
             raise ValueError(
                 f"what came of {what} is not known: {read.message.replace('the objective returned', 'it is')}"
@@ -110,12 +110,12 @@ class Known:
         limits: Sequence[Limit] = (),
         goals: Goals = MINIMISED,
     ) -> list[Known]:
-        """What ``known=`` holds, all of it checked.
+        """Return the checked evaluations of ``known=``.
 
         Raises:
-            ConfigurationError: one is illegal.
-            ValueError: one has no outcome.
-            TypeError: something in it is no pair.
+            ConfigurationError: a configuration is illegal.
+            ValueError: an outcome is invalid.
+            TypeError: the argument is no list of pairs.
         """
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
             raise TypeError(f"known= is a list of pairs (configuration, outcome), got {shown(given)}")
@@ -127,18 +127,18 @@ class Known:
 
     @classmethod
     def told(cls, trial: Trial) -> Known:
-        """A trial that was one."""
+        """Restore the evaluation from its trial."""
         return cls(trial.config, trial.outcome, trial.legal)
 
     def key(self, space: Space) -> str:
-        """Equal for what is the same evaluation with the same outcome."""
+        """Return a key that is equal for equal evaluations with equal outcomes."""
         told = sorted(
             (n, o.status, repr(o.value), o.message, *map(repr, o.folds)) for n, o in self.outcome.outputs.items()
         )
         return f"{self.legal} {encode_config(space, self.config)} {told}"
 
     def row(self, space: Space, number: int, state: Mapping[str, Any]) -> TrialRow:
-        """The row of a trial that has its outcome from the start."""
+        """Return the row of a trial that has its outcome from the start."""
         now = time.time()
         evaluations = tuple(
             EvaluationRow.of(number, name, 1, "", replace(o, cost=None), now, now)
@@ -150,10 +150,10 @@ class Known:
 
 
 def wanted(space: Space, config: Any) -> Configuration:
-    """A configuration to evaluate, as the space has it.
+    """Return the canonical form of a configuration to evaluate.
 
     Raises:
-        ConfigurationError: illegal; the rules that it breaks and the nearest legal one.
+        ConfigurationError: it is illegal; the message has the violated rules and the nearest legal configuration.
     """
     if not isinstance(config, Mapping):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {shown(config)}")
@@ -163,13 +163,13 @@ def wanted(space: Space, config: Any) -> Configuration:
 
 
 def same(space: Space, config: Configuration, trials: Sequence[Trial]) -> Trial | None:
-    """The first trial of a configuration, one that is pending before others; None: there is none."""
+    """Return the first trial of a configuration, preferably a pending one; None if there is none."""
     found = [t for t in trials if repeats(compiled(space), config, [t.config])]
     return min(found, key=lambda t: not t.pending, default=None)
 
 
 def unasked(space: Space, config: Configuration, trials: Sequence[Trial], apart: Sequence[str]) -> tuple[str, ...]:
-    """Those of the outputs that may be evaluated apart that no trial of a configuration is about."""
+    """Return the outputs of decoupled evaluations that no trial of a configuration covers."""
     there = [t for t in trials if repeats(compiled(space), config, [t.config])]
     return tuple(n for n in apart if not any(n in (t.evaluate or apart) for t in there))
 
@@ -177,12 +177,12 @@ def unasked(space: Space, config: Configuration, trials: Sequence[Trial], apart:
 def enqueued_row(
     space: Space, number: int, config: Configuration, state: Mapping[str, Any], outputs: Sequence[str] = ()
 ) -> TrialRow:
-    """The row of a trial that waits for its first attempt; outputs: those to evaluate, where it is not all of them."""
+    """Return the row of a trial that waits for its first attempt. ``outputs`` are those to evaluate; empty: all."""
     return _row(space, number, PENDING, config, ENQUEUED, state, outputs)
 
 
 def repeat_row(space: Space, number: int, config: Configuration, state: Mapping[str, Any], repeat: int) -> TrialRow:
-    """The row of another evaluation of a configuration, which waits for its first attempt."""
+    """Return the row of a repeat that waits for its first attempt."""
     return _row(space, number, PENDING, config, repeat_origin(repeat), state, ())
 
 
@@ -204,7 +204,7 @@ def _row(
         proof=None,
         origin=origin,
         seconds="{}",
-        state=json.dumps(dict(state)),  # the optimizer goes on from where it was
+        state=json.dumps(dict(state)),  # the optimizer continues from its current state
         outputs=json.dumps(list(outputs)),
         trace="{}",
         stop="",
@@ -226,5 +226,5 @@ def _pair(k: int, item: Any) -> tuple[Any, Any]:
 
 
 def _plain(space: Space, config: Mapping[str, Any]) -> Configuration:
-    """In the order of declaration, each value as it was declared."""
+    """Return the configuration in the order of declaration, each value as declared."""
     return {name: p.domain.canonical(config[name]) for name, p in space.parameters.items() if name in config}

@@ -1,4 +1,4 @@
-"""Goals as a user gives them: ``direction="maximize"``, ``direction=["loss", "latency_ms"]``."""
+"""Objectives as a user gives them: ``direction="maximize"``, ``direction=["loss", "latency_ms"]``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mipcash.space.direction import MINIMIZE, direction_of
 from mipcash.study.text import listed, shown
 
 DirectionGiven = str | Sequence[str] | Mapping[str, str]
-"""Of the loss; or several outputs that are minimised, or their directions by name."""
+"""Direction of the loss; or several outputs to minimise, or directions by name."""
 
 
 def goals_of(direction: Any = MINIMIZE) -> Goals:
-    """What a study optimises.
+    """Return the objectives of a study.
 
     Args:
-        direction: of the loss; or of several outputs, by name, or their names alone where all are minimised.
+        direction: of the loss; or of several outputs, by name, or only their names if all are minimised.
 
     Raises:
-        ValueError: no direction, no names, one alone, or one twice.
+        ValueError: no direction, no names, a single name, or a repeated name.
     """
     if isinstance(direction, str) or not isinstance(direction, (Sequence, Mapping)):
         return Goals((Goal(direction=direction_of(direction)),))
@@ -48,5 +48,5 @@ def _direction(name: str, said: Any) -> str:
 
 
 def direction_given(goals: Goals) -> str | dict[str, str]:
-    """What :func:`goals_of` gives these goals for."""
+    """Return the ``direction`` for which :func:`goals_of` gives these objectives."""
     return {goal.output: goal.direction for goal in goals.goals} if goals.several else goals.goals[0].direction

@@ -1,4 +1,4 @@
-"""Limits as a user gives them, and as a storage holds them."""
+"""Outcome constraints as a user gives them, and as a storage holds them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.study.text import shown
 
 LimitsGiven = Mapping[str, float | Sequence[float | None]] | None
-"""By output: an upper limit, or (low, high) with None where there is none."""
+"""By output: an upper limit, or (low, high) with None for no limit."""
 
 
 def limits_of(given: LimitsGiven) -> tuple[Limit, ...]:
-    """Limits as an optimizer is given them: ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``.
+    """Return outcome constraints as an optimizer takes them, from e.g. ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``.
 
-    A limit on the loss is one too: an upper one says what an answer must reach to be one.
+    The loss may be constrained too: an upper limit is the level that a recommended trial must reach.
 
     Raises:
-        ValueError: a name that is no text or empty, an end that is no number, a pair that is none, no finite end, or True or False,
-            of which the first would be an upper limit that every answer keeps.
+        ValueError: a name is no text or empty, an end is no number, a pair is malformed, no end is finite, or a limit is True or
+            False, which gives no direction.
     """
     if not isinstance(given, (Mapping, type(None))):
         raise ValueError(
@@ -37,12 +37,12 @@ def limits_of(given: LimitsGiven) -> tuple[Limit, ...]:
 
 
 def stored_limits(limits: Sequence[Limit]) -> dict[str, list[float | None]]:
-    """Limits as a storage holds them; None where there is none."""
+    """Return constraints as a storage holds them, with None for no limit."""
     return {l.output: [end if math.isfinite(end) else None for end in (l.low, l.high)] for l in limits}
 
 
 def read_limits(stored: Mapping[str, Sequence[float | None]]) -> tuple[Limit, ...]:
-    """What :func:`stored_limits` gave, as limits."""
+    """Return the constraints from what :func:`stored_limits` gave."""
     return limits_of({name: tuple(ends) for name, ends in stored.items()})
 
 

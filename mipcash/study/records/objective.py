@@ -1,8 +1,8 @@
-"""What makes two objectives the same: source, defaults, what they close over, and what they use of their own module.
+"""Identity of an objective: source, default arguments, closure, and what it uses of its own module.
 
-The source is compared as Python writes it from its syntax tree, so that comments, formatting and docstrings do not count. Data are
-compared by value: numbers, strings, lists, dicts and arrays. Other objects are compared by the name of their type alone. What an
-objective itself writes to (a counter, a list of what it saw, a cache) is left out, as it is another one after each evaluation.
+The source is compared as unparsed from its syntax tree, so that comments, formatting and docstrings do not count. Data are compared
+by value: numbers, strings, lists, dicts and arrays. Other objects are compared by the name of their type only. Data that the
+objective itself writes to (a counter, a log, a cache) are left out, because they change with each evaluation.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Node = Named | ast.Lambda
 
 
 def identity_of(objective: Any) -> dict[str, str] | None:
-    """Return the name and the digest of an objective; None where the source of a function cannot be had.
+    """Return the name and the digest of an objective; None if the source of a function is not available.
 
     Args:
-        objective: a function, a partial one, an object that can be called, or a dict of them.
+        objective: a function, a partial function, a callable object, or a dict of them.
     """
     functions = objective if isinstance(objective, Mapping) else {"": objective}
     try:
         known = [(name, _Reader().callable(function)) for name, function in sorted(functions.items())]
-    except Exception:  # whatever an object raises when it is looked at must not end a run
+    except Exception:  # exceptions from inspecting an object must not end a run
         return None
     if any(content is None for _, content in known):
         return None
@@ -49,7 +49,7 @@ def identity_of(objective: Any) -> dict[str, str] | None:
 
 
 def warn_of_another(storage: str, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Warn where the objective is another one than that which evaluated the trials of a storage."""
+    """Warn if the objective differs from the one that evaluated the trials of a storage."""
     if then["digest"] == now["digest"]:
         return
     another = then["name"] != now["name"]
@@ -65,13 +65,13 @@ def warn_of_another(storage: str, then: Mapping[str, str], now: Mapping[str, str
 
 
 class _Reader:
-    """Reads what can be compared of one objective; each function and class of it once."""
+    """Reads the comparable parts of an objective; each of its functions and classes once."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
     def callable(self, function: Any) -> Any:
-        """Return nested tuples that stand for what can be called; None: its source cannot be had."""
+        """Return nested tuples that represent a callable; None if its source is not available."""
         if isinstance(function, partial):
             return self._with(function.func, self.value(function.args), self.value(function.keywords))
         function = inspect.unwrap(function)
@@ -84,7 +84,7 @@ class _Reader:
         return self._instance(function)
 
     def value(self, value: Any) -> Any:
-        """Return what stands for data: itself, or the name of its type where it is no plain data."""
+        """Return a representation of data: the value, or the name of its type if it is no plain data."""
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
             return type(value).__name__, repr(value)
         if isinstance(value, (list, tuple)):
@@ -117,7 +117,7 @@ class _Reader:
         return ast.unparse(node), given, self._used(node, function.__globals__, function.__module__, cells)
 
     def _instance(self, instance: Any) -> Any:
-        """Read an object that can be called, or whose method is: its classes, and attributes that calls do not write."""
+        """Represent a callable object, or the owner of a method: its classes, and the attributes that calls do not write."""
         own, *bases = type(instance).__mro__[:-1]
         classes = [self._class(own), *(self._class(k) for k in bases if k.__module__ == own.__module__)]
         if classes[0] is None:
@@ -137,7 +137,7 @@ class _Reader:
         return ast.unparse(node), self._used(node, namespace, kind.__module__)
 
     def _used(self, node: Node, namespace: Mapping[str, Any], module: str, closed: Iterable[str] = ()) -> list[Any]:
-        """Read the data, functions and classes of its own module that a function or a class names and does not write to."""
+        """Represent the data, functions and classes of its own module that a function or class names and does not write to."""
         parts = list(ast.walk(node))
         own = {
             *closed,
@@ -160,12 +160,12 @@ class _Reader:
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # of a name that has no value yet
+    except ValueError:  # the name has no value yet
         return None
 
 
 def _node_of(thing: FunctionType | type) -> Node | None:
-    """Return the syntax tree of a function or a class; None where its source cannot be had."""
+    """Return the syntax tree of a function or a class; None if its source is not available."""
     try:
         lines, first = inspect.findsource(thing)
         tree = _parsed("".join(lines))
@@ -184,7 +184,7 @@ def _node_of(thing: FunctionType | type) -> Node | None:
 
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> ast.Module:
-    """Parse a file, and leave out its docstrings."""
+    """Parse a file and remove its docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, Named) and ast.get_docstring(node, clean=False) is not None:
@@ -193,12 +193,12 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _first_line(node: Named) -> int:
-    """Return the line at which Python says that it begins: that of the first decorator."""
+    """Return the first line of a definition as Python counts it, which is the first decorator's."""
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
 def _holds(node: ast.Lambda, code: CodeType) -> bool:
-    """Return whether all code lies in the body of a lambda; what is empty marks its beginning and its end."""
+    """Return True if all code lies in the body of a lambda. Empty positions, which mark beginning and end, are ignored."""
     places = [(a, b, c, d) for a, c, b, d in code.co_positions() if None not in (a, b, c, d) and (a, b) != (c, d)]
     body = node.body
     begin, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
@@ -206,7 +206,7 @@ def _holds(node: ast.Lambda, code: CodeType) -> bool:
 
 
 def _written(node: Node) -> list[list[str]]:
-    """Return what a function, or a class once it is made, writes to: ``["self", "calls"]`` for ``self.calls[0] += 1``."""
+    """Return what a function, or a class after its creation, writes to: ``["self", "calls"]`` for ``self.calls[0] += 1``."""
     bodies: list[ast.AST] = [node]
     if isinstance(node, ast.ClassDef):
         bodies = [n for n in node.body if isinstance(n, FUNCTIONS) and n.name not in BEFORE_CALLS]
@@ -215,14 +215,14 @@ def _written(node: Node) -> list[list[str]]:
         if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
             found.append(_path(part))
         elif isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
-            found.append(_path(part.value.func)[:-1])  # called for what it does: calls.append(1)
+            found.append(_path(part.value.func)[:-1])  # called for its side effect: calls.append(1)
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in REMOVING:
             found.append(_path(part.func)[:-1])
     return [path for path in found if path]
 
 
 def _path(node: ast.expr) -> list[str]:
-    """Return the names of ``self.calls[0]`` in their order; none where it does not begin with a name."""
+    """Return the names in ``self.calls[0]``, in their order; empty if the expression does not start with a name."""
     names: list[str] = []
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""What is told of a trial, read against what was asked for and what is known already."""
+"""Parse an outcome passed to ``tell``, in view of the requested outputs and those already known."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mipcash.study.trial import Trial
 
 @dataclass(frozen=True)
 class Telling:
-    """What a trial becomes by what was told.
+    """Update of a trial by a call of ``tell``.
 
     Attributes:
-        outcome: all that is known of it now.
-        part: what of it was told this time.
-        status: ``pending`` while an output that was asked for is missing, else as its outputs say.
+        outcome: all that is known of the trial now.
+        part: the outputs of this call.
+        status: ``pending`` while a requested output is missing, else as determined by the outputs.
     """
 
     outcome: Outcome
@@ -43,7 +43,10 @@ class Telling:
         cost: float | Mapping[str, float],
         limits: Sequence[Limit] = (),
     ) -> Telling:
-        """Arguments as of :meth:`mipcash.Study.tell`; an evaluation of all outputs owes those with limits besides the loss."""
+        """Make the update. Arguments as for :meth:`mipcash.Study.tell`.
+
+        An evaluation of all outputs must give the constrained outputs as well as the loss.
+        """
         asked, known, goals = trial.evaluate, trial.outcome, trial.goals
         if partial is None:
             partial = bool(asked) and isinstance(told, Mapping)
@@ -58,7 +61,7 @@ class Telling:
 
 
 def completed(goals: Goals, known: Outcome, part: Outcome) -> Outcome:
-    """The last part of an outcome of several objectives, with its loss; of one that is not there, with what was meant."""
+    """Add the loss to the last part of an outcome of several objectives. A missing objective's message suggests a similar name."""
     whole = known.with_part(part)
     found = goals.completed(whole)[LOSS]
     lacking = next((n for n in goals.names if whole[n].status != PRESENT), None)
@@ -70,20 +73,20 @@ def completed(goals: Goals, known: Outcome, part: Outcome) -> Outcome:
 
 
 def told_costs(cost: Any) -> float | dict[str, float]:
-    """A cost as it was told.
+    """Return a cost as a float, or as a dict of floats by output.
 
     Raises:
-        ValueError: it is no finite number, or one in it is none.
+        ValueError: a cost is no finite number.
     """
     what = "cost must be a finite number, or one per output by name"
     return {str(n): finite(c, what) for n, c in cost.items()} if isinstance(cost, Mapping) else finite(cost, what)
 
 
 def finite(value: Any, what: str) -> float:
-    """A number that a caller gave.
+    """Return a caller's number as a float.
 
     Raises:
-        ValueError: it is none, or not finite; ``what`` says what it should be.
+        ValueError: it is no finite number; the message begins with ``what``.
     """
     try:
         number = float(value)

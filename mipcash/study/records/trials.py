@@ -1,4 +1,4 @@
-"""Between the rows of a storage and trials: what is read back is checked against the space."""
+"""Conversion between the rows of a storage and trials; what is read back is checked against the space."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 
 def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Proposal, began: float) -> TrialRow:
-    """A proposal as the row to write, no attempt begun. Origins of what a user brings are not an optimizer's to give.
+    """Return the row of a proposal, without an attempt.
 
     Args:
-        began: ``time.perf_counter()`` when the optimizer was asked.
+        began: ``time.perf_counter()`` when the optimizer was called.
 
     Raises:
-        TypeError: a state or a trace that JSON cannot hold, outputs that are no names, or the origin of what a user brings.
+        TypeError: the state or trace does not fit into JSON, outputs are no names, or the origin is reserved for trials that a user
+            adds.
     """
     if proposal.origin in (KNOWN, ILLEGAL, ENQUEUED) or str(proposal.origin).startswith(REPEAT):
         raise TypeError(
@@ -59,10 +60,10 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
 
 
 def trial_of(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
-    """The trial of a row.
+    """Return the trial of a row.
 
     Raises:
-        DamageError: a configuration or a proof that is not one of ``space``.
+        DamageError: the configuration or the proof does not belong to ``space``.
     """
     trial = Trial(
         number=row.number,
@@ -75,12 +76,12 @@ def trial_of(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
 
 
 def readable_trial(row: TrialRow, goals: Goals) -> Trial:
-    """The trial of a row without a space: its configuration as it was written for people."""
+    """Return the trial of a row without a space, with its configuration in the readable form."""
     return refreshed(proposed(Trial(row.number, json.loads(row.config), goals=goals), row), row)
 
 
 def proposed(trial: Trial, row: TrialRow) -> Trial:
-    """With what was said when it was proposed."""
+    """Return the trial with the row's data on its proposal."""
     return replace(
         trial,
         origin=row.origin,
@@ -92,7 +93,7 @@ def proposed(trial: Trial, row: TrialRow) -> Trial:
 
 
 def refreshed(trial: Trial, row: TrialRow) -> Trial:
-    """With what became of it."""
+    """Return the trial with the row's data on its evaluation."""
     return replace(
         trial,
         status=row.status,
@@ -106,10 +107,10 @@ def refreshed(trial: Trial, row: TrialRow) -> Trial:
 
 
 def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
-    """The trial of a row that was read from a file: as it was proposed, and legal.
+    """Return the trial of a row that was read from a file, after checking that it is consistent and legal.
 
     Raises:
-        DamageError: it is not.
+        DamageError: the check fails.
     """
     if row.origin.startswith(REPEAT) and not row.origin.removeprefix(REPEAT).isdecimal():
         raise DamageError(f"the origin of trial {row.number} is {shown(row.origin)}, which numbers no repeat")
@@ -127,17 +128,17 @@ def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals) -> Tria
 
 
 def placed(space: Space, trial: Trial) -> None:
-    """What breaks rules alone may be learned from, and nothing but an outcome can be.
+    """Check a trial whose configuration violates rules: it must fit into the domains and have an outcome.
 
     Raises:
-        DamageError: a configuration that the space has no place for, or no outcome.
+        DamageError: the check fails.
     """
     if trial.pending or misplaced(space, trial.config):
         raise DamageError(f"trial {trial.number} is said to be known and illegal, and is not a known one")
 
 
 def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:
-    """The outputs that a proposal names, each once.
+    """Return the outputs that a proposal names, each once.
 
     Raises:
         TypeError: they are no tuple of names.
@@ -151,10 +152,10 @@ def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:
 
 
 def json_text(optimizer: Optimizer, what: str, value: Mapping[str, Any]) -> str:
-    """The state of an optimizer, or a trace, as JSON.
+    """Return the state of an optimizer, or a trace, as JSON.
 
     Raises:
-        TypeError: it holds what JSON cannot.
+        TypeError: a value does not fit into JSON.
     """
     try:
         return json.dumps(dict(value))

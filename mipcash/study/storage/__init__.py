@@ -1,1 +1,1 @@
-"""Where a study is kept: memory, a SQLite file, a PostgreSQL database."""
+"""Storages of studies: memory, a SQLite file, a PostgreSQL database."""

@@ -1,16 +1,17 @@
-"""Where a study is kept, by its address.
+"""Addresses of storages.
 
 ``run.db``
     a file, of one writer.
 ``sqlite:///run.db``
     the same file, which several processes of one machine may write to (``sqlite:////data/run.db``: an absolute path).
 ``postgresql://user@host:5432/database``
-    a database, which several machines may write to. It holds several studies: ``?study=NAME``, else the space's name.
+    a database, which several machines may write to. It holds several studies, selected by ``?study=NAME``; default: the space's
+    name.
 
-``heartbeat_seconds=60`` after the ``?`` says after how much silence a worker counts as gone. What else stands there goes to the
-database's own library: ``sslmode=require``, ``connect_timeout=5``. A password is better left to ``PGPASSWORD`` or ``~/.pgpass``;
-one that stands in the address is in no message and in no journal. Messages quote an address as ``str(address)``, and a text that
-may have been meant as one by :func:`without_credentials`; both leave out user and password.
+The option ``heartbeat_seconds=60`` sets the time of silence after which a worker counts as dead. Other options are passed to the
+database's own library: ``sslmode=require``, ``connect_timeout=5``. Preferably leave the password to ``PGPASSWORD`` or
+``~/.pgpass``; a password in the address appears in no message and no journal. Messages quote an address as ``str(address)``, and a
+text that may have been meant as an address by :func:`without_credentials`; both leave out user and password.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mipcash.errors import StorageError
 from mipcash.study.text import one_line, shown
 
 HEARTBEAT = 60.0
-"""Seconds of silence after which a worker counts as gone, unless it is told otherwise."""
+"""Default for the seconds of silence after which a worker counts as dead."""
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 KNOWN = f"{SQLITE}:///run.db, {POSTGRESQL}://user@host/database"
@@ -58,21 +59,21 @@ _HOST = re.compile(r"@[^\s:/?#&=@]*(?::\d{1,5}(?=[/?#]|$))?(?:/[^\s:?#&=@]*)?")
 
 
 def is_address(storage: object) -> bool:
-    """Return whether a storage is given by an address, and not by the path of a file.
+    """Return True if a storage is given by an address rather than by the path of a file.
 
-    A text that was meant as an address counts as one, for example an address without its first colon: :meth:`Address.of` refuses
-    it, so that no file gets a name that holds a password.
+    A text that was meant as an address counts as one, for example an address without its first colon. :meth:`Address.of` refuses
+    it, so that no file gets a name that contains a password.
     """
     return _MEANT.match(_bare(str(storage))) is not None
 
 
 def without_credentials(text: object) -> str:
-    """Return a text that may be an address as messages quote it: without user, password and options.
+    """Return a text that may be an address in the form for messages, without user, password and options.
 
-    Of an address this is the scheme and what follows the last ``@``, up to the first sign that cannot stand there. Where there is
-    no ``@``, or an option before it, nothing tells the host from a password, and only the scheme is shown. Percent-encoded signs
-    count as what they stand for. Of a path, the part before an ``@`` is left out where it contains a colon. Any other text is
-    returned on one line.
+    For an address, keep the scheme and the part after the last ``@``, up to the first invalid character. If there is no ``@``, or
+    an option before it, the host cannot be distinguished from a password, and only the scheme is kept. Percent-encoded characters
+    are decoded first. For a path, the part before an ``@`` is left out if it contains a colon. Any other text is returned on one
+    line.
     """
     given = str(text)
     plain = _bare(given)
@@ -80,7 +81,7 @@ def without_credentials(text: object) -> str:
     at = hidden.rfind("@")
     if is_address(given):
         known = re.match(rf"(?:{_KNOWN})\b", plain, re.I)
-        options = re.search(r"[?&#=\s]", hidden[: max(at, 0)])  # what follows may be one of them
+        options = re.search(r"[?&#=\s]", hidden[: max(at, 0)])  # the part after the @ may belong to an option
         tail = _HOST.match(hidden, at) if at >= 0 and options is None else None
         if tail is None and known is not None and known[0].lower() == SQLITE:
             return one_line(re.split(r"[?#&=]", hidden)[0], 200)  # the path of a file
@@ -92,16 +93,16 @@ def without_credentials(text: object) -> str:
 
 @dataclass(frozen=True)
 class Address:
-    """An address, read.
+    """A parsed address.
 
     Attributes:
         kind: ``sqlite`` or ``postgresql``.
-        path: of the file, where it is one.
-        user, password, host, port, database: of a server; None: its library's defaults. A user may be a password behind a colon
-            that was left out, so that messages have neither.
-        study: name of the study there; empty: the space's.
-        heartbeat_seconds: of silence after which a worker counts as gone.
-        query: what goes to the database's library.
+        path: of the file, if it is one.
+        user, password, host, port, database: of a server; None: defaults of its library. Messages show neither user nor password,
+            because a user may be a password whose colon was left out.
+        study: name of the study there; empty: the space's name.
+        heartbeat_seconds: seconds of silence after which a worker counts as dead.
+        query: options for the database's library.
     """
 
     kind: str
@@ -117,10 +118,10 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Read an address.
+        """Parse an address.
 
         Raises:
-            StorageError: it is none, or of a kind that there is not.
+            StorageError: the text is no address, or its kind is not supported.
         """
         text = text.strip()
         scheme = _SCHEME.match(text)
@@ -187,7 +188,7 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may hold."""
+        """Texts that no message may contain."""
         hidden = [self.password]
         for name, value in self.query.items():
             if name not in SHOWN:
@@ -197,12 +198,12 @@ class Address:
 
     @property
     def whole(self) -> str:
-        """The address with user and password, to open it by; not to be shown."""
+        """Address with user and password, for opening it; never to be shown."""
         return self._text(user=True, secret=True)
 
     @property
     def without_password(self) -> str:
-        """The address for a command that the user may type again, once the database was reached with it."""
+        """Address for a command that the user can enter again, valid once the database was reached with it."""
         return self._text(user=True, secret=False)
 
     def __str__(self) -> str:
@@ -244,10 +245,10 @@ def _seconds(text: str | None) -> float:
 
 
 def _bare(text: str) -> str:
-    """Return a text decoded, without blanks and quotation marks around it."""
+    """Return a text decoded, without surrounding blanks and quotation marks."""
     return unquote(text).strip(" \t\r\n'\"")
 
 
 def _without_slashes(text: str) -> str:
-    """Return the part of an address behind ``scheme:``, without the two slashes that begin it or what is left of them."""
+    """Return the part of an address after ``scheme:``, without the leading slashes."""
     return text[2:] if text.startswith("//") else text.lstrip("/")

@@ -1,4 +1,4 @@
-"""What becomes of a trial's row: an attempt begins, is told, lost or returned. Each gives the row and the evaluations to write."""
+"""Changes of a trial's row: an attempt starts, records outputs, is lost or returned. Each gives the rows to write."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, Outcome
 from mipcash.study.storage.protocol import RETURNED, RUNNING, EvaluationRow, TrialRow, asked_for
 
 Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
-"""The row as it is now, and its evaluations that changed."""
+"""The new row, and its evaluations that changed."""
 
 
 def begun(row: TrialRow, worker: str, now: float) -> Change:
-    """Another attempt at the outputs that are missing."""
+    """Start another attempt at the missing outputs."""
     names = row.outcome.missing(asked_for(json.loads(row.outputs)))
     attempt = row.attempt + 1
     rows = tuple(EvaluationRow(row.number, n, attempt, worker, RUNNING, None, "", now, None, None) for n in names)
@@ -30,13 +30,14 @@ def told(
     duration: float | None,
     attempt: int | None = None,
 ) -> Change:
-    """Outputs of an attempt, and the status that the trial has with them.
+    """Record outputs of an attempt, and the resulting status of the trial.
 
-    Where all that an objective gives was asked for, the attempt runs on, under the name of the loss, until the trial is told.
+    If all outputs of the objective were requested, the attempt keeps running under the name of the loss until the trial is
+    complete.
 
     Args:
-        attempt: whose outputs they are; None: the latest. One that was given up for lost may be told after all, and what was begun
-            in its place is given back where the trial is told by it.
+        attempt: attempt that gave the outputs; None: the latest. An attempt that was given up as lost may still record them. If
+            that completes the trial, the attempts started in its place are returned.
     """
     attempt = row.attempt if attempt is None else attempt
     at = {e.output: e for e in row.evaluations if e.attempt == attempt}
@@ -49,7 +50,7 @@ def told(
         on = whole and name == LOSS and status == PENDING
         end = None if on else now
         changed[name] = EvaluationRow.of(row.number, name, attempt, worker, output, begin, end, on)
-    if status != PENDING:  # what was told so far is what there is
+    if status != PENDING:  # the outputs recorded so far are final
         for name, so_far in at.items():
             output = row.outcome[name]
             if so_far.status == RUNNING and name not in changed and output.status != MISSING:
@@ -63,10 +64,10 @@ def told(
 
 
 def ended(row: TrialRow, status: str, message: str, now: float, worker: str | None = None) -> Change:
-    """The attempt that runs ends without an outcome: ``lost`` or ``returned``.
+    """End the running attempt without an outcome, as ``lost`` or ``returned``.
 
     Args:
-        worker: whose attempt; None: anybody's.
+        worker: owner of the attempt; None: any worker.
     """
     running = (e for e in row.running if worker is None or e.worker == worker)
     rows = tuple(replace(e, status=status, value=None, variance=None, message=message, finished=now) for e in running)
@@ -74,7 +75,7 @@ def ended(row: TrialRow, status: str, message: str, now: float, worker: str | No
 
 
 def reopened(row: TrialRow) -> Change:
-    """What was told counts no longer: the trial waits for another attempt. Why it failed stays with the attempt."""
+    """Discard the outcome, so that the trial waits for another attempt. The failure message stays with the old attempt."""
     told = (e for e in row.evaluations if e.told is not None)
     rows = tuple(
         replace(e, status=RETURNED, value=None, variance=None, finished=e.finished or row.finished) for e in told
@@ -84,10 +85,10 @@ def reopened(row: TrialRow) -> Change:
 
 
 def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str]) -> Change:
-    """No further attempt: what is missing has failed.
+    """Fail the missing outputs instead of making another attempt.
 
     Args:
-        limited: outputs with limits, which an evaluation of all outputs owes besides the loss.
+        limited: constrained outputs, which an evaluation of all outputs must give besides the loss.
     """
     outputs = json.loads(row.outputs)
     names = row.outcome.missing(asked_for(outputs) if outputs else dict.fromkeys((*asked_for(outputs), *limited)))
@@ -99,6 +100,6 @@ def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str]) ->
 
 
 def with_evaluations(row: TrialRow, changed: Sequence[EvaluationRow]) -> TrialRow:
-    """A row with evaluations that changed or joined it."""
+    """Return a row with changed or added evaluations."""
     found: Mapping[tuple[int, str], EvaluationRow] = {(e.attempt, e.output): e for e in (*row.evaluations, *changed)}
     return replace(row, evaluations=tuple(found.values()))

@@ -1,8 +1,8 @@
-"""What a storage must hold: every row is checked when it is read, so that damage is told and never computed with.
+"""Checks of every row that is read from a storage, so that damage is reported and never enters a computation.
 
-A journal may be cut, flipped, edited by hand or made up. Every row has a digest of its columns, which is compared before
-anything in the row is decoded. What is wrong is raised as :class:`DamageError`, which says what; the reader of the file adds its
-name and the cure.
+A journal may be truncated, corrupted, edited by hand or fabricated. Every row has a digest of its columns, which is compared before
+anything in the row is decoded. Damage raises :class:`DamageError` with a description; the reader of the file adds its name and the
+cure.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from mipcash.study.storage.protocol import (
 from mipcash.study.text import shown
 
 NAME_LIMIT = 10_000
-"""Characters of a name, which messages repeat."""
+"""Largest number of characters of a name, since messages repeat it."""
 
 
 DIGEST = "digest"
 """Column of every table of trials, evaluations and studies: :func:`digest_of` the other columns of its row."""
 
-# repr is for what only a foreign hand writes: bytes
+# repr handles bytes, which mipcash never writes
 _canonical = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
 class DamageError(StorageError):
-    """Something in a storage that mipcash did not write."""
+    """Raised for content of a storage that mipcash did not write."""
 
 
 def digest_of(columns: Mapping[str, Any]) -> str:
     """Return the digest of a row: blake2b over the JSON of its columns by name, as the database holds them."""
-    # SQLite gives back an integer in a REAL column as a float, and -0.0 as 0.0: all three have one digest.
+    # SQLite returns an integer in a REAL column as a float, and -0.0 as 0.0: all three have one digest.
     numbers = {n: float(v) + 0.0 for n, v in columns.items() if isinstance(v, (int, float)) and float(v) == v}
     return hashlib.blake2b(_canonical({**columns, **numbers}).encode(), digest_size=8).hexdigest()
 
 
 def with_digest(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as it is written, with its digest."""
+    """Return a row with its digest, for writing."""
     return {**columns, DIGEST: digest_of(columns)}
 
 
 def without_digest(table: str, key: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as it was read, compared with its digest, without the digest.
+    """Compare a row that was read with its digest, and return it without the digest.
 
     Args:
         table, key: the table and its key columns, by which a message names the row.
 
     Raises:
-        DamageError: the row has another digest.
+        DamageError: the digests differ.
     """
     columns = dict(row)
     stored = columns.pop(DIGEST)
@@ -75,10 +75,10 @@ def without_digest(table: str, key: Sequence[str], row: Mapping[str, Any]) -> di
 
 
 def check_format(name: object, found: object, cure: str) -> None:
-    """Refuse a journal of another format by its number.
+    """Refuse a journal that has another format number.
 
     Raises:
-        StorageError: the format is another number; what is no number is damage, which is found with the rest of the row.
+        StorageError: the format number differs. A format that is no number is damage, which the check of the row finds.
     """
     if type(found) is int and found != FORMAT:
         raise StorageError(
@@ -91,7 +91,7 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
     """Return the checked row of the study.
 
     Raises:
-        DamageError: a column that does not hold what it must.
+        DamageError: a column has an invalid value.
     """
     columns = dict(row)
     for name in ("id", "space", "fingerprint", "optimizer", "solver", "stopped", "version"):
@@ -129,10 +129,10 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
 
 
 def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]], expected: int) -> TrialRow:
-    """The row of trial ``expected`` and its evaluations, checked as far as it can be without the space.
+    """Return the row of trial ``expected`` with its evaluations, checked as far as possible without the space.
 
     Raises:
-        DamageError: a gap in the numbers, a column that does not hold what it must, a status that the others contradict.
+        DamageError: a gap in the numbers, a column with an invalid value, or a status that contradicts other columns.
     """
     where = _proposal(columns, expected)
     parse(columns["trace"], f"trace {where}")
@@ -150,7 +150,7 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
 
 
 def _proposal(columns: Mapping[str, Any], expected: int) -> str:
-    """Check what was proposed, and return how messages name the trial."""
+    """Check the columns of a proposal, and return how messages name the trial."""
     if columns["number"] != expected:
         raise DamageError(f"trial {shown(columns['number'])} stands where trial {expected} belongs")
     where = f"of trial {expected}"
@@ -166,10 +166,10 @@ def _proposal(columns: Mapping[str, Any], expected: int) -> str:
 
 
 def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
-    """An evaluation of a trial, checked.
+    """Return a checked evaluation of a trial.
 
     Raises:
-        DamageError: it is none.
+        DamageError: a column has an invalid value, or contradicts another one.
     """
     name = shown(columns["output"])
     for column in ("output", "worker", "message", "status"):
@@ -232,10 +232,10 @@ def _limits(said: Any) -> dict[str, list[float | None]]:
 
 
 def parse(said: Any, what: str, kinds: type | tuple[type, ...] = dict) -> Any:
-    """JSON of a kind.
+    """Return the value of a JSON text.
 
     Raises:
-        DamageError: it is none, is nested beyond reading, names something twice, or is of another kind.
+        DamageError: it is no JSON, is nested too deeply, has a name twice, or is of another type than ``kinds``.
     """
     try:
         value = json.loads(text(said, what), object_pairs_hook=_distinct)
@@ -254,14 +254,14 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def text(value: Any, what: str) -> str:
-    """Raises DamageError: no text."""
+    """Return a value that must be a text. Raise DamageError if it is none."""
     if not isinstance(value, str):
         raise DamageError(f"the {what} is {shown(value)} and no text")
     return value
 
 
 def number(value: Any, what: str, finite: bool = True) -> float:
-    """Raises DamageError: no number, or one that is not finite where it must be."""
+    """Return a value that must be a number. Raise DamageError if it is none, or not finite although ``finite`` is True."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             found = float(value)

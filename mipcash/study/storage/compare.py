@@ -1,4 +1,4 @@
-"""Whether a stored study is the one that wants to go on."""
+"""Check that a stored study matches the one to be resumed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def compare(
     wanted: StudyRecord,
     cure: str = "give another storage or move this file aside",
 ) -> None:
-    """Refuse a journal whose proposals would not go on as they began.
+    """Refuse a journal that belongs to a study with other proposals.
 
     Raises:
-        StorageError: naming every difference.
+        StorageError: the studies differ; the message lists the differences.
     """
     found: list[str] = []
     for what in ("seed", "optimizer", "solver"):
@@ -29,7 +29,7 @@ def compare(
         if then != (storable(now) if isinstance(now, str) else now):
             found.append(f"{what} was {then!r} and is {now!r} now")
     found += _other_goals(stored, wanted)
-    # of another optimizer none of the settings are the same, and its name says it all
+    # another optimizer has entirely different settings, and its name is enough
     same = stored.optimizer == storable(wanted.optimizer)
     parts = {
         "setting": (_settings(stored), _settings(wanted)) if same else (None, None),
@@ -58,12 +58,12 @@ def compare(
 
 
 def _settings(record: StudyRecord) -> dict[str, Any]:
-    """Of the optimizer alone."""
+    """Return the settings of the optimizer only."""
     return {name: value for name, value in (record.settings or {}).items() if name != GOALS}
 
 
 def _other_goals(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
-    """The difference in what is optimised, in the words of ``direction=``; empty where there is none."""
+    """Return the difference in the objectives, in the words of ``direction=``; empty if there is none."""
     if stored.goals == wanted.goals:
         return []
     if not stored.goals.several and not wanted.goals.several:

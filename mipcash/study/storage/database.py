@@ -1,4 +1,4 @@
-"""A database that holds the tables, and the rows of one study in it. What is special of a file or a server is in subclasses."""
+"""A database with the tables, and the rows of one study in it. Subclasses implement a file and a server."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
 from mipcash.study.text import shown, storable
 
 LARGEST = 2**63 - 1
-"""The largest integer of a database."""
+"""Largest integer of a database."""
 NAN = "nan"
-"""In the place of a value that is nan, which SQLite cannot hold."""
+"""Stored in place of the value nan, which SQLite cannot hold."""
 
 VALUES = {name: attrgetter(*names) for name, names in FIELDS.items()}
 
 
 class Silence(NamedTuple):
-    """The silence of a worker that is at an attempt.
+    """Silence of a worker with a running attempt.
 
     Attributes:
-        promised: seconds within which it promised a sign of life; None: no such worker is known.
-        witnessed: whether a worker that lives now was there when the silent one gave its last sign of life. If none was, the run
-            ended as a whole, and nothing speaks against the trial.
+        promised: seconds within which it promised its next heartbeat; None: no such worker is known.
+        witnessed: True if a worker that is alive now was present at the silent worker's last heartbeat. Otherwise the run ended as
+            a whole, which is no evidence against the trial.
     """
 
     promised: float | None
@@ -42,18 +42,18 @@ class Silence(NamedTuple):
 
 
 class Rows:
-    """The rows of a study, inside a transaction.
+    """Rows of a study, inside a transaction.
 
     Args:
         cursor: of the driver.
-        study: the column by which rows belong to the study, where a database holds several.
+        study: the column that identifies the study, if a database holds several.
     """
 
     def __init__(self, cursor: Any, tables: Tables, study: Mapping[str, str]) -> None:
         self._cursor, self._tables, self._study = cursor, tables, study
 
     def execute(self, text: str, given: Mapping[str, Any] | None = None) -> list[Any]:
-        """Execute a statement, and return what it selects."""
+        """Execute a statement, and return the selected rows."""
         self._cursor.execute(text, self._study if given is None else given)
         return list(self._cursor.fetchall()) if self._cursor.description else []
 
@@ -62,13 +62,13 @@ class Rows:
         return self.execute(self._tables.texts[statement], {**self._study, **given})
 
     def now(self) -> float:
-        """Return seconds since the epoch, by the one clock that all writers go by."""
+        """Return seconds since the epoch, by the one clock that all writers use."""
         return float(self.run("now", now=time.time())[0][0])
 
     # -- the study ----------------------------------------------------------------------------------------------------
 
     def add_study(self, record: StudyRecord, **columns: Any) -> None:
-        """Begin a study."""
+        """Add the row of a new study."""
         coded = coded_study({**asdict(record), "created": self.now()})
         self.run("insert study", **with_digest({**columns, **coded, REVISION: 0}))
 
@@ -76,7 +76,7 @@ class Rows:
         """Return the study as it is stored.
 
         Raises:
-            DamageError: it is not as mipcash writes it.
+            DamageError: its row was not written by mipcash.
         """
         columns = self._columns()
         record = study_record({name: columns[name] for name in FIELDS["study"]})
@@ -110,7 +110,7 @@ class Rows:
         """Return the study and all trials, each with its revision.
 
         Raises:
-            DamageError: a row is not as mipcash writes it.
+            DamageError: a row was not written by mipcash.
         """
         record, trials = self.record(), self.trials()
         if record.recommended is not None and not NOTHING <= record.recommended < len(trials):
@@ -124,7 +124,7 @@ class Rows:
             which: ``all``, ``one`` (``number``), ``new`` (changed after the revision ``seen``) or ``running``.
 
         Raises:
-            DamageError: a row is not as mipcash writes it.
+            DamageError: a row was not written by mipcash.
         """
         told: dict[Any, list[dict[str, Any]]] = {}
         for columns in self._selected("evaluation", which, **given):
@@ -146,7 +146,7 @@ class Rows:
         self._put(evaluations)
 
     def update(self, row: TrialRow, evaluations: Iterable[EvaluationRow], known: int, revision: int) -> bool:
-        """Write what became of a trial, and evaluations that changed or are new. Return False if its revision is not ``known``."""
+        """Update a trial, and its changed or new evaluations. Return False if its revision is not ``known``."""
         self.run("update trial", **self._coded("trial", row, {REVISION: revision}), known=known)
         if self._cursor.rowcount != 1:
             return False
@@ -160,7 +160,7 @@ class Rows:
             self.run("put evaluation", **self._coded("evaluation", each, coded))
 
     def _coded(self, table: str, row: TrialRow | EvaluationRow, other: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row as it is written, with columns that are other than its fields."""
+        """Return a row for writing, with some columns replaced or added."""
         return with_digest({**self._study, **dict(zip(FIELDS[table], VALUES[table](row), strict=True)), **other})
 
     def _selected(self, table: str, which: str, **given: Any) -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ class Rows:
     # -- writers ------------------------------------------------------------------------------------------------------
 
     def silent(self, but: str) -> dict[str, Silence]:
-        """Return the workers at an attempt that are silent for longer than they promised, but for one."""
+        """Return the workers other than ``but`` that have a running attempt and missed their promised heartbeat."""
         at_work = {worker for (worker,) in self.run("at work")} - {but}
         if not at_work:
             return {}
@@ -194,20 +194,20 @@ class Rows:
         return found
 
     def beat(self, worker: str, seconds: float) -> None:
-        """Give a sign of life; the next is promised within so many seconds."""
+        """Write a heartbeat of a worker, which promises the next one within ``seconds``."""
         now = self.now()
         self.run("put worker", name=worker, since=now, seen=now, promised=seconds)
 
 
 class Database:
-    """Where the tables of a study are.
+    """Base class of the databases that hold a study.
 
     Attributes:
-        path: the file, where it is one.
-        title: what messages call it.
+        path: the file, if it is one.
+        title: its name in messages.
         tables: of its dialect.
-        errors: what its driver raises.
-        restore, another: cures where it is damaged, and where it holds another study.
+        errors: exceptions of its driver.
+        restore, another: cures for damage, and for a database that holds another study.
     """
 
     path: Path | None = None
@@ -224,55 +224,55 @@ class Database:
     # -- what is special of a file or a server ------------------------------------------------------------------------
 
     def make(self, record: StudyRecord) -> None:
-        """Begin the study where there is none.
+        """Create the study if it does not exist.
 
         Raises:
-            StorageError: the database cannot be got at, or another writer has it.
+            StorageError: the database is not accessible, or in use by another writer.
         """
         raise NotImplementedError
 
     def check(self, rows: Rows) -> None:
-        """Look for what is wrong besides the rows.
+        """Check the database, except for its rows.
 
         Raises:
-            StorageError: it is another database, or of another format.
-            DamageError: tables or pages are not as mipcash writes them.
+            StorageError: it is no database of mipcash, or of another format.
+            DamageError: tables or pages were not written by mipcash.
         """
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Do what waits until this is known to be the study that is wanted."""
+        """Finish opening, once this is known to be the right study."""
 
     def connect(self, write: bool) -> Any:
         """Return a connection of the driver."""
         raise NotImplementedError
 
     def release(self, connection: Any) -> None:
-        """Give a connection back."""
+        """Release a connection."""
 
     def begin(self, rows: Rows, write: bool) -> None:
         """Begin a transaction."""
         raise NotImplementedError
 
     def explanation(self, error: Exception) -> str:
-        """Return what an error of the driver means: the database, the cause and the cure, without what may hold a password."""
+        """Return the message for an error of the driver: database, cause and cure, without what may contain a password."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go; doing it twice does no harm."""
+        """Close the database; a second call has no effect."""
         raise NotImplementedError
 
     # -- what all have in common --------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self, write: bool = True) -> Iterator[Rows]:
-        """All or nothing. One that writes begins when all others of the study have ended, and sees what they wrote.
+        """Run a transaction. A writing one starts after all earlier ones of the study have ended, and sees their changes.
 
         Raises:
             StorageError: the database cannot be used, or is damaged.
         """
         try:
-            with self._turn:  # signs of life come from another thread
+            with self._turn:  # heartbeats come from another thread
                 connection = self.connect(write)
                 try:
                     rows = Rows(connection.cursor(), self.tables, self.study)
@@ -291,14 +291,14 @@ class Database:
             raise
 
     def told(self, error: Exception) -> StorageError:
-        """Return an error that names the database, the cause and the cure."""
+        """Convert an exception to a StorageError that names the database, the cause and the cure."""
         if isinstance(error, self.errors):
             return StorageError(self.explanation(error))
-        # SQLite quotes what it cannot read, and that may be no text
+        # SQLite quotes what it cannot read, even if it is no text
         return StorageError(f"{self.title} is damaged or was edited: {error}; {self.restore}")
 
     def read(self) -> tuple[StudyRecord, list[TrialRow]]:
-        """Return the study and its trials, as they are at one moment.
+        """Return the study and its trials, as of one moment.
 
         Raises:
             StorageError: there is none, or it cannot be read.
@@ -310,7 +310,7 @@ class Database:
 
 
 def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns of a study as a database can hold them."""
+    """Return columns of a study in the form that a database holds."""
     coded = dict(columns)
     for name in {"listing", "settings", "limits", "options", "objective"} & {*columns}:
         if columns[name] is not None or name == "settings":
@@ -325,7 +325,7 @@ def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def coded_name(name: str) -> str:
-    """Return the name of an output as it is stored: as JSON where UTF-8 cannot hold it or it begins with a quotation mark."""
+    """Return the name of an output as it is stored: as JSON if UTF-8 cannot hold it or it starts with a quotation mark."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -334,10 +334,10 @@ def coded_name(name: str) -> str:
 
 
 def decoded_name(text: Any) -> Any:
-    """Return the name of an output that is stored so.
+    """Return the name of an output from its stored form.
 
     Raises:
-        DamageError: it is none that :func:`coded_name` gives.
+        DamageError: :func:`coded_name` never gives this form.
     """
     if not isinstance(text, str) or not text.startswith('"'):
         return text

@@ -1,13 +1,12 @@
-"""One writer per journal, or several that share it: a lock that dies with its process.
+"""Lock of a journal for one writer, or for several that share it; it is released when its process ends.
 
-The lock is an exclusive SQLite transaction on an empty file beside the journal, or one that reads, which several may have. The
-operating system drops it when the process ends, however it ends, so a journal is never left locked; and because the journal itself
-carries no lock between writes, ``mipcash show`` can read a run that is going on.
+The lock is an exclusive SQLite transaction on an empty file beside the journal, or a read transaction, which several writers can
+hold. The operating system releases it however the process ends, so a journal is never left locked. The journal itself is not locked
+between writes, so ``mipcash show`` can read a run in progress.
 
-The lock goes by the journal's real path, absolute and with symbolic links resolved, so that all paths to a file lead to
-one lock. It is not put on the journal's inode, which hard links share: ``flock`` and the POSIX locks that SQLite takes on
-the same file are independent on Linux alone. Journals with hard links are refused instead, by
-:mod:`mipcash.study.storage.sqlite`.
+The lock is found by the journal's real path, absolute and with symbolic links resolved, so that all paths to a file lead to one
+lock. It is not placed on the journal's inode, which hard links share: ``flock`` and the POSIX locks that SQLite takes on the same
+file are independent only on Linux. Journals with hard links are refused instead, by :mod:`mipcash.study.storage.sqlite`.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from mipcash.study.storage.address import without_credentials
 
 
 class InUseError(StorageError):
-    """Another writer has the journal open."""
+    """Raised if another writer has the journal open."""
 
 
 def real_path(path: Path) -> Path:
-    """The absolute path of the file itself, symbolic links resolved.
+    """Return the absolute path of the file itself, with symbolic links resolved.
 
     Raises:
-        StorageError: the links lead in a circle, or the path cannot be one.
+        StorageError: the links form a cycle, or the path is invalid.
     """
     try:
         return path.expanduser().resolve()
@@ -41,7 +40,7 @@ def real_path(path: Path) -> Path:
 
 
 def create_private(path: Path) -> bool:
-    """Make an empty file of mode 0600, whatever the umask; False where one is there already, which is left as it is."""
+    """Create an empty file of mode 0600, whatever the umask. Return False, and leave the file as it is, if it exists."""
     try:
         # O_EXCL: closing a second descriptor of a locked file would drop the locks that this process holds on it.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -57,14 +56,14 @@ def create_private(path: Path) -> bool:
 
 
 class WriterLock:
-    """Held from construction to :meth:`release`.
+    """Lock of a journal, held from construction to :meth:`release`.
 
     Args:
-        shared: whether others may hold it that say the same.
+        shared: True if other writers may hold the lock that share it too.
 
     Raises:
         InUseError: another study writes to the journal.
-        StorageError: its folder cannot be written to.
+        StorageError: its folder is not writable.
     """
 
     def __init__(self, journal: Path, shared: bool = False) -> None:
@@ -80,7 +79,7 @@ class WriterLock:
         raise StorageError(f"the lock {self._path} is replaced again and again by other processes; try again")
 
     def _acquire(self, journal: Path) -> sqlite3.Connection | None:
-        """Lock the file at the path; None where it was removed meanwhile by the writer that has just released it."""
+        """Lock the file at the path. Return None if the previous writer removed the file meanwhile."""
         try:
             create_private(self._path)
             before = os.lstat(self._path)
@@ -136,14 +135,14 @@ class WriterLock:
         return StorageError(f"{self._path} is not a lock of mipcash ({error}); move it aside")
 
     def release(self) -> None:
-        """Give the lock back and remove its file; doing it twice does no harm."""
+        """Release the lock and remove its file; a second call has no effect."""
         if self._connection is None:
             return
-        # Removed while nobody else has it: whoever opened the old file notices in _acquire that it is not at the path.
+        # Removed while held exclusively: a process that opened the old file notices in _acquire that it is not at the path.
         with contextlib.suppress(OSError, sqlite3.Error):
             if self._shared:
                 self._connection.execute("ROLLBACK")
-                self._connection.execute("BEGIN EXCLUSIVE")  # fails where others share it
+                self._connection.execute("BEGIN EXCLUSIVE")  # fails if other writers share it
             self._path.unlink()
         self._connection.close()
         self._connection = None

@@ -1,4 +1,4 @@
-"""A study in memory: it lives as long as its process."""
+"""Storage of a study in memory, for the life of its process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mipcash.study.storage.protocol import RETURNED, EvaluationRow, StudyRecord,
 
 
 class MemoryStorage:
-    """See :class:`mipcash.study.storage.protocol.Storage`. One that was closed may be given to another study of the same kind."""
+    """See :class:`mipcash.study.storage.protocol.Storage`. After closing, it may be given to another study of the same kind."""
 
     path = None
     record: StudyRecord
@@ -30,7 +30,7 @@ class MemoryStorage:
         return list(self._rows)
 
     def begin(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def news(self) -> Sequence[TrialRow]:
         return ()
@@ -50,5 +50,5 @@ class MemoryStorage:
         self.record = record
 
     def close(self) -> None:
-        """Attempts that run are returned."""
+        """Return the running attempts."""
         self._rows = [ended(row, RETURNED, "", time.time())[0] if row.running else row for row in self._rows]

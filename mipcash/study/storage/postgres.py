@@ -1,4 +1,4 @@
-"""A PostgreSQL database that holds studies, through psycopg."""
+"""Storage of studies in a PostgreSQL database, through psycopg."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ except ImportError as missing:
     ) from missing
 
 PREFIX = "mipcash_"
-"""Of the names of tables, as a database may hold others."""
+"""Prefix of the table names, because a database may hold other tables."""
 
 MAKING = 0x6D697063
-"""The advisory lock under which tables and studies are made."""
+"""Advisory lock under which tables and studies are created."""
 
 CONNECT = 10
-"""Seconds that connecting may take, unless the address says ``connect_timeout``."""
+"""Default for the seconds that connecting may take; the address can set ``connect_timeout``."""
 
 
 class Server(Database):
-    """See :class:`mipcash.study.storage.database.Database`.
+    """PostgreSQL database; see :class:`mipcash.study.storage.database.Database`.
 
     Args:
         address: of the database, and of the study in it.
@@ -136,7 +136,7 @@ class Server(Database):
         return rows.execute(f"SELECT to_regclass('{PREFIX}study')")[0][0] is not None
 
     def _studies(self, rows: Rows) -> dict[str, str]:
-        """Return the names of all studies, the oldest first, and their ids."""
+        """Return a dict from the names of all studies, the oldest first, to their ids."""
         return dict(rows.execute(f"SELECT name, id FROM {PREFIX}study ORDER BY created"))
 
     def _name(self, name: str, study: str) -> None:

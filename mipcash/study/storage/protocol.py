@@ -1,12 +1,12 @@
-"""The storage protocol: what keeps a study, and the rows that it keeps. Rows are text and numbers; they know no spaces.
+"""The storage protocol: a storage keeps a study as rows of text and numbers, independent of the space.
 
-A trial is what was proposed; an evaluation is one attempt at one of its outputs. A storage takes rows and gives them back as
-they were, each write whole or not at all. It may have one writer (a file, memory) or several (a server); then
+A trial row holds a proposal; an evaluation row is one attempt at one of its outputs. A storage returns rows as they were written,
+and each write is atomic. It may have one writer (a file, memory) or several (a server). With several writers
 
-* ``insert``, ``start`` and ``write`` raise :class:`TakenError` where another writer was first, and the study looks again,
-* ``news`` says what the others have done since the last look,
-* the attempts of a writer that vanished are given out as ``lost``, by whatever sign of life the storage keeps, if another writer
-  was there when it vanished, and as ``returned`` if none was.
+* ``insert``, ``start`` and ``write`` raise :class:`TakenError` on a conflict with another writer, and the study looks again,
+* ``news`` returns the changes of other writers since the last look,
+* attempts of a dead writer, detected by missing heartbeats, become ``lost`` if another writer was present when it died, and
+  ``returned`` otherwise.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ FORMAT = 1
 """Number of the journal format. A journal with another number is refused."""
 
 RUNNING = "running"
-"""An attempt that a worker is at."""
+"""Status of an attempt that a worker is evaluating."""
 LOST = "lost"
-"""An attempt whose worker died while its run went on."""
+"""Status of an attempt whose worker died during its run."""
 RETURNED = "returned"
-"""An attempt that ended with its run, by Ctrl-C, on closing or because all of it was killed. It costs no retry."""
+"""Status of an attempt that ended with its run, by Ctrl-C, on closing or because the whole run was killed. It costs no retry."""
 ATTEMPTS = (RUNNING, PRESENT, FAILED, TEXT, LOST, RETURNED)
 
 NO_FOLDS = "[]"
-"""Of an evaluation that gave its value alone."""
+"""Folds of an evaluation without partial results."""
 
 NOTHING = -1
-"""In the place of the recommended trial: there is none."""
+"""Value of ``recommended`` if no trial is recommended."""
 
 
 GOALS = "objectives"
-"""Among the settings of a study: name and direction of each objective. Nothing stands for a loss that is minimised."""
+"""Key of the objectives in the settings of a study: name and direction of each. It is absent for a loss that is minimised."""
 
 
 def read_goals(settings: Mapping[str, Any] | None) -> Goals:
-    """What the settings of a study say of its objectives.
+    """Return the objectives in the settings of a study.
 
     Raises:
-        ValueError: they are none.
+        ValueError: the entry is no list of names and directions.
     """
     stored = (settings or {}).get(GOALS)
     if stored is None:
@@ -62,11 +62,11 @@ def read_goals(settings: Mapping[str, Any] | None) -> Goals:
 
 
 NOTED = ("budget", "timeout", "stopped", "recommended", "objective")
-"""Columns of a study that change while it goes on."""
+"""Columns of a study that change during its life."""
 
 
 class TakenError(StorageError):
-    """Another writer of the same study was first."""
+    """Raised on a conflict with another writer of the same study."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,16 @@ class StudyRecord:
 
     Attributes:
         id: random, the same for the life of a journal.
-        space, fingerprint, listing: the space's name and what it declares; see :mod:`mipcash.study.records.fingerprint`.
+        space, fingerprint, listing: the space's name and its declarations; see :mod:`mipcash.study.records.fingerprint`.
         seed, optimizer, solver, settings: what the proposals depend on besides the space and the outcomes.
-        limits: on outputs, by name: low and high, None where there is none; proposals depend on them too.
-        model, options: what ``mipcash run`` loaded; None for a study of a script.
-        budget, timeout: of the latest run; None where the loop is the caller's.
+        limits: outcome constraints, by output: low and high, with None for no limit; proposals depend on them too.
+        model, options: loaded by ``mipcash run``; None for a study of a script.
+        budget, timeout: of the latest run; None if the caller runs the loop.
         stopped: why the latest run ended; empty while it goes on.
         recommended: number of the trial that the optimizer recommended when the latest run ended; NOTHING: it recommended none;
-            None: it has not ended, or not said.
-        objective: name and digest of the objective of the latest run (see :mod:`mipcash.study.records.objective`); None where they
-            cannot be had, and where the loop is the caller's.
+            None: not available, e.g. because the run goes on.
+        objective: name and digest of the objective of the latest run (see :mod:`mipcash.study.records.objective`); None if they are
+            not available, or the caller runs the loop.
         schema, version, created: format, version of mipcash, seconds since the epoch.
     """
 
@@ -110,7 +110,7 @@ class StudyRecord:
 
     @cached_property
     def goals(self) -> Goals:
-        """What the study optimises, which stands among its settings."""
+        """Objectives of the study, from its settings."""
         return read_goals(self.settings)
 
 
@@ -119,13 +119,13 @@ class EvaluationRow:
     """One attempt at one output of a trial.
 
     Attributes:
-        output: its name. Where all that an objective gives is asked for, the attempt runs under the name of the loss, and
-            the other outputs join it when they are told.
+        output: its name. If all outputs of the objective are requested, the attempt runs under the name of the loss, and rows for
+            other outputs are added when they are recorded.
         attempt: 1, 2, ... of the trial.
-        worker: who evaluated it: host and process; empty: nobody said.
+        worker: host and process that evaluated it; empty: unknown.
         status: ``running``, ``present``, ``failed``, ``text``, ``lost`` or ``returned``.
-        value: the number, nan and inf included; of one that runs, what was told so far.
-        message: why it failed or was lost; a text itself.
+        value: the number, nan and inf included; for a running attempt, the number recorded so far.
+        message: why it failed or was lost; for a text, the text itself.
         started, finished: seconds since the epoch; ``finished`` is None while it runs.
         cost, variance: see :class:`mipcash.optimizers.outcome.Output`.
         folds: a list of numbers as JSON, nan and inf included.
@@ -156,10 +156,10 @@ class EvaluationRow:
         finished: float | None,
         running: bool = False,
     ) -> EvaluationRow:
-        """What was told of an output.
+        """Make the row of a recorded output.
 
         Args:
-            running: whether the attempt goes on.
+            running: True if the attempt goes on.
         """
         status, folds = RUNNING if running else told.status, json.dumps(told.folds)
         said = (status, told.value, told.message, started, finished, told.cost, folds, told.variance)
@@ -167,9 +167,9 @@ class EvaluationRow:
 
     @property
     def told(self) -> Output | None:
-        """What it says of its output; None: nothing."""
+        """Recorded output; None if there is none."""
         status = self.status
-        if status == RUNNING:  # a part was told, and the attempt goes on
+        if status == RUNNING:  # a part is recorded, and the attempt goes on
             status = FAILED if self.message else MISSING if self.value is None else PRESENT
         if status in (LOST, RETURNED, MISSING):
             return None
@@ -183,7 +183,7 @@ class TrialRow:
     Attributes:
         number: 0, 1, 2, ...
         status: ``pending``, ``done`` or ``failed``.
-        config, exact, proof, origin, seconds, state, outputs, trace, stop: as proposed; JSON but for ``origin`` and ``stop``.
+        config, exact, proof, origin, seconds, state, outputs, trace, stop: as proposed; JSON except for ``origin`` and ``stop``.
         proposed, finished: seconds since the epoch; ``finished`` is None while pending.
         duration: seconds of the evaluation, None while pending.
     """
@@ -206,7 +206,7 @@ class TrialRow:
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What is known of the outputs: the latest attempt that says something counts."""
+        """Known outputs; for each output, the latest attempt that recorded it counts."""
         told = ((e.output, e.told) for e in sorted(self.evaluations, key=lambda e: e.attempt))
         return Outcome({name: output for name, output in told if output is not None})
 
@@ -221,17 +221,17 @@ class TrialRow:
 
     @property
     def lost(self) -> int:
-        """Number of attempts whose worker died while its run went on."""
+        """Number of attempts whose worker died during its run."""
         return len({e.attempt for e in self.evaluations if e.status == LOST})
 
     @property
     def running(self) -> tuple[EvaluationRow, ...]:
-        """Evaluations that a worker is at."""
+        """Evaluations that a worker is running."""
         return tuple(e for e in self.evaluations if e.status == RUNNING)
 
     @property
     def waits(self) -> bool:
-        """Whether it has no outcome and nobody is at it."""
+        """True if the trial has no outcome and no running attempt."""
         return self.status == PENDING and not self.running
 
 
@@ -241,39 +241,39 @@ class Storage(Protocol):
 
     @property
     def path(self) -> Path | None:
-        """The file, where it is one."""
+        """File of the storage; None if it is no file."""
         ...
 
     @property
     def record(self) -> StudyRecord:
-        """The study as it is stored."""
+        """Row of the study as it is stored."""
         ...
 
     def open(self, record: StudyRecord) -> None:
-        """Begin the study, or go on with the one that is there.
+        """Create the study, or open the existing one.
 
         Raises:
-            StorageError: it is another one (see :func:`mipcash.study.storage.compare.compare`), damaged, or in use.
+            StorageError: it is another study (see :func:`mipcash.study.storage.compare.compare`), damaged, or in use.
         """
         ...
 
     def rows(self) -> list[TrialRow]:
-        """Return all trials by number, the attempts of a killed writer as returned. Nothing is changed yet."""
+        """Return all trials by number, with the attempts of a killed writer as returned. The storage is not changed yet."""
         ...
 
     def begin(self) -> None:
-        """What was read is in order and writing begins: bring what is stored up to date, begin to give signs of life."""
+        """Start writing, after the rows were read and checked: write pending corrections and start the heartbeat."""
         ...
 
     def news(self) -> Sequence[TrialRow]:
-        """Trials that other writers made or changed since ``rows`` or the last call; with one writer there are none."""
+        """Return trials that other writers added or changed since ``rows`` or the last call; empty with one writer."""
         ...
 
     def insert(self, *rows: TrialRow) -> None:
-        """Add trials, all of them or none: with its first attempt before its evaluation, without one to wait, or with its outcome.
+        """Add trials, all of them or none. A trial may have a started attempt, no attempt (it waits), or its outcome.
 
         Raises:
-            TakenError: a number is another writer's.
+            TakenError: another writer has used a number.
         """
         ...
 
@@ -281,12 +281,12 @@ class Storage(Protocol):
         """Add another attempt at a trial, before its evaluation.
 
         Raises:
-            TakenError: another writer is at it.
+            TakenError: another writer has started one.
         """
         ...
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        """Write what became of a trial: status, finished, duration, and the evaluations that changed or joined it.
+        """Update a trial: status, finished, duration, and its changed or added evaluations.
 
         Raises:
             TakenError: another writer changed the trial meanwhile.
@@ -294,24 +294,24 @@ class Storage(Protocol):
         ...
 
     def note(self, record: StudyRecord) -> None:
-        """Write what a run intends, and how it ended: the columns ``NOTED``."""
+        """Write the settings of a run and the reason why it ended: the columns ``NOTED``."""
         ...
 
     def close(self) -> None:
-        """Let go; attempts that this writer still has running are returned. Doing it twice does no harm."""
+        """Close the storage; running attempts of this writer are returned. A second call has no effect."""
         ...
 
 
 def this_worker() -> str:
-    """Who evaluates here."""
+    """Return the name of this worker, i.e. its host and process."""
     return f"{platform.node()}:{os.getpid()}"
 
 
 def title_of(storage: Storage) -> str:
-    """What messages call a storage: its file, or its address without a password; ``memory`` where it is neither."""
+    """Return the name of a storage for messages: its file, its address without a password, or ``memory``."""
     return str(getattr(storage, "title", "memory") if storage.path is None else storage.path)
 
 
 def asked_for(outputs: Sequence[str]) -> tuple[str, ...]:
-    """Names under which an attempt at a trial's outputs runs."""
+    """Return the names under which an attempt at a trial's outputs runs."""
     return tuple(outputs) or (LOSS,)

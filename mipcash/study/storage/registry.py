@@ -1,4 +1,4 @@
-"""From what a user gives as ``storage=`` to a storage. SQLAlchemy is imported where a file or a server is used."""
+"""Conversion of ``storage=`` to a storage. SQLAlchemy is imported only for files and servers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MEMORY = ":memory:"
 
 @dataclass(frozen=True)
 class Journal:
-    """Where a study is kept: ``mc.minimize(..., storage=mc.Journal("run.db", fresh=True))``.
+    """Storage of a study, optionally started anew: ``mc.minimize(..., storage=mc.Journal("run.db", fresh=True))``.
 
     Attributes:
         storage: the path of a file, an address, a storage, or None for memory.
-        fresh: whether to start anew: a file that exists is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... and a
-            new one begins. A database of a server is refused; name a new study there.
+        fresh: True to start anew: an existing file is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... and a new
+            one is created. It raises an error for the database of a server; give the new study another name there.
     """
 
     storage: str | os.PathLike[str] | Storage | None
@@ -32,19 +32,19 @@ class Journal:
 
     @classmethod
     def of(cls, given: Any) -> Journal:
-        """Return what ``storage=`` says."""
+        """Return the journal given as ``storage=``."""
         return given if isinstance(given, Journal) else cls(given)
 
 
 StorageGiven = str | os.PathLike[str] | Storage | Journal | None
-"""What ``storage=`` takes."""
+"""Type of ``storage=``."""
 
 
 def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
-    """A storage that is not open yet: memory for None, a journal for a path, what an address names, one's own as it is.
+    """Return a storage that is not open yet: memory for None, a journal for a path, a database for an address, a storage as it is.
 
     Raises:
-        TypeError: it is nothing of the kind.
+        TypeError: the argument is none of these.
         StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
     """
     if storage is None or storage == MEMORY:
@@ -62,7 +62,7 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
 
 
 def move_aside(storage: str | os.PathLike[str] | Storage | None) -> Path | None:
-    """Rename the file of a journal, so that a new one can begin, and return its new path. Return None if there is no journal.
+    """Rename the file of a journal and return its new path, so that a new one can begin. Return None if there is no journal.
 
     Raises:
         StorageError: a run is writing to the journal, or the storage is no file.
@@ -87,7 +87,7 @@ def move_aside(storage: str | os.PathLike[str] | Storage | None) -> Path | None:
 
 
 def one_writer(path: str | os.PathLike[str]) -> Storage:
-    """A storage in a file that nobody else may write to.
+    """Return a storage in a file that has no other writers.
 
     Raises:
         StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
@@ -99,10 +99,10 @@ def one_writer(path: str | os.PathLike[str]) -> Storage:
 
 
 def shared_storage(address: Address) -> Storage:
-    """A storage that several may write to.
+    """Return a storage for several concurrent writers.
 
     Raises:
-        StorageError: what it needs is not installed.
+        StorageError: a required package is not installed.
     """
     from mipcash.study.storage.sql import SQLStorage
     from mipcash.study.storage.sqlite import JournalFile
@@ -115,7 +115,7 @@ def shared_storage(address: Address) -> Storage:
 
 
 def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
-    """The study of a path or an address and its trials, for a look: nothing is written, and whoever writes goes on.
+    """Return the study of a path or an address and its trials, read-only; writers are not affected.
 
     Raises:
         StorageError: there is none, or it cannot be read.
@@ -132,7 +132,7 @@ def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRo
 
 
 def exists(address: Address) -> bool:
-    """Whether there is a study at an address.
+    """Return True if there is a study at an address.
 
     Raises:
         StorageError: the database cannot be reached.

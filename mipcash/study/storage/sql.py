@@ -1,16 +1,16 @@
-"""A study in a database, of one writer or of several.
+"""Storage of a study in a database, with one writer or several.
 
-It is written before each evaluation (configuration, proof, optimizer state) and after it (outcome), each time in a committed
-transaction, so that a killed process loses nothing but the evaluation it was in.
+A trial is written before its evaluation (configuration, proof, optimizer state) and after it (outcome), each time in a committed
+transaction, so that a killed process loses only its running evaluation.
 
-A trial begins only where nothing is stored that its writer has not seen, so that two writers can neither take one trial nor
-exceed a budget together; an outcome is written only over the very trial that its writer knows. Each gives signs of life from a
-thread of its own. The attempts of one that is silent for longer than it promised are lost, and whoever notices says so; should
-it come back, it may still tell what it found, as long as nobody else has. Where all writers vanished together, as when a whole
-run is killed, their attempts are returned instead, and cost no retry.
+A trial starts only if the storage holds nothing that its writer has not seen. Hence two writers can neither take the same trial nor
+exceed a budget together. An outcome is written only if the stored trial is the version that its writer knows. Each writer sends
+heartbeats from a separate thread. If a writer is silent for longer than it promised, its attempts are lost, which any other writer
+may record. If it comes back, it may still record its outcome, unless another writer has recorded one. If all writers vanished
+together, as when a whole run is killed, their attempts are returned instead, and cost no retry.
 
-Where there is one writer, nothing is stored that it has not seen. An attempt that still runs when it comes ended with its run,
-which was killed as a whole, and is returned.
+A single writer has seen everything in the storage. An attempt that is still running when it opens the study belongs to a run that
+was killed as a whole, and is returned.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from mipcash.study.storage.protocol import (
 )
 
 BEATS = 4
-"""Signs of life in the time after which a silent worker counts as gone."""
+"""Number of heartbeats in the time after which a silent worker counts as dead."""
 KILLED = "its run was killed"
-"""Message of an attempt that still ran when its one writer came back."""
+"""Message of an attempt that was still running when its only writer came back."""
 
 
 class SQLStorage:
-    """One writer; see :class:`mipcash.study.storage.protocol.Storage`.
+    """Writer of a study in a database; see :class:`mipcash.study.storage.protocol.Storage`.
 
     Args:
-        database: where the study is.
-        heartbeat_seconds: of silence after which this writer counts as gone, and others take up its trials; None: there are no
-            others.
+        database: the database of the study.
+        heartbeat_seconds: seconds of silence after which this writer counts as dead, and other writers take over its trials; None:
+            there are no other writers.
     """
 
     record: StudyRecord
@@ -138,7 +138,7 @@ class SQLStorage:
                 raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
 
     def note(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.note`. What this writer does not change stays what others wrote."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.note`. Columns that this writer does not change are left alone."""
         changes = {n: getattr(record, n) for n in NOTED if getattr(record, n) != getattr(self.record, n)}
         if not changes:
             return
@@ -157,14 +157,14 @@ class SQLStorage:
         self._end.set()
         if self._begun:
             self._begun = False
-            with contextlib.suppress(StorageError):  # the next run returns them, or they are lost, in time
+            with contextlib.suppress(StorageError):  # otherwise the next run returns them, or they are lost in time
                 self._end_all("") if self._alone else self._leave()
         self._database.close()
 
     # -- attempts that end --------------------------------------------------------------------------------------------
 
     def _end_all(self, message: str) -> None:
-        """Return all attempts that run, whosever they are, and forget the writers."""
+        """Return all running attempts of any writer, and delete the list of writers."""
         with self._database.transaction(write=False) as rows:
             found, writers = rows.trials("running"), rows.run("workers", now=0.0)
         if found or writers:
@@ -178,8 +178,8 @@ class SQLStorage:
             rows.run("forget worker", worker=self.worker)
 
     def _bury(self) -> None:
-        """End the attempts of workers that are silent: lost if their run went on without them, returned if it ended with them."""
-        with self._database.transaction() as rows:  # another may have done it, or a worker given a sign of life
+        """End the attempts of silent workers: lost if their run went on without them, returned if it ended with them."""
+        with self._database.transaction() as rows:  # another writer may have done it, or a worker sent a heartbeat
             revision = max(rows.latest()) + 1
             for worker, (promised, witnessed) in rows.silent(self.worker).items():
                 name = ":".join(worker.split(":")[:2])
@@ -194,7 +194,7 @@ class SQLStorage:
 
     def _live(self) -> None:
         while not self._end.wait(self._seconds / BEATS):
-            with contextlib.suppress(StorageError):  # what reads and writes says so, if the database stays away
+            with contextlib.suppress(StorageError):  # reading and writing report it, if the database stays away
                 self._beat()
 
     def _beat(self) -> None:
@@ -205,7 +205,7 @@ class SQLStorage:
 
     @contextmanager
     def _change(self, *numbers: int, all_seen: bool = False) -> Iterator[tuple[Rows, int]]:
-        """A transaction that changes trials or the study, and the revision of what it changes.
+        """Run a transaction that changes trials or the study; yield its rows and the revision of the change.
 
         Raises:
             TakenError: with ``all_seen``, if another writer changed anything since the last look.
@@ -215,7 +215,7 @@ class SQLStorage:
             if all_seen and latest > self._seen:
                 raise self._taken()
             yield rows, latest + 1
-        # a change of this writer, once it is there, is no news to it
+        # a committed change of this writer is no news to it
         self._revisions |= dict.fromkeys(numbers, latest + 1)
         if self._seen == latest:
             self._seen = latest + 1
@@ -224,7 +224,7 @@ class SQLStorage:
         return TakenError(f"{self.title}: another writer was first; look again")
 
     def _signed(self, evaluations: Sequence[EvaluationRow]) -> tuple[EvaluationRow, ...]:
-        """With this writer's name on what runs, by which others know it."""
+        """Put this writer's name on running evaluations, so that other writers recognise them."""
         if self._alone:
             return tuple(evaluations)
         return tuple(replace(e, worker=self.worker) if e.status == RUNNING else e for e in evaluations)

@@ -1,7 +1,7 @@
-"""A study in a SQLite file: the journal.
+"""Storage of a study in a SQLite file: the journal.
 
-It is readable and writable by its owner alone (0600), whatever the umask: it holds what an objective said and the names of files.
-One that exists is made so when it is opened for writing. Symbolic links are followed, once, when it is opened.
+It is readable and writable by its owner only (0600), whatever the umask, because it holds messages of the objective and names of
+files. An existing file is given this mode when it is opened for writing. Symbolic links are resolved once, when it is opened.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from mipcash.study.storage.tables import Tables
 from mipcash.study.text import shown
 
 APPLICATION_ID = 0x6D697063
-"""Stamped into the SQLite header ("mipc"), so that other databases are told apart."""
+"""Stamped into the SQLite header ("mipc") to distinguish journals from other databases."""
 
 UNUSABLE = re.compile("SQLITE_(PERM|BUSY|LOCKED|READONLY|IOERR|FULL|CANTOPEN)")
-"""What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
+"""SQLite errors about access to a file; other errors concern its content."""
 
 BESIDE = ("-journal", "-wal", "-shm")
-"""What SQLite keeps beside a file, by its name."""
+"""Suffixes of the files that SQLite keeps beside a file."""
 
 OPENING = 10.0
-"""Seconds that another may take to open the file as its one writer."""
+"""Seconds to wait for another process that has the file open as its only writer."""
 PAUSE = 0.05
-"""Seconds between looks at whether it has."""
+"""Seconds between checks whether that process has finished."""
 
 
 @cache
 def tables() -> Tables:
-    """The tables of a journal."""
+    """Return the tables of a journal."""
     return Tables(sqlite.dialect(paramstyle="named"), sqlite.insert)
 
 
 class Journal(Database):
-    """The file of a journal, for a look: nothing is locked, so that a run that is going on may be looked at.
+    """The file of a journal, opened for reading. Nothing is locked, so that a run in progress can be read.
 
     Args:
         path: as messages quote it.
@@ -72,7 +72,7 @@ class Journal(Database):
         self._connection: sqlite3.Connection | None = None
 
     def acquire(self) -> None:
-        """Open the file: in autocommit, as transactions are written out, and waiting 30 s for readers to finish."""
+        """Open the file. It is in autocommit mode, as transactions are explicit, and waits 30 s for readers to finish."""
         # not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it
         name = f"{self._file.as_uri()}?mode=rw"
         try:
@@ -83,7 +83,7 @@ class Journal(Database):
             raise self.told(error) from None
 
     def is_new(self) -> bool:
-        """Return whether the file is empty: a run may be killed before its first transaction."""
+        """Return True if the file is empty, since a run may be killed before its first transaction."""
         with self.transaction(write=False) as rows:
             return bool(rows.execute("PRAGMA page_count")[0][0] == 0)
 
@@ -134,8 +134,8 @@ class JournalFile(Journal):
     """The file of a journal that is open for writing.
 
     Args:
-        storage: the file, which is made where there is none.
-        shared: whether others may write to it that say the same. Then it is opened by :meth:`make`, and otherwise here.
+        storage: the file, which is created if it does not exist.
+        shared: True if other writers that share it too may write to it. It is then opened by :meth:`make`, and otherwise here.
 
     Raises:
         StorageError: the folder does not exist, another writer has the file open, or it has a second name (a hard link).
@@ -146,7 +146,7 @@ class JournalFile(Journal):
 
     def __init__(self, storage: str | os.PathLike[str], shared: bool = False) -> None:
         given = Path(os.fspath(storage)).expanduser()
-        super().__init__(given.absolute(), real_path(given))  # a later chdir must not lead elsewhere
+        super().__init__(given.absolute(), real_path(given))  # independent of a later chdir
         self._given, self._shared = self.path if shared else given, shared
         self._lock: WriterLock | None = None
         if not shared:
@@ -174,10 +174,10 @@ class JournalFile(Journal):
                 rows.add_study(record)
 
     def _join(self, record: StudyRecord) -> None:
-        """Open the file with others, first as its one writer if there are none: what killed processes left is put right there."""
+        """Open the file for shared writing. If no writer has it, first open it exclusively, to clean up after killed processes."""
         until = time.monotonic() + OPENING
         while True:
-            with suppress(InUseError):  # by others that share it; or by one that does not, which is told below
+            with suppress(InUseError):  # in use, shared; or not, as reported below
                 alone = SQLStorage(JournalFile(self.path))
                 try:
                     alone.open(record)
@@ -193,7 +193,7 @@ class JournalFile(Journal):
                 time.sleep(PAUSE)
 
     def settle(self) -> None:
-        """Make the journal private. What is no journal of this study is left as it is."""
+        """Make the journal private. Call this only for a new file, or one known to be the journal of this study."""
         with suppress(OSError):  # the file of another user, or a file system without modes
             os.chmod(self._file, stat.S_IRUSR | stat.S_IWUSR)
 
@@ -208,7 +208,11 @@ class JournalFile(Journal):
             self._lock.release()
 
     def _check_place(self) -> None:
-        """What is written to a file that was moved, deleted or replaced is lost, or meets the writes of another study."""
+        """Refuse to write to a file that was moved, deleted or replaced: data would be lost, or mixed with those of another study.
+
+        Raises:
+            StorageError: the file at the path is not the one that was opened.
+        """
         with suppress(FileNotFoundError):
             now = os.stat(self._file)
             if (now.st_dev, now.st_ino) == self._identity:
@@ -238,10 +242,10 @@ def _check_folder(given: Path, file: Path) -> None:
 
 
 def _prepare(file: Path) -> tuple[int, int]:
-    """Make the file, private, where there is none; its device and inode.
+    """Create the file, private, if it does not exist. Return its device and inode.
 
-    A file of two names is refused: SQLite calls its rollback file after the name it was given, so that a run killed
-    under one name is not mended under the other, and neither name's lock keeps the other's writer out.
+    A file with two names is refused. SQLite derives the name of its rollback file from the name it was given, so a run killed under
+    one name is not recovered under the other. Neither does the lock of one name exclude a writer under the other.
     """
     try:
         create_private(file)
@@ -263,7 +267,7 @@ def _shape(execute: Callable[[str], Iterable[Any]], table: str) -> tuple[Any, ..
 
 @cache
 def _shapes() -> dict[str, tuple[Any, ...]]:
-    """Return the columns and keys of all tables as mipcash makes them."""
+    """Return the columns and keys of all tables as mipcash creates them."""
     with contextlib.closing(sqlite3.connect(":memory:")) as made:
         for statement in tables().create:
             made.execute(statement)
@@ -271,7 +275,7 @@ def _shapes() -> dict[str, tuple[Any, ...]]:
 
 
 def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
-    """Return the study of a file and its trials, without locking: a run that is going on may be looked at.
+    """Return the study of a file and its trials, without locking, so that a run in progress can be read.
 
     Raises:
         StorageError: there is no such file, it is no journal, or it is damaged.
@@ -297,20 +301,20 @@ def rename_journal(path: Path) -> Path | None:
     Nothing is deleted. A file that is no journal is renamed too.
 
     Raises:
-        StorageError: a run is writing to the journal, or its folder cannot be written to.
+        StorageError: a run is writing to the journal, or its folder is not writable.
     """
     file = real_path(path)
     if not file.is_file():
         return None
     lock = WriterLock(path)
     try:
-        with suppress(StorageError):  # SQLite finishes what a killed run left
+        with suppress(StorageError):  # SQLite completes an interrupted transaction
             read_journal(file)
         number = 1
         while (target := file.with_name(f"{file.stem}.old-{number}{file.suffix}")).exists():
             number += 1
         try:
-            # of a journal that SQLite could not open they are left, and would be taken for those of the new one
+            # if SQLite could not open the journal, these files remain, and would be taken for those of the new one
             for end in ("", *BESIDE):
                 if end == "" or file.with_name(file.name + end).exists():
                     file.with_name(file.name + end).rename(target.with_name(target.name + end))

@@ -1,8 +1,9 @@
 """The tables of studies, and the statements on them as text of one dialect.
 
-A journal holds one study. A database of a server holds several: its tables have a prefix, and each row begins with its study. A row
-of a study, a trial or an evaluation has the fields of its class and a digest (see :mod:`mipcash.study.storage.checks`). Studies and
-trials also have the revision of their latest change: 1, 2, ... of the study, in the order in which changes are committed.
+A journal holds one study. A database of a server holds several: its tables have a prefix, and the first column of a row is its
+study. The row of a study, a trial or an evaluation has the fields of its class and a digest (see
+:mod:`mipcash.study.storage.checks`). Studies and trials also have the revision of their latest change: 1, 2, ... of the study, in
+the order in which changes are committed.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ class Tables:
     """Tables and statements of a dialect.
 
     Args:
-        dialect: whose parameters have names.
-        insert: its statement, which can change a row that is there.
+        dialect: a dialect with named parameters.
+        insert: its insert statement, which can update an existing row.
         prefix: of the tables of a database that holds several studies.
 
     Attributes:
         names: of a table -> the columns that are read, in their order in the statements.
-        create: statements that make the tables.
-        texts: the other statements by name; those that select rows have the name of the table and of the choice.
+        create: statements that create the tables.
+        texts: the other statements by name; a selection is named by its table and its choice of rows.
     """
 
     def __init__(self, dialect: Any, insert: Any, prefix: str = "") -> None:
@@ -71,7 +72,7 @@ def _declared(prefix: str) -> sa.MetaData:
     trial = table(
         "trial", *_columns(TrialRow), _column(REVISION, _INTEGER), *_one_of("status", prefix, PENDING, DONE, FAILED)
     )
-    # the order of a trial's outputs, which SQLite has in its rowid
+    # order of a trial's outputs, which SQLite has in its rowid
     place = [_column("place", _INTEGER, sa.Identity())] if prefix else []
     own = ["study"] if prefix else []
     of_trial = sa.ForeignKeyConstraint(
@@ -90,7 +91,7 @@ def _column(name: str, kind: Any, *more: Any, **options: Any) -> sa.Column[Any]:
 
 
 def _columns(row: type) -> Iterator[sa.Column[Any]]:
-    """Return the columns of the fields of a row, which are part of the format; what is no number is text."""
+    """Yield the columns of the fields of a row, which are part of the format. Fields other than numbers are texts."""
     for each in fields(row):
         kind, _, none = str(each.type).partition(" | ")
         if each.name != "evaluations":
@@ -101,7 +102,7 @@ def _columns(row: type) -> Iterator[sa.Column[Any]]:
 
 
 def _one_of(name: str, prefix: str, *values: str) -> list[sa.CheckConstraint]:
-    """Return a check of a journal, which anybody may edit."""
+    """Return a value check for the tables of a journal, which may be edited by hand; no check for a server."""
     return [] if prefix else [sa.CheckConstraint(f"{name} IN ({', '.join(map(repr, values))})")]
 
 
@@ -110,14 +111,14 @@ def _running(evaluation: sa.Table) -> Any:
 
 
 def _mine(table: sa.Table, several: bool) -> Any:
-    """Return the condition that a row is of the study."""
+    """Return the condition that a row belongs to the study."""
     if not several:
         return sa.true()
     return (table.c.study if "study" in table.c else table.c.id) == sa.bindparam("study", type_=sa.TEXT)
 
 
 def _now(several: bool) -> Any:
-    """Return seconds since the epoch by the one clock that all writers go by: the machine's of a file, or the server's."""
+    """Return seconds since the epoch by the one clock that all writers use: the machine's for a file, or the server's."""
     if not several:
         return sa.bindparam("now", type_=_REAL)
     return sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), _REAL)
@@ -160,7 +161,7 @@ def _changes(
         return {name: sa.bindparam(name) for name in columns}
 
     def put(table: sa.Table, name: str, *but: str) -> Any:
-        """Insert a row, or change the one with its key in its place."""
+        """Insert a row, or update the existing one with its key."""
         row = insert(table).values(given(*names[name]))
         key = [column.name for column in table.primary_key]
         new = {n: row.excluded[n] for n in names[name] if n not in (*key, *but)}
