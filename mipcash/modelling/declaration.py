@@ -58,7 +58,7 @@ from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
 
 EXPAND_LIMIT = 64
-"""Integers with more levels than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
+"""Integers and stepped reals with more values than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
 
 
 class Declaration:

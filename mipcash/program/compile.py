@@ -281,7 +281,7 @@ class _Compiler:
             self.multiply(bit, second, value * weight, row)
 
     def _in_few_bits(self, column: int) -> bool:
-        """Return whether a number is an integer, or a real with a step, of at most 2 ** BITS values."""
+        """Return True if a number is an integer, or a real with a step, of at most 2 ** BITS values."""
         if column in self.steps:
             return len(self.steps[column][2].domain.values).bit_length() <= BITS
         return self.integer[column] and self.high[column] - self.low[column] < 2.0**BITS

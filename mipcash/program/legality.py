@@ -118,7 +118,7 @@ def _plan_of(program: BinaryProgram) -> _Plan:
 
 
 class Legality:
-    """Checks levels against the rows of a program.
+    """Check of levels against the rows of a program.
 
     Args:
         program: the compiled space.

@@ -10,7 +10,7 @@ Notation
     pair    two of these at once
 
 A move changes latent levels and ignores rules. :meth:`mipcash.program.legality.Legality.effective` then returns which groups
-are off, and ``check`` returns if the levels are legal.
+are off, and ``check`` decides if the levels are legal.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ LISTED = 1 << 12
 
 @dataclass(frozen=True)
 class UnitScale:
-    """Maps configurations to unit values and back.
+    """Conversion of configurations to unit values and back.
 
     Attributes:
         labels: D names.

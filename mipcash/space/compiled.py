@@ -171,8 +171,7 @@ class CompiledSpace:
 
         Args:
             numbers: label -> natural value. Numerical parameters not given take their value from the columns if they occur in
-                rules,
-                otherwise from the middle of their range.
+                rules, otherwise from the middle of their range.
 
         Raises:
             SolverError: the configuration breaks a rule. This is a defect, reported instead of a wrong proposal.

@@ -68,7 +68,7 @@ class Conflict:
 def is_empty(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> bool:
-    """Return True if, with some base columns fixed, no legal configuration is proven to exist within the solver limits."""
+    """Return True if the solver proves within its limits that no legal configuration exists, with some base columns fixed."""
     return emptiness(program, backend, settings, fixed).status == INFEASIBLE
 
 

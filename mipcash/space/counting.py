@@ -187,8 +187,7 @@ def _allowed(program: BinaryProgram, group: Group) -> Booleans:
 
 
 def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
-    """Return a table of the joint levels of a conditional group and its parents in which it is active exactly if its conditions
-    hold.
+    """Return the joint levels of a conditional group and its parents at which its activity agrees with its conditions.
 
     Return None if the table is too large or the group depends on itself.
     """
@@ -208,8 +207,7 @@ def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
 
 
 def _table(program: BinaryProgram, condition: Condition, scope: Sequence[int]) -> Booleans:
-    """Return the truth values of a condition at the joint levels of some groups; groups that it does not involve have axes of
-    length 1."""
+    """Return the truth values of a condition at joint levels of some groups; other groups have axes of length 1."""
     if isinstance(condition, Indicator):
         parent = int(program.group_of[condition.columns[0]])
         return program.held(condition).reshape([-1 if g == parent else 1 for g in scope])

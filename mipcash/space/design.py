@@ -43,7 +43,7 @@ APART = 1e-5
 PINNED = 1e-8
 """Width relative to its size up to which a number's range counts as a single value."""
 FAR = 1e-3
-"""Least difference, as for APART, at which a random draw is accepted without solving a program."""
+"""Least difference on the same scale at which a random draw is accepted without solving a program."""
 TRIES = 8
 """Number of random draws of other numerical values at the same levels before a program is solved for them."""
 

@@ -170,8 +170,7 @@ class Domain:
         """Return the sub-space in which every parameter in ``fixed`` is active and has its value.
 
         Its points have the same levels and units as those of the whole space. Its program has additional columns for fixed
-        numerical
-        parameters that no rule mentions.
+        numerical parameters that no rule mentions.
 
         Args:
             fixed: label -> value; of a module, its algorithm.
@@ -376,8 +375,7 @@ class Domain:
 
     def exclusions(self, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
         """Return what a new proposal must differ from: earlier configurations without an active number, which their levels
-        identify,
-        and configurations to keep a minimum distance from.
+        identify, and configurations to keep a minimum distance from.
         """
         return exclusions(self.space, configs, apart)
 

@@ -50,8 +50,7 @@ class Minimiser:
         """Return a few legal levels found by the solver, as starts of local search if the caller has none.
 
         They depend on the program alone, so that a minimiser that was used before returns the same as a new one. Starts that a
-        deadline
-        cut short are not cached.
+        deadline cut short are not cached.
         """
         if self._anchors:
             return self._anchors[0]

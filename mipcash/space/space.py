@@ -204,8 +204,7 @@ class Space(Exchanged):
         return self._declaration.ordering(name, modules)
 
     def auxiliary(self, name: str, low: int, high: int) -> Numeric:
-        """Declare an integer auxiliary variable in ``[low, high]``: it occurs in rules, is not tuned, and is absent from
-        configurations."""
+        """Declare an integer auxiliary variable in ``[low, high]``: used in rules, not tuned, absent from configurations."""
         return self._declaration.auxiliary(name, low, high)
 
     def rule(self, name: str, relation: Relation = None, *, when: RuleWhen = None) -> Rule:  # type: ignore[assignment]
@@ -214,10 +213,8 @@ class Space(Exchanged):
         Args:
             name: for messages; unique.
             relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two, which may contain ``abs``, ``mc.maximum``
-                and
-                ``mc.minimum``. Whole numbers and single discrete parameters also allow ``<``, ``>`` and ``!=``. Or relations and
-                0/1
-                indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
+                and ``mc.minimum``. Whole numbers and single discrete parameters also allow ``<``, ``>`` and ``!=``. Or relations
+                and 0/1 indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
             when: an indicator or a list of them. The rule applies only if all of them hold. An inactive parameter counts as 0, so a
                 rule about a conditional parameter usually needs ``when=parameter.is_active()``. A rule that forces it to be active
                 causes a warning (:class:`mipcash.errors.RuleWarning`) when the space is first searched.
@@ -235,8 +232,7 @@ class Space(Exchanged):
 
         Values are compared with the domains and the rules as declared, at natural values. A rule has a tolerance of 1e-9 of its
         largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliary variables, and disjunctions, hold if some values
-        of
-        the auxiliary variables and indicators satisfy them.
+        of the auxiliary variables and indicators satisfy them.
         """
         return compiled(self).violations(config)
 
@@ -252,10 +248,8 @@ class Space(Exchanged):
         """Return the nearest legal configuration: the given one if it is legal. Use it to repair proposals from other sources.
 
         Unknown names are dropped, missing parameters filled in, and values outside their domain moved into it. The distance adds 1
-        for
-        each change of a category, position in an order or activity. For an ordered value it adds the fraction of the levels
-        between,
-        for a number the fraction of its natural range.
+        for each change of a category, position in an order or activity. For an ordered value it adds the fraction of the levels
+        between, for a number the fraction of its natural range.
 
         Raises:
             ConfigurationError: not a dict.
@@ -273,8 +267,7 @@ class Space(Exchanged):
 
         Args:
             time_limit: seconds. After it, the samples found so far are returned, with a warning if they are fewer than n. If
-                legality
-                is decided without a solver, n samples are returned in any case, but less well spread.
+                legality is decided without a solver, n samples are returned in any case, but less well spread.
 
         Raises:
             InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
