@@ -201,8 +201,7 @@ class Composer:
         return Tree(every, branches)
 
     def _first(self, expression: Any, found: Sequence[Any]) -> tuple[Any, bool]:
-        """Return the function to replace first, and True if all of its branches must hold. Functions with a choice of branch come
-        first."""
+        """Return the function to replace first (one with a choice of branch, if any), and True if all its branches must hold."""
         stands: dict[int, Any] = {}
         for function in found:
             stands[id(function)] = Var()

@@ -94,8 +94,7 @@ class UnitScale:
 
     @cached_property
     def _plain(self) -> tuple[Indices, Vector]:
-        """Indices of numbers with a step on a plain scale; lowest, span, step and last index of each as rows, reals counted in
-        steps."""
+        """Indices of numbers with a step on a plain scale; lowest, span, step and last index as rows (reals in steps)."""
         ends = [
             (d, n.low, n.high - n.low, n.step, np.rint((n.high - n.low) / n.step))
             if isinstance(n, Integer)

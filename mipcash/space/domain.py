@@ -374,8 +374,9 @@ class Domain:
     # -- what is new --------------------------------------------------------------------------------------------
 
     def exclusions(self, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
-        """Return what a new proposal must differ from: earlier configurations without an active number, which their levels
-        identify, and configurations to keep a minimum distance from.
+        """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
+
+        Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
         """
         return exclusions(self.space, configs, apart)
 

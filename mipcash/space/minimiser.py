@@ -126,8 +126,7 @@ class Minimiser:
         restarts: int = RESTARTS,
         kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
-        """Run local search alone, for a folded form. Return legal levels and their value, or None if it finds none or is not
-        applicable."""
+        """Run local search alone, for a folded form. Return legal levels and their value; None if it does not apply or fails."""
         in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
         if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
             return None
@@ -174,8 +173,7 @@ class Minimiser:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
 
     def columns(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
-        """Return base columns, shape (n,), of levels, (G,), and natural values of the numbers; auxiliary variables are nan
-        (unknown)."""
+        """Return base columns, (n,), of levels, (G,), and natural values of the numbers; nan for auxiliary variables."""
         base = np.full(self.program.n, np.nan)
         z = self.program.one_hot(levels)
         base[: self.program.n_z] = z

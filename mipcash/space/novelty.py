@@ -13,8 +13,10 @@ REPEAT_TOLERANCE = 1e-6
 
 
 def exclusions(space: CompiledSpace, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
-    """Return what a new proposal must differ from: earlier configurations without an active number, which their levels identify,
-    and configurations to keep a minimum distance from."""
+    """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
+
+    Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
+    """
     numbers, program = {x.label for x in space.tuned}, space.program
     closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
     found = [Exclusion(levels) for levels in closed.values()]

@@ -264,10 +264,10 @@ def cover(
     points. Levels on which other parameters depend (the structure) come before the levels that depend on them. Otherwise large
     structures, which have more levels to show, would crowd out small ones.
 
-    A structural level earns 3 w if it was never shown, w (1 + U) if it was shown at most once more than the rarest of its group,
-    and no more than w U / 2 otherwise. U is uniform, so that groups do not alternate in step. w is such that all levels that
-    depend on the group earn less than w / 2. This holds up to about five nested levels, where w reaches its maximum. Deeper
-    structures are shown somewhat more often.
+    A structural level earns 3 w if it was never shown. If it was shown at most once more than the rarest level of its group, it
+    earns w (1 + U), otherwise no more than w U / 2. U is uniform, so that groups do not alternate in step. w is such that all
+    levels that depend on the group earn less than w / 2. This holds up to about five nested levels, where w reaches its maximum.
+    Deeper structures are shown somewhat more often.
 
     Args:
         shown: levels of the earlier points.

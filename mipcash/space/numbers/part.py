@@ -148,8 +148,7 @@ class NumberRules:
     # -- clean values -------------------------------------------------------------------------------------------
 
     def clean(self, x: Vector) -> Vector | None:
-        """Return nearly the same numbers with exact bounds and zeros, which satisfy inequalities in floats and equations up to
-        rounding.
+        """Return nearly the same numbers that satisfy the rules in floats: bounds and zeros exact, equations up to rounding.
 
         If other rules leave an inequality no room (``x <= 1`` together with ``x >= 1``), it holds within its slack.
 
@@ -284,8 +283,7 @@ class NumberRules:
         return x
 
     def _corrected(self, x: Vector, margin: float) -> Vector | None:
-        """Find the least change of the reals that satisfies the rules, by linear programs over the rules linearised at x; None if
-        none."""
+        """Return x after the least change of its reals, by linear programs over the linearised rules; None if there is none."""
         real = np.flatnonzero(~self.integer)
         k = len(real)
         if not k:
