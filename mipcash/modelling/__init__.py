@@ -1,14 +1,14 @@
-"""The language of spaces: parameters, conditions and rules on one live Pyomo model, and the check of a configuration against them.
+"""The modelling language: parameters, conditions and rules on one live Pyomo model, and the check of a configuration.
 
 Read in this order:
 
-    domains, parameters    values of a parameter, and what ``Space.real`` and its like return
-    indicators, formulas   ``act["relu"]`` and logic over rules
-    quadratic, rules       relations of degree at most two, taken apart and checked
-    conditions             ``when=`` as a normal form over indicators
-    declaration            everything that was declared, with the Pyomo model that holds it
-    validation             legality of a configuration, from the declared rules alone
-    live/                  rules written on the Pyomo model itself
+    domains, parameters    Values of a parameter, and the objects that ``Space.real`` and similar methods return.
+    indicators, formulas   ``act["relu"]`` and logic over rules.
+    quadratic, rules       Relations of degree at most two, analysed and checked.
+    conditions             ``when=`` as a normal form over indicators.
+    declaration            All declarations, with the Pyomo model that holds them.
+    validation             Legality of a configuration, from the declared rules alone.
+    live/                  Rules written on the Pyomo model itself.
 
-The room imports no other room. Errors that quote an expression are made in wording and refusals.
+This package imports no other subpackage of mipcash. Errors that quote an expression are made in wording and refusals.
 """

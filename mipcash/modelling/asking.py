@@ -1,7 +1,7 @@
-"""Which construct of Python asked whether something is true, so that the cure for that one can be given.
+"""Detection of the Python construct that asked for a truth value, so that the error message can name its replacement.
 
 ``if x``, ``not x``, ``1 <= a <= 3``, ``a in [1, 2]``, ``max(a, b)`` and an array of comparisons all call ``__bool__``. The
-instruction at which the caller stands tells them apart; where it does not, all cures are given.
+caller's current instruction distinguishes them. ``BRANCH`` is the default.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from types import FrameType
 
 CHAIN, IN, NOT, CALL, ARRAY, BRANCH = "chain", "in", "not", "call", "array", "branch"
 _TO_BOOL = 16
-"""Bit of a comparison's argument, since Python 3.13: it asks for the truth of what it compared."""
+"""Bit of a comparison's argument, since Python 3.13: the comparison converts its result to a bool."""
 
 
 def asked_by(frame: FrameType | None) -> str:
-    """The construct at which a frame stands.
+    """Return the construct at which a frame stands; ``BRANCH`` if no other is recognised.
 
     Args:
-        frame: of the code that asked.
+        frame: of the code that asked for the truth value.
     """
     if frame is None:
         return BRANCH

@@ -1,4 +1,4 @@
-"""Things that share ids, gathered: the connected components of rules, rows or whatever else names what it depends on."""
+"""Grouping of items that share ids: the connected components of rules, rows or anything else with a set of ids."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def clusters(items: Iterable[tuple[Set[int], T]]) -> list[tuple[set[int], list[T]]]:
-    """Items with the ids that each depends on -> clusters that share no id, each with its ids and its items in their order.
+    """Group items with their ids into clusters that share no id, each with its ids and its items in their order.
 
     Clusters come in the order of their last items.
     """
     held = list(items)
     if len(held) < 2:
         return [(set(ids), [item]) for ids, item in held]
-    node: dict[int, int] = {}  # of an id; those of items come first
+    node: dict[int, int] = {}  # node of each id; the nodes of the items come first
     for ids, _ in held:
         for i in ids:
             node.setdefault(i, len(held) + len(node))

@@ -1,4 +1,4 @@
-"""Rules with functions and logic in them, exactly, as rules of degree at most two.
+"""Rules with functions and logic, converted exactly into rules of degree at most two.
 
 A rule over ``abs``, ``maximum``, ``minimum`` or a formula is a tree of "all of" and "any of" whose leaves are relations
 ``body <= bound`` between polynomials:
@@ -6,17 +6,17 @@ A rule over ``abs``, ``maximum``, ``minimum`` or a formula is a tree of "all of"
     ... + c max(e, f) <= b     with c > 0: all of the two with e and f in its place, with c < 0 any of them
     abs(e) = max(e, -e),  min(e, f) = -max(-e, -f),  e >= b as -e <= -b,  e == b as both
 
-so that a function costs no variable, and nothing but rows where it is bounded on its convex side. "All of" is several rules
-of one name. "Any of" is, in this order:
+A function thus costs no variable, and only rows if it is bounded on its convex side. "All of" becomes several rules
+of one name. "Any of" becomes, in this order:
 
     a clause        sum of the leaves' indicators >= 1; a leaf that depends on one discrete parameter alone *is* an indicator:
                     the sum of the levels at which it holds
-    a condition     the only other leaf, which holds where all these indicators are 0
-    selectors       for several other leaves a helper binary s_j each: leaf j holds where s_j is 1, and the clause counts s_j
+    a condition     if only one leaf is no indicator: this leaf holds if all indicators are 0
+    selectors       for several such leaves, an auxiliary binary s_j each: leaf j holds if s_j is 1, and the clause counts s_j
 
-Negation reaches the leaves by De Morgan's laws; there ``not (body <= b)`` is the next value above ``b`` of a body without reals
-(``body >= b + 1`` for whole numbers), the other levels where it depends on one discrete parameter, and else ``body >= b``: of
-reals, a rule and its negation share the bound, which is a set without extent.
+Negation reaches the leaves by De Morgan's laws. The negation of ``body <= b`` is the next value above ``b`` for a body without
+reals (``body >= b + 1`` for whole numbers), or the other levels if it depends on one discrete parameter. Otherwise it is
+``body >= b``: over reals, a rule and its negation share the bound, a set of measure zero.
 Validation evaluates the leaves and never their big-M form.
 """
 
@@ -40,17 +40,17 @@ from mipcash.modelling.rules import is_strict, slack_of, split_relation
 from mipcash.modelling.wording import shortened, written
 
 MOST_LEAVES = 256
-"""Relations that one rule is made of at most."""
+"""Largest number of relations that one rule may be converted into."""
 FINEST = 1000
-"""Parts of 1 in which the coefficients of discrete parameters are written, where a rule excludes its bound."""
+"""Largest common denominator of the coefficients of discrete parameters in a rule that excludes its bound."""
 CLOSED, OPEN, NEGATED = "closed", "open", "negated"
-"""Whether a bound belongs to a relation; that of a negation does where there is no last number before it."""
+"""State of a bound: included, excluded, or that of a negation, which is included if the body contains reals."""
 FUNCTIONS = (numeric.MaxExpression, numeric.MinExpression, numeric.AbsExpression)
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """``lower <= body <= upper``; ``strict``: without the bounds themselves."""
+    """``lower <= body <= upper``; ``strict`` excludes the bounds themselves."""
 
     body: Quadratic
     lower: float = -math.inf
@@ -74,11 +74,11 @@ class Tree:
 
 @dataclass(frozen=True)
 class Part:
-    """A rule of degree at most two that a composed one consists of.
+    """A rule of degree at most two, one part of a composed rule.
 
     Attributes:
         body, lower, upper: ``lower <= body <= upper``.
-        when: indicators that must all be 1 for it to hold.
+        when: indicators that must all be 1 for it to apply.
     """
 
     body: Quadratic
@@ -88,7 +88,7 @@ class Part:
 
 
 def is_composed(relation: Any) -> bool:
-    """Whether a rule holds functions or logic, or excludes its bounds."""
+    """Return True if a rule contains functions or logic, or excludes its bounds."""
     if isinstance(relation, Formula):
         return True
     if not isinstance(relation, RelationalExpression):
@@ -97,7 +97,7 @@ def is_composed(relation: Any) -> bool:
 
 
 def _functions(node: Any) -> Iterator[Any]:
-    """The outermost functions of an expression; what is behind a parameter's label has none."""
+    """Yield the outermost functions of an expression; parameters contain none."""
     if isinstance(node, FUNCTIONS):
         yield node
     elif not hasattr(node, "label") and getattr(node, "is_expression_type", lambda: False)():
@@ -106,12 +106,12 @@ def _functions(node: Any) -> Iterator[Any]:
 
 
 class Composer:
-    """Makes the parts of one rule.
+    """Converter of one rule into its parts.
 
     Args:
         declaration: for the domains of the parameters.
-        name: the rule's, for messages.
-        selector: makes a new helper binary.
+        name: the rule's name, for messages.
+        selector: creates a new auxiliary binary.
     """
 
     def __init__(self, declaration: Declared, name: str, selector: Callable[[], Variable]) -> None:
@@ -121,10 +121,10 @@ class Composer:
         self._leaves, self._text = 0, ""
 
     def parts(self, relation: Any, when: Sequence[Quadratic] = ()) -> list[Part]:
-        """The parts of a rule.
+        """Return the parts of a rule.
 
         Raises:
-            RuleError: it always or never holds, has too many parts, or a part that has no exact form.
+            RuleError: the rule always or never holds, has too many parts, or a part that has no exact form.
         """
         self._text = written(relation)
         tree = self._settled(self.tree(relation, True))
@@ -137,7 +137,7 @@ class Composer:
     # -- what the user wrote -> tree ----------------------------------------------------------------------------
 
     def tree(self, part: Any, wanted: bool) -> Tree | Leaf:
-        """A formula, relation or indicator that must be true, or must not."""
+        """Return the tree of a formula, relation or indicator that must hold (``wanted``) or must not."""
         if isinstance(part, Formula):
             return self._formula(part, wanted)
         if isinstance(part, RelationalExpression):
@@ -187,7 +187,7 @@ class Composer:
         return sides[0] if len(sides) == 1 else Tree(wanted, tuple(sides))
 
     def _below(self, expression: Any, upper: float, mode: str) -> Tree | Leaf:
-        """``expression <= upper``, or ``<``, its functions replaced by what they take their values from."""
+        """Return the tree of ``expression <= upper``, or ``<``, with functions replaced by their branches."""
         found = list({id(f): f for f in _functions(expression)}.values())
         if not found:
             self._count()
@@ -201,7 +201,7 @@ class Composer:
         return Tree(every, branches)
 
     def _first(self, expression: Any, found: Sequence[Any]) -> tuple[Any, bool]:
-        """The function to replace first, and whether all of its branches must hold; those with a choice come first."""
+        """Return the function to replace first (one with a choice of branch, if any), and True if all its branches must hold."""
         stands: dict[int, Any] = {}
         for function in found:
             stands[id(function)] = Var()
@@ -215,7 +215,11 @@ class Composer:
         return next((pair for pair in convex if not pair[1]), convex[0])
 
     def _sign(self, outer: Quadratic, i: int, functions: set[int], function: Any) -> float:
-        """The sign of a function's factor in an expression."""
+        """Return the sign of a function's factor in an expression.
+
+        Raises:
+            RuleError: the factor contains another function, or may be positive or negative.
+        """
         linear: dict[int, float] = {}
         for (a, b), c in outer.products.items():
             if i in (a, b):
@@ -246,7 +250,11 @@ class Composer:
             )
 
     def _exact(self, leaf: Leaf, mode: str) -> Leaf:
-        """A strict leaf as one that includes its bound."""
+        """Return an equivalent leaf that includes its bound.
+
+        Raises:
+            RuleError: the leaf excludes the bound of a real.
+        """
         if not leaf.strict:
             return leaf
         known = self._by_levels(leaf, True)
@@ -266,7 +274,7 @@ class Composer:
     # -- leaves that are indicators -----------------------------------------------------------------------------
 
     def _by_levels(self, leaf: Leaf, wanted: bool) -> Leaf | None:
-        """A leaf over one discrete parameter as the sum of the levels at which it holds (or not); else None."""
+        """Return a leaf over one discrete parameter as the sum of the levels at which it holds (or not), else None."""
         if not leaf.body.ids:
             return None
         groups = {id(self._group_of.get(i)): self._group_of.get(i) for i in leaf.body.ids}
@@ -288,7 +296,7 @@ class Composer:
         return body.constant + body.linear.get(i, 0.0) + body.products.get((i, i), 0.0)
 
     def _literal(self, part: Tree | Leaf) -> Quadratic | None:
-        """A part as a 0/1 polynomial, where it is one."""
+        """Return a part as a 0/1 polynomial, or None if it is not one."""
         if isinstance(part, Tree):
             return None
         known = self._by_levels(part, True)
@@ -303,7 +311,7 @@ class Composer:
     # -- tree -> parts ------------------------------------------------------------------------------------------
 
     def _settled(self, tree: Tree | Leaf) -> Tree | Leaf | bool:
-        """The tree without parts that always or never hold, alike ones within one another joined."""
+        """Return the tree without parts that always or never hold, nested trees of one kind merged; a bool if all do."""
         if isinstance(tree, Leaf):
             known = self._by_levels(tree, True) or tree
             return known.holds(known.body.constant) if not known.body.ids else tree
@@ -358,7 +366,7 @@ def _branches(function: Any) -> list[Any]:
 
 
 def _replaced(node: Any, by: Mapping[int, Any]) -> Any:
-    """An expression with some nodes replaced, by id."""
+    """Return an expression with some nodes replaced, by id."""
     if id(node) in by:
         return by[id(node)]
     if hasattr(node, "label") or not getattr(node, "is_expression_type", lambda: False)():
@@ -370,13 +378,13 @@ def _replaced(node: Any, by: Mapping[int, Any]) -> Any:
 
 
 def _is_whole(body: Quadratic) -> bool:
-    """Whether a polynomial, but for its constant, takes whole numbers only."""
+    """Return True if a polynomial without its constant takes whole numbers only."""
     whole = all(float(c).is_integer() for c in (*body.linear.values(), *body.products.values()))
     return whole and not any(body.variables[i].is_continuous() for i in body.ids)
 
 
 def _step(body: Quadratic) -> float | None:
-    """A number of which all values of a polynomial without its constant are multiples; None for reals, or if none is found."""
+    """Return a step that divides all values of a polynomial without its constant; None for reals, or if none is found."""
     if any(body.variables[i].is_continuous() for i in body.ids):
         return None
     coefficients = [Fraction(c).limit_denominator(FINEST) for c in (*body.linear.values(), *body.products.values())]

@@ -1,13 +1,13 @@
-"""Conditions: where a parameter is active, from the 0/1 indicators of ``when=``.
+"""Conditions: when a parameter is active, from the 0/1 indicators of ``when=``.
 
 Notation
-    literal     "the level of group g is in S"; S may hold OFF, the state of a group that is not active itself
+    literal     "the level of group g is in S"; S may contain OFF, the state of a group that is not active itself
     condition   a literal, or conditions of which all (``every``) or at least one must hold: 0 or 1 by construction
     on          the activity of the parameter, an affine 0/1 expression of the model
 
-A formula is brought into negation normal form over literals. Literals over one group are joined into one (``a | a`` is ``a``), and
-what another part implies is dropped (``a | (a & b)`` is ``a``). On the model each inner condition has a binary t of its own
-(Tseitin 1968), so that rows grow with the formula and not with its normal forms:
+A formula is converted into negation normal form over literals. Literals over one group are merged (``a | a`` is ``a``), and
+parts that another part implies are dropped (``a | (a & b)`` is ``a``). On the model each inner condition has a binary t of its own
+(Tseitin 1968), so that the number of rows grows with the formula and not with its normal forms:
 
     all of p_1 .. p_k    t <= p_i,  t >= sum_i p_i - (k - 1)
     one of p_1 .. p_k    t >= p_i,  t <= sum_i p_i
@@ -35,14 +35,14 @@ from mipcash.modelling.wording import written
 OFF = -1
 """The state of a group that is not active."""
 TOGETHER = 3
-"""Parts of a condition that one row joins; more are joined in steps, so that what rows say can be tabulated."""
+"""Largest number of parts of a condition that one row joins. More parts are joined in steps, so that rows can be tabulated."""
 
 
 # -- indicators of rules ------------------------------------------------------------------------------------------------
 
 
 def conjunction(when: Any) -> tuple[Any, list[Formula]]:
-    """Split a ``when=`` into the indicators that ``&`` joins, as a list, and the formulas that are no indicators."""
+    """Split a ``when=`` into the indicators that ``&`` joins, as a list, and the remaining formulas."""
     if when is None:
         return None, []
     indicators, formulas = list[Any](), list[Formula]()
@@ -61,10 +61,10 @@ def conjunction(when: Any) -> tuple[Any, list[Formula]]:
 
 
 def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadratic]:
-    """Check the indicators of a ``when=`` and take them apart.
+    """Check the indicators of a ``when=`` and return their polynomials.
 
     Raises:
-        SpaceError: something else than a 0/1 indicator.
+        SpaceError: an expression that is no 0/1 indicator.
     """
     if when is None:
         return []
@@ -78,10 +78,10 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
 
 
 def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
-    """Take a 0/1 indicator apart.
+    """Return the polynomial of a 0/1 indicator.
 
     Raises:
-        SpaceError: it is none.
+        SpaceError: not a 0/1 indicator.
     """
     if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
         raise SpaceError(
@@ -112,7 +112,7 @@ def _given(value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Literal:
-    """The level of a group is among those that it ``holds`` at; ``states`` are all of them, ``given`` is what the user wrote."""
+    """The level of a group is in ``holds``; ``states`` are all its states, ``given`` is the indicator that the user wrote."""
 
     group: int
     holds: frozenset[int]
@@ -129,11 +129,11 @@ class _Joined:
 
 
 _Node = _Literal | _Joined | bool
-"""A condition in normal form; True and False stand for those that always and never hold."""
+"""A condition in normal form; True always holds, False never."""
 
 
 def conditions_of(declaration: Declared, name: str, when: Any) -> tuple[Condition, ...]:
-    """Return where a parameter is active: conditions over levels, all of which must hold; none where it always is.
+    """Return the conditions over levels under which a parameter is active. All must hold; () if it is always active.
 
     Args:
         name: of the parameter, for messages.
@@ -141,7 +141,7 @@ def conditions_of(declaration: Declared, name: str, when: Any) -> tuple[Conditio
             the condition of the child.
 
     Raises:
-        SpaceError: something else than indicators of levels.
+        SpaceError: an expression that is no indicator of levels.
     """
     if when is None:
         return ()
@@ -156,13 +156,13 @@ def conditions_of(declaration: Declared, name: str, when: Any) -> tuple[Conditio
 
 @dataclass(frozen=True)
 class _Reading:
-    """Reads formulas of one declaration; ``name`` is the parameter that messages name."""
+    """Reader of formulas of one declaration; ``name`` is the parameter that messages name."""
 
     declaration: Declared
     name: str
 
     def node(self, formula: Any, wanted: bool) -> _Node:
-        """Return the normal form of a formula, or of its negation where it is not ``wanted``."""
+        """Return the normal form of a formula if it is ``wanted``, otherwise of its negation."""
         if isinstance(formula, Formula):
             parts = formula.parts
             if formula.kind == NOT:
@@ -198,7 +198,7 @@ class _Reading:
                 f"parameter {self.name!r}: its condition must follow from the levels of other parameters, this one uses "
                 f"{', '.join(strange)}; use indicators such as layers.is_(1, 2)"
             )
-        # a 0/1 value with whole coefficients depends on one group alone: of two, both could add 1
+        # a 0/1 value with whole coefficients depends on one group only: two groups could each add 1
         (group,) = {groups[k] for k in polynomial.ids}
         spec = self.declaration.groups[group]
         value = {l: polynomial.constant + polynomial.linear.get(id(v), 0.0) for l, v in enumerate(spec.variables)}
@@ -207,7 +207,7 @@ class _Reading:
         return _Literal(group, frozenset(s for s, v in value.items() if v > 0.5), frozenset(value), polynomial)
 
     def _known(self, every: bool, parts: Iterable[Condition]) -> _Node:
-        """Return the normal form of conditions that were declared."""
+        """Return the normal form of declared conditions."""
         return _join(
             every, [self._indicated(p) if isinstance(p, Quadratic) else self._known(p.every, p.parts) for p in parts]
         )
@@ -218,7 +218,7 @@ class _Reading:
         return {id(v): g for g, spec in enumerate(self.declaration.groups) for v in spec.variables}
 
     def contradiction(self) -> _Node:
-        """Return a condition that never holds: the first group is in some state and not in it."""
+        """Return a condition that never holds: the first group is in a given state and also not in it."""
         spec = self.declaration.groups[0]
         states = frozenset(range(len(spec.variables))) | ({OFF} if spec.on is not None else frozenset())
         some = frozenset({min(states)})
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _as_indicator(spec: OneHot, literal: _Literal) -> Quadratic:
-    """Return a literal as an affine 0/1 function of its group's binaries, with as few terms as there are."""
+    """Return a literal as an affine 0/1 function of its group's binaries, with as few terms as possible."""
     held, missing = (
         sorted(s for s in states if s != OFF) for states in (literal.holds, literal.states - literal.holds)
     )
@@ -244,7 +244,7 @@ def _as_indicator(spec: OneHot, literal: _Literal) -> Quadratic:
 
 
 def _signed(node: _Node, wanted: bool) -> _Node:
-    """Return a condition, or its negation where it is not wanted."""
+    """Return a condition if it is wanted, otherwise its negation."""
     if wanted:
         return node
     if isinstance(node, bool):
@@ -289,7 +289,7 @@ def _join(every: bool, nodes: Iterable[_Node]) -> _Node:
 
 
 def _implies(a: _Node, b: _Node) -> bool:
-    """Return True only if ``b`` holds wherever ``a`` does; it may do so unnoticed."""
+    """Return True only if ``a`` implies ``b``; some implications are not detected."""
     if isinstance(a, _Literal) and isinstance(b, _Literal):
         return a.group == b.group and a.holds <= b.holds
     if a == b:
@@ -307,10 +307,10 @@ def _implies(a: _Node, b: _Node) -> bool:
 
 
 def activity(block: Any, conditions: tuple[Condition, ...]) -> Expression:
-    """Put the activity of a parameter on its block and return it as an affine expression; None where it always is 1.
+    """Put the activity of a parameter on its block and return it as an affine expression; None if it is always 1.
 
-    Of one indicator it is the indicator itself. Of anything else it is the sum of the parameter's own levels, or a binary of its
-    own for a number, tied to the condition by the rows of the module's description.
+    The activity under one indicator is the indicator itself. Otherwise it is the sum of the parameter's own levels, or a separate
+    binary for a number, tied to the condition by the rows of the module's description.
     """
     if not conditions:
         return None
@@ -329,9 +329,9 @@ def activity(block: Any, conditions: tuple[Condition, ...]) -> Expression:
 
 
 def _tie(block: Any, on: Expression, condition: Junction) -> None:
-    """Write the rows by which ``on`` is 1 where a condition holds, else 0."""
+    """Write the rows that make ``on`` 1 if a condition holds and 0 otherwise."""
     parts = condition.parts
-    if len(parts) > TOGETHER:  # in steps, as equal as they can be
+    if len(parts) > TOGETHER:  # joined in steps of nearly equal size
         size = -(-len(parts) // TOGETHER)
         chunks = [parts[k : k + size] for k in range(0, len(parts), size)]
         parts = tuple(c[0] if len(c) == 1 else Junction(condition.every, c) for c in chunks)
@@ -357,7 +357,7 @@ def expression_of(polynomial: Quadratic) -> Expression:
 
 
 def row_of(polynomial: Quadratic) -> Expression:
-    """Return the same as an expression of Pyomo's own classes, made at once: rules may have thousands of rows."""
+    """Return the same polynomial built directly from Pyomo's expression classes, faster for rules with thousands of rows."""
     of = polynomial.variables
     terms: list[Any] = [numeric.MonomialTermExpression((c, of[i])) for i, c in polynomial.linear.items()]
     if not polynomial.products:

@@ -2,7 +2,7 @@
 
 Notation
     z[l]    one binary per level of a discrete parameter; a row says that one of them is 1 (or ``on``, if conditional)
-    x       the natural value of a real parameter, of a wide integer, or of an auxiliary
+    x       the natural value of a real parameter, of a wide integer, or of an auxiliary variable
     on      affine 0/1 expression: the parameter is active
 
 ``model.parameters[label]`` holds a parameter's variables, ``model.rules[name]`` a rule's constraint.
@@ -58,15 +58,15 @@ from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
 
 EXPAND_LIMIT = 64
-"""Integers with more levels than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
+"""Integers and stepped reals with more values than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
 
 
 class Declaration:
-    """What is declared of a space, for all that is made from it; :class:`mipcash.Space` is what users call.
+    """The declarations of a space, from which everything else is made; users call :class:`mipcash.Space`.
 
     Args:
         name: a title for messages and reports.
-        expand_limit: integers, and reals with a step, of more values than this stay numbers instead of one-hot binaries.
+        expand_limit: largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries.
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
@@ -86,17 +86,17 @@ class Declaration:
         self.install_components()
 
     def copied(self) -> Declaration:
-        """What is declared now, on the same model: later declarations are not in it."""
+        """Return a copy of the declarations on the same model, which later declarations do not change."""
         other = copy(self)
         for name in ("parameters", "auxiliaries", "rules", "groups", "numbers", "links", "conditions"):
             setattr(other, name, copy(getattr(self, name)))
         return other
 
     def install_components(self) -> None:
-        """Make room on the live model.
+        """Add the components ``parameters`` and ``rules`` to the live model.
 
         Raises:
-            SpaceError: it has a component of that name already.
+            SpaceError: the model already has a component of that name.
         """
         for reserved in ("parameters", "rules"):
             if self.model.component(reserved) is not None:
@@ -111,30 +111,30 @@ class Declaration:
     def real(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: Any = None
     ) -> NumericParameter:
-        """See :meth:`mipcash.Space.real`."""
+        """Declare a real parameter; see :meth:`mipcash.Space.real`."""
         made: NumericParameter = self.declare(name, self._domain(name, Real, low, high, log, step), when)
         return made
 
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
     ) -> NumericParameter:
-        """See :meth:`mipcash.Space.integer`."""
+        """Declare an integer parameter; see :meth:`mipcash.Space.integer`."""
         made: NumericParameter = self.declare(name, self._domain(name, Integer, low, high, step, log), when)
         return made
 
     def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: Any = None) -> Any:
-        """See :meth:`mipcash.Space.ordinal`."""
+        """Declare an ordered list of values; see :meth:`mipcash.Space.ordinal`."""
         return self.declare(name, self._domain(name, Ordinal, values, step), when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
-        """See :meth:`mipcash.Space.categorical`."""
+        """Declare an unordered list of values; see :meth:`mipcash.Space.categorical`."""
         made: ChoiceParameter = self.declare(name, self._domain(name, Categorical, values), when)
         return made
 
     def module(
         self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: Any = None
     ) -> ModuleParameter:
-        """See :meth:`mipcash.Space.module`."""
+        """Declare a choice of algorithm; see :meth:`mipcash.Space.module`."""
         algorithms = self._algorithms(name, algorithms)
         for algorithm, domains in algorithms.items():
             for hyper, domain in domains.items():
@@ -153,7 +153,7 @@ class Declaration:
         return module
 
     def _algorithms(self, name: str, algorithms: Any) -> dict[str, Mapping[str, ParameterDomain]]:
-        """Algorithms with their hyperparameters; a list names some without any."""
+        """Return algorithm -> hyperparameters; a list names algorithms without hyperparameters."""
         shape = "{'forest': {'depth': mc.Integer(1, 9)}, 'linear': {}}"
         if isinstance(algorithms, (list, tuple)):
             algorithms = {a: {} for a in algorithms} if len(set(map(str, algorithms))) == len(algorithms) else None
@@ -172,7 +172,7 @@ class Declaration:
         return dict(algorithms)
 
     def ordering(self, name: str, modules: Sequence[Any]) -> OrderingParameter:
-        """See :meth:`mipcash.Space.ordering`."""
+        """Declare an order of modules; see :meth:`mipcash.Space.ordering`."""
         self._free_name(name)
         members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)
         if len(set(members)) != len(members):
@@ -196,7 +196,7 @@ class Declaration:
         block.one_position, block.one_module = (
             pyo.Constraint(places),
             pyo.Constraint(places),
-        )  # no rule: those do not pickle
+        )  # no rule= argument, because such constraints do not pickle
         for place in places:
             block.one_position[place] = sum(block.z[place, t] for t in places) == 1
             block.one_module[place] = sum(block.z[m, place] for m in places) == 1
@@ -209,7 +209,7 @@ class Declaration:
         return parameter
 
     def auxiliary(self, name: str, low: int, high: int) -> NumericParameter:
-        """See :meth:`mipcash.Space.auxiliary`."""
+        """Declare an integer auxiliary variable; see :meth:`mipcash.Space.auxiliary`."""
         domain = self._domain(name, Integer, low, high)
         block = self.block(name)
         block.x = pyo.Var(domain=pyo.Integers, bounds=(domain.low, domain.high))
@@ -219,7 +219,7 @@ class Declaration:
         return parameter
 
     def __getitem__(self, name: str) -> Any:
-        """A parameter or auxiliary by its name."""
+        """Return a parameter or auxiliary variable by its name."""
         found = self.parameters.get(name, self.auxiliaries.get(name))
         if found is None:
             names = [*self.parameters, *self.auxiliaries]
@@ -231,7 +231,7 @@ class Declaration:
     # -- rules --------------------------------------------------------------------------------------------------
 
     def rule(self, name: str, relation: Any = None, *, when: Any = None) -> Rule:
-        """See :meth:`mipcash.Space.rule`."""
+        """Declare a rule; see :meth:`mipcash.Space.rule`."""
         if not isinstance(name, str) or not name:
             given = shortened(written(name) if hasattr(name, "is_expression_type") else repr(name), 60)
             raise RuleError(
@@ -253,7 +253,7 @@ class Declaration:
         return rule
 
     def _composed(self, name: str, relation: Any, indicators: Sequence[Quadratic]) -> Rule:
-        """A rule with functions or logic in it; see :mod:`mipcash.modelling.composed`."""
+        """Write a rule that contains functions or logic; see :mod:`mipcash.modelling.composed`."""
         helpers: list[Any] = []
 
         def selector() -> Any:
@@ -282,7 +282,7 @@ class Declaration:
         )
 
     def _write(self, rule: Rule, *part: int) -> None:
-        """Put a rule, or a part of one, on the live model."""
+        """Write a rule, or a part of one, on the live model."""
         name, rules, body = rule.name, self.model.rules, row_of(rule.body)
         if not rule.when:
             rules[(name, "==", *part) if part else name] = (
@@ -301,17 +301,17 @@ class Declaration:
             rules[name, ">=", *part] = body >= rule.lower - (rule.lower - low) * missing
 
     def place_of(self, number: Number) -> Any:
-        """The integer variable k of a number ``low + k * step``; None where the model does without one."""
+        """Return the integer variable k of a number ``low + k * step``; None if the model has no such variable."""
         return self.model.parameters[number.label].component("k")
 
     @property
     def discrete(self) -> set[int]:
-        """Ids of the variables that have levels or steps, whatever their Pyomo domain says."""
+        """Ids of numbers with a step and of linked integers, which are discrete whatever their Pyomo domain."""
         steps = {id(n.variable) for n in self.numbers if n.domain.step is not None}
         return steps | {id(link.variable) for link in self.links}
 
     def interval(self, body: Quadratic) -> tuple[float, float]:
-        """Bounds of a polynomial over the declared domains, rules aside."""
+        """Return bounds of a polynomial over the declared domains, without rules."""
         group_of = {id(v): g.label for g in self.groups for v in g.variables}
 
         def bounds(i: int) -> tuple[float, float]:
@@ -338,7 +338,7 @@ class Declaration:
             raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
 
     def block(self, name: str) -> Any:
-        """Where a parameter's variables live on the model."""
+        """Return the model's block for a parameter's variables."""
         return self.model.parameters[name]
 
     def attach(
@@ -355,7 +355,7 @@ class Declaration:
         """Declare a parameter of any domain.
 
         Args:
-            kind: of a parameter that rules use by its levels.
+            kind: class of a parameter that rules use by its levels.
         """
         self._free_name(name)
         conditions = conditions_of(self, name, when)
@@ -410,10 +410,10 @@ class Declaration:
         return self.attach(block, name, domain, block.x, tuned=True)
 
     def refuse_foreign(self, what: str, polynomial: Quadratic) -> None:
-        """Refuse variables of another space, or of none.
+        """Refuse variables that belong to another space or to none.
 
         Raises:
-            RuleError: the polynomial holds one.
+            RuleError: the polynomial contains such a variable.
         """
         for variable in polynomial.variables.values():
             owner = variable.model() if variable.parent_block() is not None else None
@@ -427,7 +427,7 @@ class Declaration:
 
 
 def _label(variable: Any) -> str:
-    """The parameter that a variable belongs to."""
+    """Return the label of the parameter that a variable belongs to."""
     handle = getattr(variable.parent_component(), "handle", None)
     return str(user_name(variable) if handle is None else handle.label)
 

@@ -1,4 +1,4 @@
-"""What a declaration consists of, and what the modules that write parts of it may count on."""
+"""The parts of a declaration, and the interface for modules that write some of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OneHot:
         parameter: label of the parameter it belongs to.
         variables: L binaries.
         values: L values (positions 1..T for an ordering).
-        on: when the group is active, as an affine polynomial; None: always.
+        on: activity of the group, as an affine polynomial; None: always active.
         kind: ``categorical``, ``ordinal`` (also of reals with a step), ``integer`` or ``ordering``.
     """
 
@@ -30,7 +30,7 @@ class OneHot:
     kind: str
 
     def level(self, value: Value) -> int:
-        """The level at which the parameter has a canonical value: of an ordering, the position of the group's module."""
+        """Return the level of a canonical value; for an ordering, the position of the group's module."""
         if self.kind == "ordering":
             return list(value).index(self.label[len(self.parameter) + 1 :])
         return level_among(self.values, value)
@@ -38,11 +38,11 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Number:
-    """A parameter that is a number in the model and not a group: real, wide integer or wide real with a step, auxiliary.
+    """A numerical parameter of the model: a real, a wide integer, a wide real with a step, or an auxiliary variable.
 
     Attributes:
-        variable: its Pyomo variable, in natural units.
-        on: when it is active; None: always. Where it is inactive the variable is 0.
+        variable: its Pyomo variable, in natural units; 0 if inactive.
+        on: activity as an affine polynomial; None: always active.
     """
 
     label: str
@@ -52,12 +52,12 @@ class Number:
     tuned: bool
 
     def columns(self) -> tuple[Variable, ...]:
-        """The variable, and the binary of its activity where it has one of its own."""
+        """Return the variable, and its own activity binary if it has one."""
         block = self.variable.parent_block()
         return (self.variable, block.on) if block.component("activity") is not None else (self.variable,)
 
     def restriction(self) -> tuple[float, float] | None:
-        """Bounds of the variable where the live model fixes it or narrows its domain, else None."""
+        """Return the variable's bounds if the live model fixes it or narrows its domain, else None."""
         low, high = float(self.domain.low), float(self.domain.high)
         if self.on is not None:
             low, high = min(0.0, low), max(0.0, high)
@@ -80,7 +80,7 @@ class Link:
 
 
 class Declared(Protocol):
-    """A declaration under way (:class:`mipcash.modelling.declaration.Declaration`), for what it is made with.
+    """Interface of a declaration in progress (:class:`mipcash.modelling.declaration.Declaration`).
 
     Attributes:
         model: the live Pyomo model.
@@ -93,7 +93,7 @@ class Declared(Protocol):
     conditions: dict[str, tuple[Condition, ...]]
 
     def interval(self, body: Quadratic) -> tuple[float, float]:
-        """Bounds of a polynomial over the declared domains, rules aside."""
+        """Return bounds of a polynomial over the declared domains, without rules."""
 
     def refuse_foreign(self, what: str, polynomial: Quadratic) -> None:
         """Refuse variables of another space."""

@@ -1,12 +1,12 @@
-"""Domains: which values a parameter can take, and how they map to the unit scale.
+"""Domains: the values of a parameter, and how they map to the unit scale.
 
 Notation
     L    number of levels of a discrete domain
-    k    place of a value among those of a range with a step, from 0
+    k    index of a value in a range with a step, from 0
     u    unit value in [0, 1]; the scale on which surrogates see real, integer and ordinal values.
          With ``log=True`` it is linear in log(value). Rules always see the natural value.
 
-A domain is a frozen value object: it knows nothing of Pyomo or of the space it is used in.
+A domain is a frozen value object, independent of Pyomo and of the space that uses it.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from mipcash.modelling.numbers import is_bool as is_bool
 from mipcash.modelling.numbers import is_number as is_number
 
 Value = Any
-"""What the user's objective receives for one parameter: a float, an int, a category, a tuple of names."""
+"""Value of one parameter as the user's objective receives it: a float, an int, a category, a tuple of names."""
 
 Configuration = dict[str, Value]
 """Parameter name -> value, active parameters only."""
 
 
 LISTED = 1_000
-"""Values of an ordinal that is given by its ends and a step, at most."""
+"""Largest number of values of an ordinal that is given by its ends and a step."""
 SNAP = 1e-9
-"""Share of a range (of the lower bound, on a log scale) within which a number is taken to be a bound or zero."""
+"""Fraction of a range (of the lower bound, on a log scale) within which a number counts as a bound or as zero."""
 
 
 def short_list(values: Sequence[object], limit: int = 12) -> str:
-    """The values as a list; of many, the first and the last, and how many there are."""
+    """Return the values as a list; for many, some of them and their number."""
     if len(values) <= limit:
         return str(list(values))
     return f"[{', '.join(map(repr, values[: limit // 2]))}, ..., {values[-1]!r}] ({len(values):,} values)"
 
 
 def same_value(a: object, b: object) -> bool:
-    """Equality that keeps ``True`` apart from ``1`` and admits numpy scalars for numbers."""
+    """Return True if two values are equal. ``True`` differs from ``1``; numpy scalars equal Python numbers."""
     if is_bool(a) != is_bool(b):
         return False
     if is_number(a) != is_number(b):
@@ -57,7 +57,7 @@ def same_value(a: object, b: object) -> bool:
 
 
 def level_among(values: Sequence[Value], value: Value) -> int:
-    """The level of a canonical value of a domain, one of ``values``: of the same type, as True == 1."""
+    """Return the index of a canonical value in ``values``. Types must match, since True == 1."""
     return next(l for l, v in enumerate(values) if v is value or (v == value and type(v) is type(value)))
 
 
@@ -68,8 +68,8 @@ class Real:
     ``log=True`` searches on the log scale.
 
     Attributes:
-        values: those of a range with a step; a range without one has no such attribute.
-        unreached: the upper bound as it was given, where the steps end below it; else None.
+        values: those of a range with a step; a range without a step has no such attribute.
+        unreached: the given upper bound, if the steps end below it; else None.
 
     Raises:
         SpaceError: bounds not finite, ``low >= high``, ``log`` with ``low <= 0`` or with a step, or a step that is not positive,
@@ -120,7 +120,7 @@ class Real:
         u = min(1.0, max(0.0, float(u)))
         if self.step is not None:
             return self.values[round(u * (len(self.values) - 1))]
-        if u in (0.0, 1.0):  # exp(log(low)) is not always low
+        if u in (0.0, 1.0):  # exp(log(low)) may differ from low
             return self.high if u else self.low
         if self.log:
             value = math.exp(math.log(self.low) + u * (math.log(self.high) - math.log(self.low)))
@@ -129,7 +129,7 @@ class Real:
         return min(self.high, max(self.low, value))
 
     def snapped(self, value: float) -> float:
-        """The bound or the zero that a value is within a rounding of, else the value."""
+        """Return the bound or zero if a value is within rounding of it, else the value."""
         near = SNAP * (self.high - self.low)
         if value <= self.low + (SNAP * self.low if self.log else near):
             return self.low
@@ -138,18 +138,18 @@ class Real:
         return 0.0 if abs(value) <= near and self.low <= 0.0 <= self.high else value
 
     def nearest(self, value: float) -> float:
-        """The member of the domain nearest to a number."""
+        """Return the value of the domain nearest to a number."""
         if self.step is not None:
             return self.values[self._place(value)]
         return min(self.high, max(self.low, float(value)))
 
     def _place(self, value: float) -> int:
-        """The place of the nearest value of a range with a step."""
+        """Return the index of the nearest value of a range with a step."""
         assert self.step is not None
         return min(len(self.values) - 1, max(0, round((float(value) - self.low) / self.step)))
 
     def level(self, value: Value) -> int | None:
-        """The place of a value of a range with a step; None: it is none of them."""
+        """Return the index of a value of a range with a step; None if it is not a value of the range."""
         return None if self.problem(value) else self._place(value)
 
     def problem(self, value: Value) -> str | None:
@@ -171,7 +171,7 @@ class Real:
         return self.nearest(value)
 
     def __repr__(self) -> str:
-        step = "" if self.step is None else f", step={self.step!r}"  # journals hold texts of reals without a step
+        step = "" if self.step is None else f", step={self.step!r}"  # journals contain texts of reals without a step
         return f"Real(low={self.low!r}, high={self.high!r}, log={self.log!r}{step})"
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ class Integer:
     """The integers ``low, low + step, ..., <= high``; ``log=True`` searches on the log scale.
 
     Attributes:
-        unreached: the upper bound as it was given, where the steps end below it; else None.
+        unreached: the given upper bound, if the steps end below it; else None.
 
     Raises:
         SpaceError: bounds missing, infinite or fractional, ``low > high``, ``step < 1``, or ``log`` with ``low <= 0``.
@@ -222,11 +222,11 @@ class Integer:
 
     @property
     def values(self) -> range:
-        """All of them, computed when asked for."""
+        """All values, computed on access."""
         return range(self.low, self.high + 1, self.step)
 
     def level(self, value: Value) -> int | None:
-        """The place of a value; None: it is none of them."""
+        """Return the index of a value; None if it is not a value of the domain."""
         return None if self.problem(value) else (int(value) - self.low) // self.step
 
     def to_unit(self, value: Value) -> float:
@@ -247,7 +247,7 @@ class Integer:
         return self.nearest(value)
 
     def nearest(self, value: float) -> int:
-        """The member of the domain nearest to a natural value."""
+        """Return the value of the domain nearest to a number."""
         k = round((value - self.low) / self.step)
         return self.low + min(len(self) - 1, max(0, k)) * self.step
 
@@ -270,7 +270,7 @@ class Integer:
 
 
 class _Listed:
-    """What ordinal and categorical share: a tuple of distinct values."""
+    """Base class of ordinal and categorical domains: a tuple of distinct values."""
 
     values: Sequence[Value]
     kind: ClassVar[str]
@@ -279,7 +279,7 @@ class _Listed:
         return len(self.values)
 
     def level(self, value: Value) -> int | None:
-        """Which of the values this is, however it is spelt; None: none of them."""
+        """Return the index of the value, whatever its numeric type; None if it is not listed."""
         return next(
             (l for l in self._alike(value) if self.values[l] is value or same_value(self.values[l], value)), None
         )
@@ -298,7 +298,7 @@ class _Listed:
         return self.values[level]
 
     def _alike(self, value: Value) -> Sequence[int]:
-        """Levels that may be this value, in order: what is equal has the same hash, if it has any."""
+        """Return the levels that may equal a value, in order, by hash where the value has one."""
         try:
             return sorted([*self._by_hash.get(hash(value), ()), *self._by_hash.get(None, ())])
         except TypeError:
@@ -306,7 +306,7 @@ class _Listed:
 
     @cached_property
     def _by_hash(self) -> Mapping[int | None, Sequence[int]]:
-        """Levels by the hash of their value; None: it has none."""
+        """Levels by the hash of their value; key None for unhashable values."""
         found: dict[int | None, list[int]] = {}
         for l, value in enumerate(self.values):
             try:
@@ -347,7 +347,7 @@ def _check_distinct(domain: _Listed) -> None:
 
 
 def _stepped(ends: Any, step: float) -> Real | Integer:
-    """The numbers from the first of a pair to the second, in steps; whole where all three are."""
+    """Return the domain of numbers from the first of a pair to the second, in steps; integers if all three are."""
     if not isinstance(ends, (tuple, list)) or len(ends) != 2 or not all(map(is_number, ends)):
         raise SpaceError(
             f"step={step!r} needs the lowest and the highest number, such as (16, 128), and not {ends!r}; give these two, or list "
@@ -370,10 +370,10 @@ class Ordinal(_Listed):
 
     Args:
         values: all of them; with a step the lowest and the highest number, ``Ordinal((16, 128), step=16)``.
-        step: between two numbers that follow each other.
+        step: distance between successive numbers.
 
     Attributes:
-        unreached: the upper bound as it was given, where the steps end below it; else None.
+        unreached: the given upper bound, if the steps end below it; else None.
 
     Raises:
         SpaceError: the list is empty or lists a value twice; with a step no pair of numbers, or more than ``LISTED`` values.
@@ -442,7 +442,7 @@ ParameterDomain = Real | Integer | Ordinal | Categorical | Permutation
 
 
 def level_of(domain: ParameterDomain, value: Value) -> int | None:
-    """Which level of a domain a value is, however it is spelt; None: none, or the domain has no levels."""
+    """Return the level of a value, whatever its numeric type; None if it is not in the domain or the domain has no levels."""
     if isinstance(domain, Permutation) or not hasattr(domain, "values"):
         return None
     return domain.level(value)

@@ -1,7 +1,7 @@
-"""Rules joined by logic: ``(a <= 3) | act["relu"]``, ``~act["relu"]``, ``implies(act["relu"], depth >= 2)``.
+"""Logical formulas over rules: ``(a <= 3) | act["relu"]``, ``~act["relu"]``, ``implies(act["relu"], depth >= 2)``.
 
-A formula is what the user wrote, nothing is decided in it; :mod:`mipcash.modelling.composed` turns it into rules of degree at
-most two. Its parts are relations, 0/1 indicators and formulas.
+A formula records what the user wrote; :mod:`mipcash.modelling.composed` turns it into rules of degree at most two. Its parts are
+relations, 0/1 indicators and formulas.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BRACKETS = "put each comparison in brackets, (a <= 3) & (b >= 2): &, | and ^ bin
 
 
 class Logic:
-    """``&``, ``|``, ``^`` and ``~`` of relations and indicators."""
+    """The operators ``&``, ``|``, ``^`` and ``~`` of relations and indicators."""
 
     __slots__ = ()
 
@@ -53,22 +53,22 @@ class Logic:
 
 
 class Always(Logic, int):  # type: ignore[misc]
-    """The number 1, which logic takes as a condition that always holds: ``is_active()`` of a parameter that always is."""
+    """The number 1 as a condition that always holds: ``is_active()`` of a parameter that is always active."""
 
     __slots__ = ()
 
     def to_string(self) -> str:
-        """In Pyomo's words, which journals compare."""
+        """Return the text in Pyomo's form, which journals compare."""
         return "1"
 
 
-RegisterIntegerType(Always)  # else Pyomo does so at first sight, with a warning
+RegisterIntegerType(Always)  # otherwise Pyomo registers the type on first use, with a warning
 ALWAYS = Always(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Formula(Logic, Relation):
-    """Conditions joined.
+    """A logical formula over conditions.
 
     Attributes:
         kind: ``all_of``, ``any_of``, ``not``, ``implies`` or ``xor``.
@@ -91,7 +91,7 @@ class Formula(Logic, Relation):
     __hash__ = object.__hash__
 
     def to_string(self) -> str:
-        """In Pyomo's words, which journals compare."""
+        """Return the text in Pyomo's form, which journals compare."""
         return f"{self.kind}({', '.join(part.to_string() for part in self.parts)})"
 
     def __str__(self) -> str:
@@ -102,10 +102,10 @@ class Formula(Logic, Relation):
 
 
 def joined(sign: str, a: Any, b: Any) -> Formula:
-    """What ``a & b``, ``a | b`` or ``a ^ b`` is; conjunctions of conjunctions are one.
+    """Return the formula ``a & b``, ``a | b`` or ``a ^ b``; nested ``&`` or ``|`` are flattened.
 
     Raises:
-        RuleError: one side is no condition.
+        RuleError: one side is not a condition.
     """
     kind = next(kind for kind, text in SIGNS.items() if text.strip() == sign)
     for side in (a, b):
@@ -131,7 +131,7 @@ def _side(side: Any) -> str:
 
 
 def _no_condition(part: Any) -> str | None:
-    """Why a part cannot be joined with others, as far as that can be told without the space; None where it can."""
+    """Return why a part cannot be joined, as far as this is known without the space; None if it can be joined."""
     if isinstance(part, (Formula, RelationalExpression, Always)):
         return None
     if is_bool(part):
@@ -162,22 +162,26 @@ def _conditions(function: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def all_of(*conditions: Any) -> Formula:
-    """All of some conditions: relations, 0/1 indicators, and what is made of them (also written ``x & y``)."""
+    """Return the conjunction of conditions: relations, 0/1 indicators and formulas (also written ``x & y``)."""
     return _flat(ALL, _conditions("mc.all_of", conditions))
 
 
 def any_of(*conditions: Any) -> Formula:
-    """At least one of some conditions (also written ``x | y``)."""
+    """Return the disjunction of conditions: at least one must hold (also written ``x | y``)."""
     return _flat(ANY, _conditions("mc.any_of", conditions))
 
 
 def implies(condition: Any, consequence: Any) -> Formula:
-    """Where ``condition`` holds, ``consequence`` does."""
+    """Return the implication: if ``condition`` holds, ``consequence`` must hold."""
     return Formula(IMPLIES, _conditions("mc.implies", (condition, consequence)))
 
 
 def negation(condition: Any) -> Formula:
-    """Where the condition does not hold (also written ``~x``)."""
+    """Return the negation of a condition (also written ``~x``).
+
+    Raises:
+        RuleError: not a condition.
+    """
     problem = _no_condition(condition)
     if problem:
         raise RuleError(
@@ -187,10 +191,10 @@ def negation(condition: Any) -> Formula:
 
 
 def no_truth(condition: Any, asked: str = BRANCH) -> str:
-    """What is said where Python asks whether a relation or a formula is true.
+    """Return the error message for code that asks whether a relation or a formula is true.
 
     Args:
-        asked: by which construct (:mod:`mipcash.modelling.asking`).
+        asked: the construct that asked (:mod:`mipcash.modelling.asking`).
     """
     text = shortened(written(condition), 60)
     equal = " == " in text

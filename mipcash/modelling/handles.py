@@ -1,8 +1,8 @@
 # mypy: disable-error-code="empty-body"
-"""What users hold and write rules with, as a type checker sees it.
+"""The objects that users write rules with, as types for a type checker.
 
-The objects themselves are Pyomo's, which carries no types; these classes say what may be done with them: ``a <= 3`` is a
-:class:`Relation`, ``a + b`` an :class:`Expression`, ``act["relu"]`` an :class:`Indicator`. Nothing is made of them.
+The objects themselves belong to Pyomo, which carries no types. These classes declare their operations: ``a <= 3`` is a
+:class:`Relation`, ``a + b`` an :class:`Expression`, ``act["relu"]`` an :class:`Indicator`. They are never instantiated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mipcash.modelling.domains import ParameterDomain, Value
 
 
 class Relation:
-    """What a rule demands: a comparison, or several joined by ``&``, ``|``, ``^`` and ``~``."""
+    """A rule's relation: a comparison, or several joined by ``&``, ``|``, ``^`` and ``~``."""
 
     def __and__(self, other: Relation | Indicator) -> Relation: ...
     def __or__(self, other: Relation | Indicator) -> Relation: ...
@@ -44,11 +44,11 @@ class Expression:
 
 
 Operand = Expression | SupportsFloat
-"""What an expression is added to or compared with."""
+"""A value that can be added to or compared with an expression."""
 
 
 class Indicator(Expression):
-    """1 where a condition holds, else 0. That of a module's algorithm leads to its hyperparameters."""
+    """1 if a condition holds, else 0. The indicator of a module's algorithm gives access to its hyperparameters."""
 
     def __and__(self, other: Relation | Indicator) -> Relation: ...
     def __or__(self, other: Relation | Indicator) -> Relation: ...
@@ -58,13 +58,13 @@ class Indicator(Expression):
 
 
 When = Indicator | Relation | Sequence[Indicator | Relation] | None
-"""Where a parameter exists."""
+"""Condition under which a parameter is active; None: always."""
 RuleWhen = Indicator | Relation | Sequence[Indicator | Relation] | None
-"""Where a rule holds."""
+"""Condition under which a rule applies; None: always."""
 
 
 class Numeric(Expression):
-    """A real, integer, numeric ordinal or auxiliary parameter: its natural value, 0 where it is inactive."""
+    """A real, integer, numeric ordinal or auxiliary parameter: its natural value, 0 if it is inactive."""
 
     label: str
     domain: ParameterDomain
@@ -78,23 +78,23 @@ class Numeric(Expression):
 
 
 class Choice(Protocol):
-    """A categorical parameter, or an ordinal whose values are not numbers: used through its indicators."""
+    """A categorical parameter, or an ordinal whose values are not numbers, used through its indicators."""
 
     label: str
     domain: ParameterDomain
     tuned: bool
 
     def is_(self, *values: Value) -> Indicator:
-        """1 where the parameter takes one of ``values``."""
+        """Return an expression that is 1 if the parameter takes one of ``values``, else 0."""
 
     def map(self, function: Callable[[Any], float] | Mapping[Any, float]) -> Expression:
-        """A number for each of its values."""
+        """Return an expression with a number for each value."""
 
     def is_active(self) -> Indicator:
-        """1 where the parameter is active."""
+        """Return an expression that is 1 if the parameter is active, else 0."""
 
     def boolean(self, value: Value) -> Any:
-        """The indicator as a Pyomo ``BooleanVar``."""
+        """Return the indicator as a Pyomo ``BooleanVar``."""
 
     def __getitem__(self, value: Value) -> Indicator: ...
 
@@ -103,7 +103,7 @@ class Module(Choice, Protocol):
     """A choice of algorithm: ``module[algorithm][hyperparameter]``."""
 
     def parameter(self, algorithm: str, name: str) -> Any:
-        """The hyperparameter ``name`` of ``algorithm``."""
+        """Return the hyperparameter ``name`` of ``algorithm``."""
 
 
 class Ordering(Protocol):
@@ -112,10 +112,10 @@ class Ordering(Protocol):
     label: str
 
     def position(self, module: Any) -> Expression:
-        """Position of a module, 1 (first) to T (last)."""
+        """Return the position of a module, 1 (first) to T (last)."""
 
     def at(self, module: Any, position: int) -> Indicator:
-        """1 where ``module`` stands at ``position``."""
+        """Return an indicator that is 1 if ``module`` stands at ``position``."""
 
     def levels(self) -> Mapping[str, tuple[int, ...]]:
-        """Module name -> its possible positions."""
+        """Return module name -> its possible positions."""

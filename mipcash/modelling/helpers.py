@@ -1,8 +1,8 @@
-"""Values of helpers: auxiliaries, indicators of disjuncts and whatever else a configuration does not show.
+"""Search for values of auxiliary variables: declared ones, indicators of disjuncts and all else that configurations do not contain.
 
-A configuration is legal if *some* values of the helpers make every rule hold. An equation with one unknown left fixes it,
-and so on; what is left falls into clusters of rules that share helpers, each searched depth first: a rule is looked at as
-soon as all that it depends on has a value.
+A configuration is legal if *some* values of the auxiliary variables satisfy every rule. An equation with one unknown determines
+its value, repeatedly. The remaining rules fall into clusters that share auxiliary variables. Each cluster is searched depth
+first, and a rule is checked as soon as all its variables have values.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import Rule
 
 SEARCH_LIMIT = 20_000
-"""Values that are tried in plain Python before the solver is asked."""
+"""Largest number of values that are tried in plain Python before the solver is used."""
 
 Ranges = Mapping[int, range]
-"""Id of a helper -> its values."""
+"""Id of an auxiliary variable -> its values."""
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """Rules that no value of their helpers can satisfy.
+    """Rules that no value of their auxiliary variables can satisfy.
 
     Attributes:
         rules: at least one.
-        helper: name of the helper that an equation leaves a single, impossible value for; "" where all were tried.
+        helper: name of the auxiliary variable for which an equation leaves a single, impossible value; "" if all values were tried.
         value: that value.
     """
 
@@ -40,12 +40,12 @@ class Misfit:
 
 @dataclass
 class Settled:
-    """What is known of the helpers.
+    """State of the search for values of auxiliary variables.
 
     Attributes:
-        assignment: id of a variable -> value; the helpers of decided rules included.
+        assignment: id of a variable -> value, including the auxiliary variables of decided rules.
         misfits: rules that cannot hold.
-        undecided: rules that only a solver can judge.
+        undecided: rules that only a solver can decide.
     """
 
     assignment: dict[int, float]
@@ -54,12 +54,12 @@ class Settled:
 
 
 def ids_of(rule: Rule) -> frozenset[int]:
-    """All that a rule depends on, its conditions included."""
+    """Return the ids of all variables that a rule depends on, including those in its conditions."""
     return rule.body.ids.union(*(w.ids for w in rule.when))
 
 
 def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settled:
-    """Find values of the helpers that occur in rules, or the rules that admit none."""
+    """Find values of the auxiliary variables that occur in rules, or the rules that admit no values."""
     found = Settled(dict(assignment))
     left = _propagate(list(unsettled), found)
     for rules in _clusters(left, found.assignment):
@@ -75,13 +75,13 @@ def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settle
 
 
 def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
-    """Equations with one unknown left, round and round; returns the rules that still have unknowns."""
+    """Solve equations with one unknown repeatedly. Return the rules that still have unknowns."""
     values, progress = found.assignment, True
     while progress:
         progress = False
         for rule in list(unsettled):
             if rule not in unsettled or not all(w.ids <= values.keys() for w in rule.when):
-                continue  # dropped below with the other rules on a helper that has no value, or its condition is open
+                continue  # removed with other rules on an impossible auxiliary variable, or its condition is undecided
             rest = rule.body.partial(values)
             if not rule.applies(values):
                 unsettled.remove(rule)
@@ -105,7 +105,7 @@ def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
 
 
 def _only_unknown(rule: Rule, rest: Quadratic) -> tuple[int, float] | None:
-    """The integer that an equation determines, and the value that it must have."""
+    """Return the integer that an equation determines, and its value; None if the equation determines no integer."""
     if rule.lower != rule.upper or len(rest.ids) != 1 or rest.products:
         return None
     ((i, coefficient),) = rest.linear.items()
@@ -115,7 +115,7 @@ def _only_unknown(rule: Rule, rest: Quadratic) -> tuple[int, float] | None:
 
 
 def range_of(variable: Any) -> range | None:
-    """The values of an integer helper; None for one that is continuous or has no bounds."""
+    """Return the values of an integer auxiliary variable; None if it is continuous or unbounded."""
     low, high = variable.bounds
     if variable.is_continuous() or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return None
@@ -123,7 +123,7 @@ def range_of(variable: Any) -> range | None:
 
 
 def name_of(variable: Any) -> str:
-    """A helper as the user knows it: the name of an auxiliary, else of the Pyomo variable."""
+    """Return the name of an auxiliary variable as the user knows it, otherwise the name of the Pyomo variable."""
     block = variable.parent_block()
     component = block.parent_component() if block is not None else None
     if component is not None and component.local_name == "parameters" and variable.local_name == "x":
@@ -132,14 +132,14 @@ def name_of(variable: Any) -> str:
 
 
 class HelperSearch:
-    """The values of the helpers of some rules, all else being assigned.
+    """Depth-first search for values of the auxiliary variables of some rules, all other variables being assigned.
 
     Args:
-        limit: values that are tried.
-        also: further helpers, which the rules need not mention: id -> variable.
+        limit: largest number of values to try.
+        also: further auxiliary variables, which the rules need not mention: id -> variable.
 
     Attributes:
-        over: whether the search was cut off by its limit, or met a helper without a finite range.
+        over: True if the search reached its limit, or an auxiliary variable has no finite range.
     """
 
     def __init__(
@@ -159,14 +159,14 @@ class HelperSearch:
         self.helpers = [variables[i] for i in self._order]
         at = {i: k for k, i in enumerate(self._order)}
         self._ready: list[list[Rule]] = [[] for _ in self._order]
-        """Rules that can be judged once the k-th helper has a value."""
+        """Rules that can be checked once the k-th auxiliary variable has a value."""
         self._before: list[Rule] = []
         for rule in rules:
             last = max((at[i] for i in ids_of(rule) if i in at), default=-1)
             (self._before if last < 0 else self._ready[last]).append(rule)
 
     def solutions(self) -> Iterator[dict[int, float]]:
-        """Values under which every rule holds, one dict after the other; none where ``over`` is true from the start."""
+        """Yield the assignments under which every rule holds, one dict each; none if ``over`` is true from the start."""
         if self.over or any(_fails(rule, self._known) for rule in self._before):
             return
         yield from self._deeper(0, dict(self._known))
@@ -194,5 +194,5 @@ def _fails(rule: Rule, values: Mapping[int, float]) -> bool:
 
 
 def _clusters(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
-    """Rules that share what is not assigned yet."""
+    """Return clusters of rules that share unassigned variables."""
     return [rules for _, rules in clusters((set(ids_of(rule)) - assignment.keys(), rule) for rule in unsettled)]

@@ -1,7 +1,7 @@
-"""Levels of a discrete parameter as users hold them: ``act["relu"]`` is 1 where ``act`` takes ``"relu"``, else 0.
+"""Indicators of a discrete parameter's levels: ``act["relu"]`` is 1 if ``act`` takes ``"relu"``, else 0.
 
-An indicator *is* the Pyomo binary of its level, so it may stand wherever a variable may. That of a module's algorithm leads
-on to the hyperparameters of the algorithm: ``estimator["forest"]["n_trees"]``.
+An indicator *is* the Pyomo binary of its level, so it may stand wherever a variable may. The indicator of a module's algorithm
+gives access to the hyperparameters of the algorithm: ``estimator["forest"]["n_trees"]``.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from mipcash.modelling.operators import Operators
 
 
 class Indicator(Operators, VarData):  # type: ignore[misc]
-    """The binary of one level. Its Pyomo name is ``parameters[act].z[0]``; people read ``act['relu']``."""
+    """The binary of one level. Its Pyomo name is ``parameters[act].z[0]``; users read ``act['relu']``."""
 
     __slots__ = ()
     __hash__ = Operators.__hash__
 
     @property
     def handle(self) -> Any:
-        """The parameter whose level this is."""
+        """The parameter that the level belongs to."""
         return self.parent_component().handle
 
     def __getitem__(self, name: str) -> Any:
-        """The hyperparameter ``name`` of the algorithm that this indicator stands for.
+        """Return the hyperparameter ``name`` of the algorithm that this indicator stands for.
 
         Raises:
-            SpaceError: no algorithm of a module, or one without such a hyperparameter.
+            SpaceError: not an algorithm of a module, or an algorithm without such a hyperparameter.
         """
         algorithm = self.handle.level_of(self)
         hyperparameters = getattr(self.handle, "hyperparameters", None)
@@ -43,7 +43,7 @@ class Indicator(Operators, VarData):  # type: ignore[misc]
     def to_string(
         self, verbose: object = None, labeler: object = None, smap: Any = None, compute_values: object = 0
     ) -> str:
-        """In Pyomo's texts, which journals compare, it keeps its Pyomo name."""
+        """Return the Pyomo name, which Pyomo's texts keep because journals compare them."""
         return str(self.name) if smap is None else str(smap.getSymbol(self))
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Indicator(Operators, VarData):  # type: ignore[misc]
 
 
 class Activity(Operators, VarData):  # type: ignore[misc]
-    """The binary that is 1 where a number is active, of which no single indicator tells."""
+    """The binary that is 1 if a number is active, for a condition that is no single indicator."""
 
     __slots__ = ()
     __hash__ = Operators.__hash__
@@ -76,6 +76,6 @@ class Indicators(IndexedVar):  # type: ignore[misc]
 
 
 def as_pyomo(variable: Any) -> None:
-    """Make the indicator of a clone a variable like any other: Pyomo's transformations tell the types of what they calculate."""
+    """Turn the indicator of a clone into a plain variable, since Pyomo's transformations dispatch on exact types."""
     if type(variable) in (Indicator, Activity):
         variable.__class__ = VarData

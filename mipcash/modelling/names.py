@@ -1,4 +1,4 @@
-"""What the variables behind a space are called where a user reads of them."""
+"""Names of a space's variables as users know them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def user_name(variable: Any) -> str:
-    """``layers[2]`` for a level, ``lr`` for a number, ``lr.is_active()`` for its activity; else the Pyomo name."""
+    """Return ``layers[2]`` for a level, ``lr`` for a number, ``lr.is_active()`` for its activity, otherwise the Pyomo name."""
     handle = getattr(variable.parent_component(), "handle", None)
     if handle is not None:
         return str(handle.level_text(variable))
@@ -22,7 +22,7 @@ def user_name(variable: Any) -> str:
 
 
 def either(variables: Sequence[Any]) -> str:
-    """``layers is 2 or 3`` of levels of one parameter; empty of anything else."""
+    """Return ``layers is 2 or 3`` for levels of one parameter; "" for anything else."""
     handles = {id(h): h for h in (getattr(v.parent_component(), "handle", None) for v in variables)}
     handle = next(iter(handles.values()), None)
     if handle is None or len(handles) != 1:

@@ -1,4 +1,4 @@
-"""Numbers: which values count as numbers, and reals that are evenly spaced."""
+"""Checks of numerical values, and evenly spaced reals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, overload
 from mipcash.errors import SpaceError, StepWarning, stack_level
 
 WIDEST = 2**53
-"""The largest whole number up to which floats tell all from one another."""
+"""The largest whole number up to which floats represent every whole number."""
 FINEST = 2**48
-"""The largest number of steps between zero and a bound of a range of reals: floats tell such values apart with room to spare."""
+"""The largest number of steps between zero and a bound of a range of reals; floats distinguish such values with a margin."""
 ON_STEP = 1e-8
-"""Share of a step within which a number is taken to be one of the values of a range with a step."""
+"""Fraction of a step within which a number counts as one of the values of a range with a step."""
 
 
 def finite(what: str, value: object) -> float:
@@ -49,12 +49,12 @@ def whole(what: str, value: object) -> int:
 
 
 def is_bool(value: object) -> bool:
-    """Whether ``value`` is a Python or numpy bool (``numpy.bool_`` is called ``bool`` since numpy 2)."""
+    """Return True if ``value`` is a Python or numpy bool (``numpy.bool_`` is called ``bool`` since numpy 2)."""
     return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
 
 
 def is_number(value: object) -> bool:
-    """Whether ``value`` is a plain finite number (bool is a category, not a number)."""
+    """Return True if ``value`` is a plain finite number (a bool is a category, not a number)."""
     if is_bool(value) or isinstance(value, (str, bytes)):
         return False
     try:
@@ -65,7 +65,7 @@ def is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Grid(Sequence[float]):
-    """The reals ``(first + k * step) / scale`` for ``0 <= k < size``: computed when asked for, each rounded once.
+    """The reals ``(first + k * step) / scale`` for ``0 <= k < size``, computed on access, each rounded once.
 
     Bounds and step are taken as the decimals that they are written as, so that three steps of 0.1 from 0 are 0.3.
     """
@@ -77,7 +77,7 @@ class Grid(Sequence[float]):
 
     @classmethod
     def of(cls, low: float, high: float, step: float) -> tuple[Grid, bool]:
-        """The values from ``low`` in steps, up to ``high``; and whether ``high`` is one of them, but for rounding.
+        """Return the values from ``low`` in steps up to ``high``, and True if ``high`` is one of them up to rounding.
 
         Raises:
             SpaceError: a step that is not positive, or is too small or too large for the range.
@@ -103,7 +103,7 @@ class Grid(Sequence[float]):
 
     @property
     def slack(self) -> float:
-        """How far a number may lie from a value and count as that value."""
+        """Largest distance from a value at which a number counts as that value."""
         return max(ON_STEP * self.step / self.scale, 4 * sys.float_info.epsilon * max(abs(self[0]), abs(self[-1])))
 
     @property
@@ -128,7 +128,7 @@ class Grid(Sequence[float]):
 
 
 def warn_of_end(name: str, domain: Any) -> None:
-    """Warn where the upper bound of a parameter's domain is none of its values."""
+    """Warn if the upper bound of a parameter's domain is not one of its values."""
     unreached = getattr(domain, "unreached", None)
     if unreached is not None:
         first, last = domain.values[0], domain.values[-1]

@@ -1,9 +1,9 @@
-"""Operators of what users hold: parameters, indicators, and all that is calculated from them.
+"""Operators of parameters, indicators, and all expressions calculated from them.
 
-The objects are Pyomo's own, and so is the arithmetic. Here Pyomo's results are given classes that answer what Pyomo leaves
-to Python: ``a & b``, ``~x``, ``a != 3`` make formulas, and what cannot mean anything (``if a <= 3``, ``a // 2``, ``np.log(a)``)
-is refused with the cure instead of a false or obscure answer. Towards Pyomo these classes call themselves what they are
-made of (``__class__``), so that everything which takes a Pyomo expression takes them, too, and they are pickled as such.
+Objects and arithmetic are Pyomo's own. Here Pyomo's results get classes that define the operators that Pyomo leaves
+to Python: ``a & b``, ``~x``, ``a != 3`` make formulas. Operations without meaning (``if a <= 3``, ``a // 2``, ``np.log(a)``)
+raise an error that names the remedy, instead of giving a false or obscure result. Towards Pyomo these classes report the class
+that they wrap (``__class__``). Everything that accepts a Pyomo expression therefore accepts them, and they are pickled as such.
 """
 
 from __future__ import annotations
@@ -182,12 +182,12 @@ class Operators(Logic):
 
 
 def _held(value: Any) -> Any:
-    """What numpy may look into, with anything of ours as one object."""
+    """Return a value that numpy can inspect; an object with our operators becomes a single element."""
     return value.__array__() if isinstance(value, Operators) else value
 
 
 def maximum(*expressions: Any) -> Expression:
-    """The largest of some expressions, exact in rules (``mc.maximum(a, b) <= 8``; Python's own ``max`` cannot be).
+    """Return the largest of some expressions, exact in rules (``mc.maximum(a, b) <= 8``; Python's own ``max`` cannot be).
 
     Raises:
         RuleError: an argument is no number or numeric expression.
@@ -197,7 +197,7 @@ def maximum(*expressions: Any) -> Expression:
 
 
 def minimum(*expressions: Any) -> Expression:
-    """The smallest of some expressions, exact in rules.
+    """Return the smallest of some expressions, exact in rules.
 
     Raises:
         RuleError: an argument is no number or numeric expression.
@@ -248,14 +248,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bitwise_xor": lambda a, b: a ^ b,
     "invert": lambda a: ~a,
 }
-"""numpy's functions of scalars that mean something in a rule; what numpy calls for ``np.float64(2) * a``."""
+"""numpy's functions of scalars that have a meaning in a rule; numpy calls them for ``np.float64(2) * a``."""
 
 
 def comparable(a: Any, sign: str, b: Any) -> Any:
-    """``b``, if a number can be compared with it.
+    """Return ``b`` if a number can be compared with it.
 
     Raises:
-        RuleError: it is a text, None, a list or a formula.
+        RuleError: ``b`` is a text, None, a list or a formula.
     """
     if isinstance(b, (str, bytes)) or b is None or isinstance(b, (list, tuple, set, dict, Formula)):
         raise RuleError(compared_with_text(a, sign, b))
@@ -263,7 +263,7 @@ def comparable(a: Any, sign: str, b: Any) -> Any:
 
 
 class _Own:
-    """What calls itself by Pyomo's class (see the module's description)."""
+    """Base class of objects that report Pyomo's class as their own (see the module's description)."""
 
     __slots__ = ()
     pyomo: Any
@@ -273,7 +273,7 @@ class _Own:
         return self.pyomo
 
     def __str__(self) -> str:
-        """As users write it; Pyomo's own words are those of ``to_string()``."""
+        """Return the text as users write it; ``to_string()`` returns Pyomo's text."""
         return written(self)
 
     def __repr__(self) -> str:
@@ -294,7 +294,7 @@ class _Relation(Logic, _Own):
 
 
 def _made() -> dict[type, type]:
-    """Pyomo's class -> ours, for all that arithmetic and comparisons of ours result in."""
+    """Return Pyomo's class -> our class, for all results of arithmetic and comparisons."""
     numbers = (
         *(numeric.SumExpression, numeric.LinearExpression, numeric.MonomialTermExpression, numeric.ProductExpression),
         *(numeric.DivisionExpression, numeric.PowExpression, numeric.NegationExpression, numeric.AbsExpression),
@@ -312,7 +312,7 @@ OWN = _made()
 
 
 def own(result: Any) -> Any:
-    """A result of Pyomo's arithmetic as ours; numbers and variables stay what they are."""
+    """Give a result of Pyomo's arithmetic our class; numbers and variables stay as they are."""
     kind = OWN.get(type(result))
     if kind is not None:
         result.__class__ = kind

@@ -1,11 +1,11 @@
-"""Parameters: what ``Space.real``, ``Space.categorical`` ... return, to be used in rules.
+"""Parameters: the objects that ``Space.real``, ``Space.categorical`` ... return, for use in rules.
 
 A numeric parameter *is* a Pyomo named expression (its value in terms of the model's variables), so ``a * b <= c + 1``
-builds a Pyomo relation. A parameter without a number behind it (categorical, module, ordering) offers 0/1 indicators.
+builds a Pyomo relation. A parameter without a numeric value (categorical, module, ordering) offers 0/1 indicators.
 
 Notation
     z_l     binary of level l, one Var ``z[l]`` per level in the parameter's block of ``space.model``
-    on      1 where the parameter is active. An inactive parameter reads as 0 in a rule: all its z are 0.
+    on      1 if the parameter is active. An inactive parameter counts as 0 in a rule: all its z are 0.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Expression = Any
 
 
 class Parameter:
-    """What all parameters share.
+    """Base class of all parameters.
 
     Attributes:
         label: the name in a configuration.
         domain: the values it can take.
-        tuned: False for an auxiliary: it occurs in rules and never in a configuration.
+        tuned: False for an auxiliary variable, which occurs in rules but never in a configuration.
     """
 
     label: str
@@ -42,11 +42,11 @@ class Parameter:
     tuned: bool
 
     def _columns(self) -> Any:
-        """The Pyomo block that holds this parameter's variables."""
+        """Return the Pyomo block that holds this parameter's variables."""
         raise NotImplementedError
 
     def is_(self, *values: Value) -> Expression:
-        """A 0/1 expression: 1 where the parameter takes one of ``values`` (0 where it is inactive).
+        """Return a 0/1 expression that is 1 if the parameter takes one of ``values`` (0 if it is inactive).
 
         Args:
             values: one or more, or a list of them.
@@ -69,16 +69,16 @@ class Parameter:
         return chosen[0] if len(chosen) == 1 else sum(chosen)
 
     def map(self, function: Callable[[Value], float] | Mapping[Value, float]) -> Expression:
-        """A function of the parameter's value, exact: ``width.map(math.log)``, ``layers.map(lambda v: v % 2)``.
+        """Return an exact function of the parameter's value: ``width.map(math.log)``, ``layers.map(lambda v: v % 2)``.
 
-        Where the parameter is not active it reads as 0, whatever ``function(0)`` is.
+        If the parameter is inactive, the result is 0, whatever ``function(0)`` is.
 
         Args:
-            function: of a value; or a dict with a number for every value.
+            function: function of a value, or a dict with a number for every value.
 
         Raises:
             SpaceError: a domain that is not expanded into levels.
-            RuleError: the function fails at a value, or gives no finite number.
+            RuleError: the function fails at a value, or returns no finite number.
         """
         levels, z = self._levels()
         if not callable(function) and not isinstance(function, Mapping):
@@ -102,7 +102,7 @@ class Parameter:
         return sum(terms)
 
     def _levels(self) -> tuple[Any, Any]:
-        """The values of the levels, and their binaries."""
+        """Return the values of the levels and their binaries."""
         block = self._columns()
         levels = getattr(self.domain, "values", None)
         if levels is None or block.component("z") is None:
@@ -117,23 +117,23 @@ class Parameter:
         return self.is_(value)
 
     def no_value(self, value: Value) -> str:
-        """What is said of a value outside the domain."""
+        """Return the error message for a value outside the domain."""
         return f"parameter {self.label!r} has no value {value!r}; it takes {self.domain}"
 
     def level_of(self, indicator: Any) -> Value:
-        """The value that an indicator of this parameter stands for."""
+        """Return the value that an indicator of this parameter stands for."""
         return self.domain.values[indicator.index()]  # type: ignore[union-attr]
 
     def level_text(self, indicator: Any) -> str:
-        """What users write for an indicator of this parameter."""
+        """Return the code that users write for an indicator of this parameter."""
         return f"{self.label}[{self.level_of(indicator)!r}]"
 
     def is_active(self) -> Expression:
-        """A 0/1 expression: 1 where the parameter is active (the number 1 where it always is)."""
+        """Return a 0/1 expression that is 1 if the parameter is active (the number 1 if it always is)."""
         return self._columns().on_expression
 
     def boolean(self, value: Value) -> Expression:
-        """The indicator ``is_(value)`` as a Pyomo ``BooleanVar``, for ``LogicalConstraint`` and ``Disjunct``."""
+        """Return the indicator ``is_(value)`` as a Pyomo ``BooleanVar``, for ``LogicalConstraint`` and ``Disjunct``."""
         block, binary = self._columns(), self.is_(value)
         if block.component("Y") is None:
             block.Y = pyo.BooleanVar(list(block.z))
@@ -158,7 +158,7 @@ class Parameter:
         return table("", (what, "values"), [(self.label, self.described())])
 
     def described(self) -> str:
-        """Its values, and where it is active: ``real in [0.1, 0.5], when layers is 2 or 3``."""
+        """Return its values and condition as a text: ``real in [0.1, 0.5], when layers is 2 or 3``."""
         block = self._columns()
         if isinstance(block.on_expression, int):
             return str(self.domain)
@@ -166,7 +166,7 @@ class Parameter:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
-    """The values of a list, else the value itself."""
+    """Return the values of a list, or a tuple of the value itself."""
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) else (value,)
 
 
@@ -181,7 +181,7 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
         self.label, self.domain, self.tuned = label, domain, tuned
 
     def place(self, block: Any) -> None:
-        """Make the parameter a part of its block."""
+        """Add the parameter to its block."""
         block.value = container = pyo.Expression([0], initialize={})
         container._data[0], self._component, self._index = self, weakref.ref(container), 0
 
@@ -192,7 +192,7 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
 
 
 class ChoiceParameter(Parameter):
-    """A categorical parameter (or an ordinal whose values are not numbers): used through its indicators."""
+    """A categorical parameter (or an ordinal whose values are not numbers), used through its indicators."""
 
     def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
         self.label, self.domain, self.tuned, self._block = label, domain, True, block
@@ -215,10 +215,10 @@ class ChoiceParameter(Parameter):
 class ModuleParameter(ChoiceParameter):
     """A module (algorithm choice): z_ij of the CASH program, with one block of hyperparameters per algorithm.
 
-    In rules ``module[algorithm]`` is 1 where the algorithm is chosen, and ``module[algorithm][name]`` its hyperparameter.
+    In rules ``module[algorithm]`` is 1 if the algorithm is chosen, and ``module[algorithm][name]`` is its hyperparameter.
 
     Attributes:
-        hyperparameters: algorithm -> name -> parameter, each active only where its algorithm is chosen.
+        hyperparameters: algorithm -> name -> parameter, each active only if its algorithm is chosen.
     """
 
     def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
@@ -229,7 +229,7 @@ class ModuleParameter(ChoiceParameter):
         return f"module {self.label!r} has no algorithm {value!r}; it has {list(self.hyperparameters)}"
 
     def parameter(self, algorithm: str, name: str) -> Any:
-        """The hyperparameter ``name`` of ``algorithm``.
+        """Return the hyperparameter ``name`` of ``algorithm``.
 
         Raises:
             SpaceError: there is no such algorithm or hyperparameter.
@@ -255,12 +255,12 @@ class OrderingParameter(ChoiceParameter):
         return self.domain.members.index(name)
 
     def position(self, module: ModuleParameter | str) -> Expression:
-        """Position of a module, 1 (first) to T (last), as a linear expression."""
+        """Return the position of a module, 1 (first) to T (last), as a linear expression."""
         m = self._member(module)
         return sum((t + 1) * self._block.z[m, t] for t in range(len(self.domain.members)))
 
     def at(self, module: ModuleParameter | str, position: int) -> Expression:
-        """The 0/1 variable that is 1 where ``module`` stands at ``position`` (1 to T)."""
+        """Return the 0/1 variable that is 1 if ``module`` stands at ``position`` (1 to T)."""
         if not 1 <= position <= len(self.domain.members):
             raise SpaceError(f"ordering {self.label!r} has positions 1 to {len(self.domain.members)}, not {position!r}")
         return self._block.z[self._member(module), position - 1]
@@ -277,5 +277,5 @@ class OrderingParameter(ChoiceParameter):
         )
 
     def levels(self) -> Mapping[str, tuple[int, ...]]:
-        """Module name -> its possible positions (1 to T)."""
+        """Return module name -> its possible positions (1 to T)."""
         return {m: tuple(range(1, len(self.domain.members) + 1)) for m in self.domain.members}

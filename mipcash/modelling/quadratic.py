@@ -1,10 +1,10 @@
-"""Expressions of degree two, taken apart.
+"""Polynomials of degree two, read from Pyomo expressions.
 
 Notation
     body(v) = constant + sum_i linear[i] v_i + sum_{i<=j} products[i, j] v_i v_j
 
-over Pyomo variables, keyed by ``id(variable)``. This is the one place where the project reads Pyomo expressions;
-validation, big-M bounds and the compiler all work on the result.
+over Pyomo variables, keyed by ``id(variable)``. Validation, big-M bounds and the compiler all work on these
+polynomials instead of Pyomo expressions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Quadratic:
 
     @cached_property
     def terms(self) -> tuple[tuple[float, float], ...]:
-        """The size of each coefficient, and how large what it multiplies can be within the variables' bounds."""
+        """The absolute value of each coefficient, and the largest absolute value of its factor within the variables' bounds."""
         size = {i: _largest(v) for i, v in self.variables.items()}
         linear = [(abs(c), size[i]) for i, c in self.linear.items()]
         return (*linear, *((abs(c), size[i] * size[j]) for (i, j), c in self.products.items()))
@@ -58,7 +58,7 @@ class Quadratic:
         return " ".join(parts).removeprefix("+ ")
 
     def condition_text(self) -> str:
-        """As the condition of something: ``layers is 2 or 3``, ``a is not 1``, else ``... is 1``."""
+        """Return the text of a condition: ``layers is 2 or 3``, ``a is not 1``, else ``... is 1``."""
         held = [self.variables[i] for i in self.linear]
         plain = not self.constant and not self.products and all(c == 1 for c in self.linear.values())
         if self.constant == 1 and not self.products and all(c == -1 for c in self.linear.values()):
@@ -66,14 +66,14 @@ class Quadratic:
         return (plain and either(held)) or f"{self} is 1"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For copies and pickles, whose variables have ids of their own."""
+        """Return the state for copies and pickles, whose variables have other ids."""
         of = self.variables
         linear = [(of[i], c) for i, c in self.linear.items()]
         products = [(of[i], of[j], c) for (i, j), c in self.products.items()]
         return _put_together, (self.constant, linear, products, list(of.values()))
 
     def value(self, assignment: Mapping[int, float]) -> float:
-        """The polynomial's value; every occurring variable must be in ``assignment``."""
+        """Return the polynomial's value; every variable that occurs must be in ``assignment``."""
         total = self.constant
         for i, c in self.linear.items():
             total += c * assignment[i]
@@ -82,7 +82,7 @@ class Quadratic:
         return total
 
     def partial(self, assignment: Mapping[int, float]) -> Quadratic:
-        """The polynomial that is left when the variables in ``assignment`` are replaced by numbers."""
+        """Return the polynomial with the variables in ``assignment`` replaced by their values."""
         constant, linear, products = self.constant, dict[int, float](), dict[tuple[int, int], float]()
         for i, c in self.linear.items():
             if i in assignment:
@@ -118,11 +118,11 @@ class Junction:
         return frozenset().union(*(part.ids for part in self.parts))
 
     def value(self, assignment: Mapping[int, float]) -> float:
-        """Return 1 where it holds, else 0; every occurring variable must be in ``assignment``."""
+        """Return 1 if the condition holds, else 0; every variable that occurs must be in ``assignment``."""
         return float((all if self.every else any)(part.value(assignment) > 0.5 for part in self.parts))
 
     def condition_text(self) -> str:
-        """Return it as a condition: ``(kind is 'x' or depth is 2)``."""
+        """Return the text of the condition: ``(kind is 'x' or depth is 2)``."""
         return f"({(' and ' if self.every else ' or ').join(part.condition_text() for part in self.parts)})"
 
     def __str__(self) -> str:
@@ -130,11 +130,11 @@ class Junction:
 
 
 Condition = Quadratic | Junction
-"""Something that is 1 where it holds, else 0."""
+"""A condition: 1 if it holds, else 0."""
 
 
 def _largest(variable: Variable) -> float:
-    """How large a variable can be; infinite where it has no bounds."""
+    """Return the largest absolute value of a variable; infinite if it is unbounded."""
     return max(math.inf if b is None else abs(float(b)) for b in variable.bounds)
 
 
@@ -157,12 +157,12 @@ def take_apart(expression: Any, what: str) -> Quadratic:
 
     Args:
         expression: a Pyomo numeric expression or a number.
-        what: how to call it in an error, e.g. ``rule 'memory'``.
+        what: name of the expression in an error, e.g. ``rule 'memory'``.
 
     Raises:
         RuleError: degree above two, a function such as ``exp`` of a parameter, or a coefficient that is not finite.
     """
-    # in this order: what an expression says when it is asked for its number is as long as the expression
+    # type first: is_number(expression) makes Pyomo build an error message as long as the expression
     if not getattr(expression, "is_numeric_type", lambda: False)() and not is_number(expression):
         raise RuleError(
             f"{what} is {_kind(expression)}; write a number that is calculated from parameters, such as a + 2 * b"
@@ -185,7 +185,7 @@ def take_apart(expression: Any, what: str) -> Quadratic:
         )
     scale = float(repn.multiplier)
     linear = {i: scale * float(c) for i, c in (repn.linear or {}).items() if c}
-    # in the order in which the expression names them: ids are addresses, and what follows from their order would not repeat
+    # in order of occurrence: ids are addresses, so an order by id would differ between runs
     names = recorder.var_map
     place = {i: k for k, i in enumerate(names)}
     products: dict[tuple[int, int], float] = {}
@@ -203,10 +203,13 @@ def _finite(
     products: dict[tuple[int, int], float],
     names: Mapping[int, Variable],
 ) -> Quadratic:
-    """The polynomial, whose coefficients must be finite.
+    """Return the polynomial after checking that its coefficients are finite.
 
     Args:
-        names: the variables that were met, whatever became of them.
+        names: all variables of the expression, including those that cancelled out.
+
+    Raises:
+        RuleError: a coefficient is not finite.
     """
     if not all(map(math.isfinite, (constant, *linear.values(), *products.values()))):
         raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
@@ -215,7 +218,7 @@ def _finite(
 
 
 def _kind(value: Any) -> str:
-    """What was given in place of an expression."""
+    """Return a description of what was given in place of an expression."""
     if hasattr(value, "label"):
         return f"parameter {value.label!r}, without a number; use its indicators, {value.label}[value]"
     if isinstance(value, str):
@@ -227,7 +230,7 @@ def _kind(value: Any) -> str:
 def interval(
     body: Quadratic, bounds: Callable[[int], tuple[float, float]], group_of: Mapping[int, Hashable]
 ) -> tuple[float, float]:
-    """Bounds of ``body`` that use the one-hot structure.
+    """Return bounds of ``body`` that use the one-hot structure.
 
     Args:
         body: the polynomial.
@@ -237,7 +240,7 @@ def interval(
             products between two groups.
 
     Returns:
-        ``(low, high)``; infinite where a variable is unbounded.
+        ``(low, high)``; infinite if a variable is unbounded.
     """
     low = high = body.constant
     blocks: dict[tuple[Hashable, ...], list[float]] = {}

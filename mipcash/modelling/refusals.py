@@ -1,7 +1,7 @@
-"""What is said where an operator or a function has no meaning in a rule: the expression, the cause, the cure.
+"""Error messages for operators and functions that have no meaning in a rule: the expression, the cause, the remedy.
 
-Any function of a discrete parameter is exact by its values (``a.map(f)``); one of a real is not, and a wide integer's quotient
-and remainder are helpers with a rule of their own. Which of the cures is offered follows from what the function is applied to.
+Any function of a discrete parameter is exact by its values (``a.map(f)``). A function of a real is not, and quotient and
+remainder of a wide integer are auxiliary variables with their own rules. The message offers the remedy that fits the argument.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mipcash.modelling.domains import is_number, level_of, same_value
 from mipcash.modelling.wording import shortened, written
 
 SHOWN = 60
-"""Characters of an expression in a message."""
+"""Largest number of characters of an expression in a message."""
 INVERSES = {"np.log": "np.exp(3)", "math.log": "math.exp(3)", "np.exp": "np.log(3)", "np.sqrt": "9", "np.log2": "2**3"}
 """For a monotone function, the bound that ``f(x) <= 3`` puts on ``x``."""
 
 
 def shown(value: Any) -> str:
-    """An expression, a parameter or anything else, in a few words."""
+    """Return an expression, a parameter or any other value as a short text."""
     if hasattr(value, "label"):
         return str(value.label)
     if hasattr(value, "is_expression_type") or is_number(value):
@@ -30,12 +30,12 @@ def shown(value: Any) -> str:
 
 
 def levels_of(value: Any) -> bool:
-    """Whether a value is a parameter that is expanded into levels."""
+    """Return True if a value is a parameter that is expanded into levels."""
     return hasattr(value, "label") and value._columns().component("z") is not None
 
 
 def kind_of(value: Any) -> str:
-    """``a (integer in [0, 9])`` for a parameter, else the expression."""
+    """Return ``a (integer in [0, 9])`` for a parameter, else the expression."""
     return f"{value.label!r} ({shortened(str(value.domain), SHOWN)})" if hasattr(value, "label") else shown(value)
 
 
@@ -44,7 +44,7 @@ def _is_real(value: Any) -> bool:
 
 
 def is_indicator(value: Any) -> bool:
-    """Whether an expression is 1 or 0 and written as a condition: ``a[1]``, ``a.is_(1, 2)``."""
+    """Return True if an expression is 0/1 and written as a condition: ``a[1]``, ``a.is_(1, 2)``."""
     if hasattr(value, "label"):
         return False
     if getattr(value, "is_variable_type", lambda: False)():
@@ -59,7 +59,7 @@ def is_indicator(value: Any) -> bool:
 
 
 def by_function(value: Any, function: str) -> str:
-    """A function that numpy, math or Python applies: ``np.log(a)``, ``round(a)``."""
+    """Return the message for a function of numpy, math or Python: ``np.log(a)``, ``round(a)``."""
     text = f"{function}({shown(value)}) cannot stand in a rule: "
     if levels_of(value):
         return (
@@ -83,7 +83,7 @@ def _callable(function: str) -> str:
 
 
 def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str:
-    """``a // 2``, ``a % 2``, ``a ** 3``, ``2 ** a``."""
+    """Return the message for ``a // 2``, ``a % 2``, ``a ** 3``, ``2 ** a``."""
     left, right = (other, value) if turned else (value, other)
     sides = (_factor(left), _factor(right))
     text = f"{sides[0]} {sign} {sides[1]} cannot stand in a rule: "
@@ -121,12 +121,12 @@ def _factor(value: Any) -> str:
 
 
 def by_zero(dividend: Any) -> str:
-    """``a / 0``."""
+    """Return the message for ``a / 0``."""
     return f"{_factor(dividend)} / 0 has no value: it cannot stand in a rule. Divide by another number"
 
 
 def without_meaning(value: Any, sign: str, other: Any) -> str:
-    """``a >> b``, ``a << b``, ``a @ b``."""
+    """Return the message for ``a >> b``, ``a << b``, ``a @ b``."""
     cure = "Sum the products: sum(w * p for w, p in zip(weights, parameters))"
     if sign != "@":
         cure = "For 'if this then that' write mc.implies(this, that)"
@@ -134,7 +134,7 @@ def without_meaning(value: Any, sign: str, other: Any) -> str:
 
 
 def by_parameter(dividend: Any, divisor: Any) -> str:
-    """``a / b``, where ``b`` depends on the configuration."""
+    """Return the message for ``a / b``, where ``b`` depends on the configuration."""
     a, b = _factor(dividend), _factor(divisor)
     text = f"{a} / {b} divides by what depends on the configuration, which is no sum of products. "
     domain = getattr(divisor, "domain", None)
@@ -157,7 +157,7 @@ def by_parameter(dividend: Any, divisor: Any) -> str:
 
 
 def compared_with_text(value: Any, sign: str, other: Any) -> str:
-    """A number that is compared with a text, None or a list."""
+    """Return the message for a number compared with a text, None or a list."""
     text = f"{shown(value)} {sign} {shown(other)} compares a number with {_what(other)}. "
     domain = getattr(value, "domain", None)
     listed = list(other) if isinstance(other, (list, tuple, set)) else []
@@ -173,7 +173,7 @@ def compared_with_text(value: Any, sign: str, other: Any) -> str:
 
 
 def _is_level(domain: Any, text: str) -> bool:
-    """Whether a text is one of the numbers of a domain."""
+    """Return True if a text is one of the numbers of a domain."""
     try:
         return domain is not None and level_of(domain, float(text)) is not None
     except ValueError:
@@ -185,7 +185,7 @@ def _what(other: Any) -> str:
 
 
 def no_container(value: Any, what: str, item: Any = None) -> str:
-    """``3 in a``, ``len(a)``, ``for v in a``."""
+    """Return the message for ``3 in a``, ``len(a)``, ``for v in a``."""
     if what == "in":
         cure = f"{value.label}.is_({shown(item)})" if hasattr(value, "label") else f"x == {shown(item)}"
         return (
@@ -201,7 +201,7 @@ def no_container(value: Any, what: str, item: Any = None) -> str:
 
 
 def no_number(value: Any, function: str) -> str:
-    """``float(a)``, ``int(a)``, and with them the functions of ``math``."""
+    """Return the message for ``float(a)``, ``int(a)`` and the functions of ``math``, which call them."""
     text = (
         f"{function}({shown(value)}) has no value while the space is declared: it depends on the configuration (math's functions "
         "ask for a number, too). "
@@ -219,7 +219,7 @@ def no_number(value: Any, function: str) -> str:
 
 
 def no_truth_of_number(value: Any) -> str:
-    """A number or an indicator where Python asks for true or false."""
+    """Return the message for a number or an indicator whose truth value Python asks for."""
     text = f"{shown(value)} is neither true nor false while the space is declared, so that if, and, or, not cannot use it. "
     if is_indicator(value):
         return f"{text}Write x & y, x | y, ~x, or mc.implies(x, y) for if; what exists only where it is 1 takes when={shown(value)}"
@@ -229,13 +229,13 @@ def no_truth_of_number(value: Any) -> str:
 
 
 class NoAttributeError(SpaceError, AttributeError):
-    """An attribute that a parameter does not have."""
+    """Error for an attribute that a parameter does not have."""
 
 
 def no_attribute(parameter: Any, name: str) -> AttributeError:
-    """``act.relu`` instead of ``act['relu']``."""
+    """Return the error for ``act.relu`` instead of ``act['relu']``."""
     known = vars(parameter) if hasattr(type(parameter), "__dict__") else {}
-    if name.startswith("_") or "label" not in known or "domain" not in known:  # asked by Python and Pyomo themselves
+    if name.startswith("_") or "label" not in known or "domain" not in known:  # requested by Python or Pyomo internally
         return AttributeError(f"{type(parameter).__name__!r} object has no attribute {name!r}")
     label, values = known["label"], getattr(known["domain"], "values", ())
     value = next((v for v in values if str(v) == name), None)
@@ -248,7 +248,7 @@ def no_attribute(parameter: Any, name: str) -> AttributeError:
 
 
 def no_numeric_value(parameter: Any, *others: Any) -> str:
-    """A categorical parameter, module or order where a number or a condition is wanted."""
+    """Return the message for a categorical parameter, module or order used as a number or a condition."""
     label = parameter.label
     values = list(getattr(parameter.domain, "values", ()))
     if not values:

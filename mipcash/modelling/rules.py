@@ -7,11 +7,12 @@ must hold) is written into the live model with the smallest valid big-M,
 
 which keeps it of degree two; validation evaluates the relation itself and never the big-M form.
 
-What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times its largest coefficient, or the largest term where
-that is smaller (so that a rule in other units is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of
-its largest terms. Near a bound a term is no larger than all others and the bound together, and is counted as that. A coefficient
-is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor. A rule over whole
-numbers alone, with whole coefficients that floats add exactly, may be missed by ``TOLERANCE`` at most, whatever its bounds.
+The tolerance is the same everywhere. A rule may be violated by ``TOLERANCE`` times its largest coefficient, or times the largest
+term if that is smaller, so that a rule in other units is the same rule. The rounding error of float sums is added: ``ROUNDING``
+times the sum of its largest terms. Near a bound, a term is no larger than all other terms and the bound together, and is counted
+as that. A coefficient belongs to a variable of the model; for an expanded integer or ordinal it is the value of a level times
+its factor. A rule over whole numbers alone, with whole coefficients that floats add exactly, may be violated by at most
+``TOLERANCE``, whatever its bounds.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, written
 
 TOLERANCE = 1e-9
-"""How far a rule may be missed, relative to its largest coefficient; solvers work to the same tolerance on rows scaled to it."""
+"""Tolerance relative to a rule's largest coefficient; solvers use the same tolerance on rows scaled to it."""
 ROUNDING = 1e-15
-"""The same relative to the sum of the largest terms: sums of floats are no more precise."""
+"""Rounding error of float sums relative to the sum of the largest terms."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ class Rule:
     Attributes:
         name: as declared.
         body, lower, upper: ``lower <= body <= upper``; an absent bound is infinite.
-        when: indicators that must all be 1 for the rule to hold; empty: always.
-        text: the relation in Pyomo's words, which journals compare.
-        scale: the size of a constant that was moved into the bounds, 0 if there was none.
+        when: indicators that must all be 1 for the rule to apply; empty: always.
+        text: the relation as Pyomo prints it, which journals compare.
+        scale: the absolute value of a constant that was moved into the bounds, 0 if there was none.
         written: the relation as its user wrote it.
-        parts: what a rule with functions or logic consists of (:mod:`mipcash.modelling.composed`); its own body is empty then.
+        parts: the parts of a rule with functions or logic (:mod:`mipcash.modelling.composed`), whose own body is then empty.
     """
 
     name: str
@@ -78,12 +79,12 @@ class Rule:
         return all(w.value(assignment) > 0.5 for w in self.when)
 
     def broken(self, value: float) -> bool:
-        """Whether a value of the body breaks the rule, beyond the tolerance."""
+        """Return True if a value of the body violates the rule beyond the tolerance."""
         return value < self.lower - self.slack or value > self.upper + self.slack
 
     @cached_property
     def slack(self) -> float:
-        """How far the body may pass a bound and still count as legal."""
+        """Tolerance: the amount by which the body may pass a bound and still count as legal."""
         return slack_of(self.body, self.lower, self.upper, self.scale)
 
     def range_text(self) -> str:
@@ -95,14 +96,14 @@ class Rule:
 
 
 def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) -> float:
-    """How far ``lower <= body <= upper`` may be missed (see the module's description).
+    """Return the tolerance of ``lower <= body <= upper`` (see the module's description).
 
     Args:
-        scale: of a constant that was moved into the bounds.
+        scale: absolute value of a constant that was moved into the bounds.
     """
     bounds = max(scale, *(abs(b) for b in (lower, upper) if math.isfinite(b)), 0.0)
     terms = body.terms
-    if not terms:  # nothing is left to decide: the constants alone are compared
+    if not terms:  # no variables are left: only the constants are compared
         return TOLERANCE * bounds
     whole = all(not v.is_continuous() for v in body.variables.values())
     slack = TOLERANCE * max(c * min(1.0, size) for c, size in terms)
@@ -111,12 +112,12 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
 
 
 def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool = False) -> float:
-    """Return what a sum of terms may be off by near a bound.
+    """Return the rounding error of a sum of terms near a bound.
 
     Args:
-        terms: the size of each coefficient, and how large what it multiplies can be; infinite counts as nothing.
-        bounds: the size of the bounds.
-        whole: whether variables are whole: with whole coefficients, floats add them without rounding.
+        terms: the absolute value of each coefficient, and the largest absolute value of its factor; infinite terms are ignored.
+        bounds: the absolute value of the bounds.
+        whole: True if all variables are whole numbers. With whole coefficients, floats add them without rounding.
     """
     sizes = [c * size for c, size in terms if math.isfinite(c * size)]
     largest, total = max(sizes, default=0.0), sum(sizes)
@@ -127,19 +128,20 @@ def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool
 
 
 def is_strict(relation: Any) -> bool:
-    """Whether a relation excludes one of its bounds."""
+    """Return True if a relation excludes one of its bounds."""
     strict = getattr(relation, "strict", False)
     return any(strict) if isinstance(strict, tuple) else bool(strict)
 
 
 def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[Any, float, float]:
-    """Body expression and constant bounds of a Pyomo relation.
+    """Return the body expression and constant bounds of a Pyomo relation.
 
     Args:
         strict: admit a strict inequality, whose bounds are not part of it.
 
     Raises:
-        RuleError: not a relation (a plain bool, an expression), a strict inequality, or a relation without parameters.
+        RuleError: not a relation (a plain bool, an expression), a strict inequality, a chain whose outer sides are not constant, or
+            a bound without a constant value.
     """
     if is_bool(relation):
         raise RuleError(
@@ -177,7 +179,7 @@ def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[A
 
 
 def _kind(value: Any) -> str:
-    """What was given in place of a relation."""
+    """Return a description of what was given in place of a relation."""
     if value is None:
         return "None: what made it returns nothing"
     if isinstance(value, (str, bytes)):
@@ -201,7 +203,7 @@ def _kind(value: Any) -> str:
 
 
 def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Body, lower and upper bound of ``a <= b``; a constant side stays a bound, so that messages quote it as written."""
+    """Return body, lower and upper bound of ``a <= b``. A constant side stays a bound, so that messages quote it as written."""
     if not is_potentially_variable(b):
         return a, None, b
     if not is_potentially_variable(a):
@@ -212,14 +214,15 @@ def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
 def make_rule(
     name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False, texts: KeptTexts | None = None
 ) -> Rule:
-    """Check a relation and take it apart.
+    """Check a relation and convert it into a rule.
 
     Args:
-        constant: admit a relation in which nothing is left to decide (all its variables are fixed).
-        texts: of the parameters in relations that came before, filled and used.
+        constant: admit a relation in which all variables are fixed.
+        texts: cached texts of the parameters in earlier relations, used and extended.
 
     Raises:
-        RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`.
+        RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`; or a relation without variables,
+            unless ``constant``.
     """
     body, lower, upper = split_relation(name, relation)
     polynomial = take_apart(body, f"rule {name!r}")

@@ -1,7 +1,7 @@
-"""Sums of parameters read and written at once, each as Pyomo's own visitors would, for rules of very many terms.
+"""Fast reading and printing of sums over parameters, for rules of very many terms, with the results of Pyomo's own visitors.
 
-A rule such as ``sum(c_k * p_k) <= b`` over discrete parameters has a term per level of each. Here the terms are taken straight
-from the levels of ``p_k``, and its text is that of ``p_k``, made once. What is no such sum is left to Pyomo.
+A rule such as ``sum(c_k * p_k) <= b`` over discrete parameters has a term per level of each. Here the terms are read
+directly from the levels of ``p_k``, and the text of ``p_k`` is made only once. Pyomo reads all other expressions.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pyomo.core.expr import visitor
 
 NUMBERS: frozenset[Any] = frozenset({int, float, np.float64})
 DEEP = 100
-"""Expressions inside one another up to which they are read here."""
+"""Largest nesting depth of expressions that this module reads itself."""
 
 Sum = tuple[float, dict[int, float], float]
-"""Factor on all of it, coefficient by id of a variable, constant: as Pyomo holds what it has read of a linear expression."""
+"""Common factor, coefficient by id of a variable, and constant, in the form in which Pyomo reads a linear expression."""
 
 KeptTexts = dict[int, tuple[Any, Any, str]]
-"""Texts of named expressions by id; with each, itself and what it stood for."""
+"""Texts of named expressions by id, each with the named expression and the expression it stood for."""
 
 
 def linear_terms(expression: Any) -> tuple[float, dict[int, float], dict[int, Any]] | None:
-    """Constant, coefficients and variables of a sum, in the order in which it names them; None: Pyomo must read it.
+    """Return constant, coefficients and variables of a sum, in order of occurrence, or None if Pyomo must read it.
 
-    Each coefficient is the float that :class:`pyomo.repn.linear.LinearRepnVisitor` comes to.
+    Each coefficient is the same float as from :class:`pyomo.repn.linear.LinearRepnVisitor`.
     """
     variables: dict[int, Any] = {}
     found = _read(expression, variables)
@@ -42,7 +42,7 @@ def linear_terms(expression: Any) -> tuple[float, dict[int, float], dict[int, An
 
 
 def _read(node: Any, variables: dict[int, Any], depth: int = 0) -> Sum | None:
-    """A node, its variables added to those that were seen."""
+    """Read a node and add its variables to ``variables``; None if Pyomo must read it."""
     kind = node.__class__
     if kind in (numeric.LinearExpression, numeric.MonomialTermExpression) or isinstance(node, VarData):
         return _terms(node.args if kind is numeric.LinearExpression else (node,), variables)
@@ -66,7 +66,7 @@ def _read(node: Any, variables: dict[int, Any], depth: int = 0) -> Sum | None:
 
 
 def _terms(terms: Iterable[Any], variables: dict[int, Any]) -> Sum | None:
-    """Variables, multiples of them, and constants."""
+    """Read variables, multiples of them, and constants; None if Pyomo must read them."""
     linear: dict[int, float] = {}
     constant: float = 0
     for term in terms:
@@ -107,7 +107,7 @@ def _sum(terms: Iterable[Any], variables: dict[int, Any], depth: int) -> Sum | N
 
 
 class _Texts(visitor._ToStringVisitor):  # type: ignore[misc]
-    """Pyomo's text of an expression, with those of named expressions made once."""
+    """Visitor for Pyomo's text of an expression that converts each named expression only once."""
 
     def __init__(self, kept: KeptTexts) -> None:
         super().__init__(None, None)
@@ -124,9 +124,9 @@ class _Texts(visitor._ToStringVisitor):  # type: ignore[misc]
 
 
 def pyomo_text(expression: Any, kept: KeptTexts) -> str:
-    """``expression.to_string()``, Pyomo's words of it.
+    """Return ``expression.to_string()``, Pyomo's text of it.
 
     Args:
-        kept: texts of the named expressions that were met before, filled and used.
+        kept: cached texts of named expressions, used and extended.
     """
     return str(_Texts(kept).dfs_postorder_stack(expression))

@@ -1,8 +1,8 @@
-"""Check a configuration against the rules as declared, without the compiled program.
+"""Check a configuration against the declared rules, without the compiled program.
 
 Parameters are checked first (unknown, missing, given though inactive, outside the domain), then every rule is
-evaluated at the natural values. Rules over helpers (auxiliaries, the indicators of disjuncts) ask whether values of them exist
-(:mod:`mipcash.modelling.helpers`); what plain Python cannot decide is left to the solver (``undecided``).
+evaluated at the natural values. For rules over auxiliary variables (including indicators of disjuncts), values of them are
+searched for (:mod:`mipcash.modelling.helpers`). Rules that plain Python cannot decide are left to the solver (``undecided``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Violation:
 
     Attributes:
         name: the parameter or rule.
-        message: what is wrong, with the numbers.
+        message: the problem, with the numbers.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the check in plain Python found.
+    """Result of the check in plain Python.
 
     Attributes:
-        violations: broken rules and bad values; empty where none was found.
-        undecided: names of rules whose auxiliaries are left to the solver.
-        assignment: id of a variable -> value, for every variable the configuration fixes and every helper found.
+        violations: broken rules and invalid values; empty if there are none.
+        undecided: names of rules whose auxiliary variables are left to the solver.
+        assignment: id of a variable -> value, for every variable that the configuration fixes and every auxiliary variable found.
     """
 
     violations: tuple[Violation, ...]
@@ -95,7 +95,7 @@ def _broken(rule: Rule, value: float) -> Violation:
 
 
 def _as_written(declaration: Declaration, violation: Violation) -> Violation:
-    """Of a rule with functions or logic, what the user wrote and not one of its parts."""
+    """Return the violation in the user's words for a rule with functions or logic, instead of naming one of its parts."""
     rule = declaration.rules.get(violation.name)
     if rule is None or not rule.parts or "cannot hold together" in violation.message:
         return violation
@@ -151,7 +151,7 @@ def _assign_parameters(
 
 
 def _unfit(misfit: Misfit) -> Violation:
-    """Rules that no value of their helpers satisfies, said by name."""
+    """Return the violation for rules that no value of their auxiliary variables satisfies."""
     first, listed = misfit.rules[0], dict.fromkeys(r.name for r in misfit.rules)
     names = ", ".join(map(repr, listed))
     if misfit.helper:

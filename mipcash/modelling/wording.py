@@ -1,4 +1,4 @@
-"""Expressions as users wrote them: ``layers * width <= 200``, where Pyomo says ``(parameters[layers].z[0] + 2.0*...) <= 200``."""
+"""Expressions as users wrote them: ``layers * width <= 200``, where Pyomo prints ``(parameters[layers].z[0] + 2.0*...) <= 200``."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from pyomo.core.expr import relational_expr as relational
 from mipcash.modelling.names import user_name
 
 LIMIT = 120
-"""Characters of an expression in a sentence."""
+"""Largest number of characters of an expression in a message."""
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
-"""How tightly a text holds together; a looser one stands in brackets inside a tighter one."""
+"""Precedence of a text; a text of lower precedence is put in brackets inside one of higher precedence."""
 
 
 def number_text(value: float) -> str:
-    """A number with all its digits, as short as they allow: 11580 and not 1.158e+04."""
+    """Return a number with all its digits, in the shortest form: 11580 and not 1.158e+04."""
     if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
         return str(int(value))
     return repr(float(value))
 
 
 def written(expression: Any) -> str:
-    """An expression or relation as its user may have written it."""
+    """Return an expression or relation as its user may have written it."""
     return _text(expression)[0]
 
 
 def shortened(text: str, limit: int = LIMIT) -> str:
-    """A text on one line; of a long one, its begin and its end."""
+    """Return a text on one line; a long text is shortened to its beginning and end."""
     text = " ".join(text.split())
     head = (limit - 5) * 2 // 3
     return text if len(text) <= limit else f"{text[:head]} ... {text[head + 5 - limit :]}"
 
 
 def _text(expression: Any) -> tuple[str, int]:
-    """The text and how tightly it holds together."""
+    """Return the text and its precedence."""
     if hasattr(expression, "label"):  # a parameter
         return str(expression.label), _ATOM
     if hasattr(expression, "kind"):  # a formula
@@ -93,7 +93,7 @@ def _sum(terms: Iterable[Any]) -> str:
 
 
 def _together(terms: Iterable[Any]) -> list[str]:
-    """Texts of the terms of a sum; those over the levels of one parameter are one, ``act.is_('relu', 'tanh')``."""
+    """Return texts of the terms of a sum. Terms over the levels of one parameter are merged, ``act.is_('relu', 'tanh')``."""
     groups: dict[tuple[Any, ...], list[tuple[float, Any]]] = {}
     order: list[Any] = []
     for term in terms:
@@ -111,7 +111,7 @@ def _together(terms: Iterable[Any]) -> list[str]:
 
 
 def _of_one(pairs: list[tuple[float, Any]]) -> list[str]:
-    """The terms over levels of one parameter, or over the positions of one module."""
+    """Return the texts of the terms over levels of one parameter, or over the positions of one module."""
     handle, factors = pairs[0][1].parent_component().handle, list(dict.fromkeys(c for c, _ in pairs))
     if isinstance(pairs[0][1].index(), tuple):
         steps = {c / (v.index()[1] + 1) for c, v in pairs}
@@ -154,13 +154,13 @@ def _relation(relation: Any) -> str:
     elif not isinstance(relation, relational.InequalityExpression):
         return str(relation.to_string())
     left, right = relation.args
-    if operator != "==" and not pyo.is_potentially_variable(left):  # Pyomo turns a >= 2 round
+    if operator != "==" and not pyo.is_potentially_variable(left):  # Pyomo rewrites a >= 2 as 2 <= a
         return f"{_text(right)[0]} {operator.replace('<', '>')} {_text(left)[0]}"
     return f"{_text(left)[0]} {operator} {_text(right)[0]}"
 
 
 def _formula(formula: Any) -> str:
-    """``(a <= 3) & act['relu']``, ``implies(act['relu'], a <= 3)``."""
+    """Return ``(a <= 3) & act['relu']``, ``implies(act['relu'], a <= 3)``."""
     parts = [_held(p, _PRODUCT) for p in formula.parts]
     if formula.kind == "not" and isinstance(formula.parts[0], relational.EqualityExpression):
         return _text(formula.parts[0])[0].replace(" == ", " != ")

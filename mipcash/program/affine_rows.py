@@ -1,11 +1,11 @@
-"""Rows over binaries and numbers, taken apart once so that fixing the numbers costs little.
+"""Rows over binaries and numbers, split once so that fixing the numbers costs little.
 
 Notation
-    v_k         natural value of a number that is on; its column is v_k * on_k(z), with on_k affine in the binaries
+    v_k         natural value of an active number; its column is v_k * on_k(z), with on_k affine in the binaries
     F_0, F_k    folded forms over the other columns;   c_k  scalars
 
-A bilinear column is the product of two numbers, v_k = v_i v_j with on_k = on_i on_j, and counts as one. Numbers multiply nothing
-else but binaries, so that a row is affine in them: ``low <= F_0(z) + sum_k v_k (c_k + F_k(z)) <= high``.
+A bilinear column is the product of two numbers, v_k = v_i v_j with on_k = on_i on_j, and counts as one number. Numbers multiply
+binaries only, so a row is affine in them: ``low <= F_0(z) + sum_k v_k (c_k + F_k(z)) <= high``.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from mipcash.program.program import BaseRow, BinaryProgram, Condition, NumberCol
 from mipcash.program.unit_scale import activity_product, degree, key_of, resolved
 
 MANY = 300
-"""Rows with numbers from which on they are taken together, and those that hold whatever the levels are left out."""
+"""Number of rows with numbers above which they are evaluated together, without the rows that hold at all levels."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one number brings to a row, or a product of two: c_k and F_k."""
+    """The contribution c_k and F_k of one number, or of a product of two numbers, to a row."""
 
     labels: tuple[str, ...]
     constant: float
     form: QuadraticForm
 
     def value(self, numbers: Mapping[str, float]) -> float:
-        """v_k at natural values by label."""
+        """Return v_k at natural values by label."""
         return math.prod(numbers[label] for label in self.labels)
 
 
@@ -43,11 +43,11 @@ class AffineRow:
     """A row of the program (see the module's notation).
 
     Attributes:
-        row: as declared; F_0 is its form where it has no numbers.
-        helpers: columns of auxiliaries and conjunctions in it.
-        latent: whether it ties a number to its latent column, or that to its steps, which fixed numbers need not look at.
+        row: as declared; F_0 is its form if it has no numbers.
+        helpers: columns of auxiliary variables and conjunctions in it.
+        latent: True if it only ties a number to its latent column or its step variable, which checks at fixed numbers can skip.
         rest: F_0.
-        parts: one per number and per product in it; None where an ``on`` is of higher degree than a form takes.
+        parts: one per number and per product in it; None if an ``on`` is of higher degree than a form can express.
     """
 
     row: BaseRow
@@ -57,7 +57,7 @@ class AffineRow:
     parts: tuple[Part, ...] | None
 
     def at(self, numbers: Mapping[str, float]) -> BaseRow:
-        """The row over the other columns, with the numbers at these natural values by label."""
+        """Return the row over all other columns, with the numbers fixed at natural values by label."""
         assert self.parts is not None
         if not self.parts:
             return self.row
@@ -76,7 +76,7 @@ class AffineRow:
 
 
 def affine_rows(program: BinaryProgram) -> Sequence[AffineRow]:
-    """All base rows of a program, taken apart when first asked for."""
+    """Return all base rows of a program, split and cached in it."""
     if "affine rows" not in program.derived:
         program.derived["affine rows"] = [_apart(row, program) for row in program.base_rows]
     found: Sequence[AffineRow] = program.derived["affine rows"]
@@ -85,7 +85,7 @@ def affine_rows(program: BinaryProgram) -> Sequence[AffineRow]:
 
 @dataclass(frozen=True)
 class AffineBlock:
-    """Many rows with numbers and binaries alone, none of them multiplied among themselves.
+    """Many rows over numbers and binaries only, none of them multiplied among themselves.
 
     Notation: R rows, K numbers; entry e is the coefficient of a binary in a row, at fixed numbers ``rest[e] + slopes[e] . v``.
 
@@ -94,7 +94,7 @@ class AffineBlock:
         labels: K names.
         rest: shape (E,).
         slopes: shape (E, K).
-        constants: what the numbers add whatever the levels, shape (R, K).
+        constants: contribution of the numbers at any levels, shape (R, K).
         row, column: of each entry, ascending, shape (E,).
     """
 
@@ -109,7 +109,7 @@ class AffineBlock:
 
     @classmethod
     def of(cls, program: BinaryProgram, rows: Sequence[AffineRow]) -> AffineBlock:
-        """The block of some rows that :func:`blockable` says yes to."""
+        """Return the block of some rows for which :func:`blockable` is True."""
         labels = tuple(n.label for n in program.numbers)
         number = {label: k for k, label in enumerate(labels)}
         entries: dict[tuple[int, int], int] = {}
@@ -140,7 +140,7 @@ class AffineBlock:
         )
 
     def at(self, numbers: Mapping[str, float]) -> list[BaseRow]:
-        """The rows at these natural values that some levels may break."""
+        """Return the rows at these natural values that some levels may violate."""
         v = np.array([numbers[label] for label in self.labels])
         values, constants = self.rest + self.slopes @ v, self.constants @ v
         found = []
@@ -155,7 +155,7 @@ class AffineBlock:
         return found
 
     def _always(self, values: Vector, constants: Vector) -> Booleans:
-        """Which rows hold whatever the levels: each group adds one of its coefficients."""
+        """Return which rows hold at all levels: each group adds one of its coefficients."""
         program = self.program
         low, high, slack = (
             np.array([getattr(each.row, name) for each in self.rows]) for name in ("low", "high", "slack")
@@ -169,12 +169,12 @@ class AffineBlock:
             lowest, highest = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
             np.add.at(least, self.row[first], np.where(some_zero, np.minimum(lowest, 0.0), lowest))
             np.add.at(most, self.row[first], np.where(some_zero, np.maximum(highest, 0.0), highest))
-        # what rounding decides is looked at level by level
+        # a row that rounding may decide is checked level by level
         return np.asarray((least + constants >= low - 0.5 * slack) & (most + constants <= high + 0.5 * slack))
 
 
 def affine_block(program: BinaryProgram) -> AffineBlock | None:
-    """The rows of a program that are taken together, once there are MANY."""
+    """Return the rows of a program that are evaluated together, or None for at most MANY such rows."""
     if "affine block" not in program.derived:
         rows = [each for each in affine_rows(program) if blockable(each)]
         program.derived["affine block"] = AffineBlock.of(program, rows) if len(rows) > MANY else None
@@ -183,7 +183,7 @@ def affine_block(program: BinaryProgram) -> AffineBlock | None:
 
 
 def blockable(each: AffineRow) -> bool:
-    """Whether a row has numbers, no helpers, and no products once its numbers are fixed."""
+    """Return True if a row has numbers, no auxiliary variables, and no products once its numbers are fixed."""
     if each.latent or each.helpers or not each.parts or any(len(p.labels) > 1 for p in each.parts):
         return False
     return not len(each.rest.rows) and not any(len(p.form.rows) for p in each.parts)
@@ -198,7 +198,7 @@ def _sparse(entries: Sequence[tuple[int, int, float]], shape: tuple[int, int]) -
 
 
 def columns_of(form: QuadraticForm) -> set[int]:
-    """The columns that a form depends on."""
+    """Return the columns that a form depends on."""
     return set(np.flatnonzero(form.linear).tolist()) | set(form.rows.tolist()) | set(form.cols.tolist())
 
 
@@ -228,12 +228,12 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
 
 
 def _joint(numbers: Sequence[NumberColumn]) -> tuple[Condition, ...]:
-    """Where all of some numbers are active, each condition once."""
+    """Return the conditions under which all of some numbers are active, each once."""
     return tuple({key_of(c): c for n in numbers for c in n.conditions}.values())
 
 
 def _product(form: QuadraticForm, column: int, numbers: Sequence[NumberColumn], program: BinaryProgram) -> Part:
-    """The term of a product of two numbers, its column replaced by ``on_i(z) on_j(z)``; it is in no product itself."""
+    """Return the term of a product of two numbers, its column replaced by ``on_i(z) on_j(z)``; it is in no other product."""
     own = float(form.linear[column])
     constant, linear, (rows, cols, values) = activity_product(resolved(_joint(numbers)), form.n)
     on = QuadraticForm(0.0, own * linear, rows, cols, own * values)
@@ -241,7 +241,7 @@ def _product(form: QuadraticForm, column: int, numbers: Sequence[NumberColumn], 
 
 
 def _part(form: QuadraticForm, column: int, number: NumberColumn, program: BinaryProgram) -> Part:
-    """The terms with one number, its column replaced by ``on(z)``."""
+    """Return the terms with one number, its column replaced by ``on(z)``."""
     on_constant, on_columns, on_values = _on(number)
     own = form.linear[column]
     linear = np.zeros(form.n)
@@ -261,7 +261,7 @@ def _part(form: QuadraticForm, column: int, number: NumberColumn, program: Binar
 
 
 def _on(number: NumberColumn) -> tuple[float, Indices, Vector]:
-    """Constant, columns and coefficients of a number's one condition, if it has any."""
+    """Return constant, columns and coefficients of a number's only condition; the constant 1 if it has none."""
     if not number.conditions:
         return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
     (only,) = resolved(number.conditions)

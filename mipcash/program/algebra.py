@@ -1,9 +1,9 @@
-"""From the live Pyomo model to polynomial rows: Pyomo's own transformations take logic and disjunctions out.
+"""Conversion of the live Pyomo model to polynomial rows; Pyomo's own transformations resolve logic and disjunctions.
 
 ``core.logical_to_linear`` and ``gdp.bigm`` work on a clone, so that the live model stays as the user wrote it. Every
-active constraint then reads ``lower <= polynomial <= upper`` with the name that the user knows it by. What a disjunct or a
-logical constraint became is also kept as it was before big-M, as a rule that holds where the disjunct's indicators are 1:
-plain Python then tells legality without a constant that is larger than everything it is added to.
+active constraint then reads ``lower <= polynomial <= upper`` with the name that the user knows it by. Constraints from disjuncts
+and logical constraints are also kept as before big-M, as rules that apply if the disjunct's indicators are 1. Plain Python then
+decides legality without a constant that is larger than all other terms.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mipcash.modelling.rules import Rule, slack_of
 
 BLOCKS = (pyo.Block, Disjunct)
 CONSTANT_LOGIC = 12
-"""Boolean variables of a logical constraint up to which it is found to be constant by trying all their values."""
+"""Largest number of Boolean variables of a logical constraint for which all values are tried to find out if it is constant."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class AlgebraicRow:
     Attributes:
         rule: name of the rule or Pyomo constraint; "" for the structure of a parameter.
         parameter: label of the parameter whose structure this row is, else "".
-        slack: how far the body may pass its bounds; that of the rule before big-M, where there is one.
+        slack: tolerance of the bounds; that of the rule before big-M, if there is one.
     """
 
     rule: str
@@ -51,15 +51,15 @@ class AlgebraicRow:
 
 @dataclass(frozen=True)
 class AlgebraicModel:
-    """The rows of a space, and where the declared variables went.
+    """The rows of a space, and the variables in them that represent the declared ones.
 
     Attributes:
         rows: all active constraints.
-        image: id of a declared variable -> variable that stands for it in the rows.
-        logic: what disjunctions and logical constraints say, over the variables of the live model (and those that only the
-            transformed one has).
+        image: id of a declared variable -> variable that represents it in the rows.
+        logic: disjunctions and logical constraints as rules, over the variables of the live model (and those that exist only in
+            the transformed model).
         model: the model behind the rows. Pyomo's variables refer to their blocks weakly: once a transformed clone is
-            collected they lose their names, so whoever reads names must hold this.
+            collected they lose their names, so code that reads names must hold this.
     """
 
     rows: tuple[AlgebraicRow, ...]
@@ -69,7 +69,7 @@ class AlgebraicModel:
 
 
 def has_logic(declaration: Declaration) -> bool:
-    """Whether the live model holds logical constraints or disjunctions, which only a transformed model expresses."""
+    """Return True if the live model contains logical constraints or disjunctions, which only a transformed model expresses."""
     model = declaration.model
     kinds = (pyo.LogicalConstraint, Disjunction, Disjunct)
     return any(True for _ in model.component_data_objects(kinds, active=True, descend_into=BLOCKS))
@@ -79,13 +79,13 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
     """Collect the rows of a declared space.
 
     Raises:
-        RuleError: a constraint of degree above two, or logic that cannot be transformed (an unbounded disjunct, say).
+        RuleError: a constraint of degree above two, or logic that cannot be transformed (e.g. an unbounded disjunct).
     """
     model, declared = declaration.model, _declared_variables(declaration)
     if not has_logic(declaration):
         rows = tuple(_row(declaration, data, *_origin(data)) for data in _constraints(model))
         return AlgebraicModel(rows, {id(v): v for v in declared}, (), model)
-    model.mipcash_declared = declared  # a plain list travels with the clone and comes back with the clone's variables
+    model.mipcash_declared = declared  # a plain list is cloned with the model and then contains the clone's variables
     model.mipcash_all = list(model.component_data_objects(pyo.Var, descend_into=BLOCKS))
     try:
         clone = model.clone()
@@ -111,15 +111,15 @@ def _declared_variables(declaration: Declaration) -> list[Variable]:
 
 
 class _Transformed:
-    """A clone whose logic and disjunctions are transformed, with the way back from each row to what the user wrote."""
+    """A clone with transformed logic and disjunctions, which maps each row back to what the user wrote."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.plain = {id(data) for data in _constraints(model)}
         self.names: dict[int, str] = {}
-        """id of a constraint that the transformations made -> name of what it was made from."""
+        """id of a constraint that the transformations made -> name of its source."""
         self.owner: dict[int, Any] = {}
-        """id of a disjunct -> disjunct that its disjunction lies in, None at the top."""
+        """id of a disjunct -> disjunct that contains its disjunction, None at the top."""
         disjunctions = list(model.component_data_objects(Disjunction, active=True, descend_into=BLOCKS))
         for disjunction in disjunctions:
             for disjunct in disjunction.disjuncts:
@@ -139,7 +139,11 @@ class _Transformed:
                 self.names[id(disjunction.algebraic_constraint)] = disjunction.name
 
     def _take_out_logic(self) -> None:
-        """Logical constraints one by one, so that the rows of each bear its name."""
+        """Transform logical constraints one by one, so that the rows of each bear its name.
+
+        Raises:
+            RuleError: a logical constraint that cannot be transformed, or that never holds.
+        """
         listed = self.model.component_data_objects(pyo.LogicalConstraint, active=True, descend_into=BLOCKS)
         for data in list(listed):
             before = {id(c) for c in _constraints(self.model, BLOCKS)}
@@ -154,16 +158,16 @@ class _Transformed:
                     f"logical constraint {data.name!r} cannot be transformed: {error}. Write it with land, lor, lnot, "
                     "implies, equivalent, exactly, atleast and atmost over Boolean variables"
                 ) from error
-            except AttributeError as error:  # of sympy's constants: the logic came down to one
+            except AttributeError as error:  # raised by sympy's constants: the logic simplified to one
                 self._settle_constant(data, error)
                 continue
             made = [c for c in _constraints(self.model, BLOCKS) if id(c) not in before]
             self.names.update((id(c), data.name) for c in made)
         for component in list(self.model.component_objects(pyo.LogicalConstraint, descend_into=BLOCKS)):
-            component.deactivate()  # a later transformation reads whole components, deactivated members too
+            component.deactivate()  # a later transformation reads whole components, including deactivated members
 
     def _settle_constant(self, data: Any, error: AttributeError) -> None:
-        """Logic that is the same whatever its variables are: nothing to demand, or nothing that can hold.
+        """Deactivate a logical constraint that always holds.
 
         Raises:
             RuleError: it never holds, or it is not constant after all.
@@ -185,7 +189,7 @@ class _Transformed:
     def collect(
         self, declaration: Declaration, groups: Mapping[int, str]
     ) -> tuple[tuple[AlgebraicRow, ...], list[Rule]]:
-        """All rows, and those that came from logic as rules.
+        """Return all rows, and as rules those that came from logic.
 
         Args:
             groups: id of a binary of the clone -> the one-hot group that it belongs to.
@@ -200,26 +204,26 @@ class _Transformed:
             if rule is None:
                 continue
             if rule.when and id(source) in seen:
-                continue  # both ends are written when the first is met
+                continue  # both sides were written with the first row
             rows += (
                 _relaxed(rule, groups)
                 if rule.when
                 else [replace(_row(declaration, data, rule.name, ""), slack=rule.slack)]
             )
-            if id(source) not in seen:  # a relation with two ends became two rows
+            if id(source) not in seen:  # a relation with two bounds became two rows
                 seen.add(id(source))
                 logic.append(rule)
         return tuple(rows), logic
 
     def _source(self, data: Any) -> Any:
-        """The constraint before big-M."""
+        """Return the constraint before big-M."""
         try:
             return self.bigm.get_src_constraint(data)
         except GDP_Error:
             return data
 
     def _rule(self, source: Any) -> Rule | None:
-        """A constraint with the indicators that must all be 1 for it to hold; None where one of them is fixed at 0."""
+        """Return a constraint with the indicators that must all be 1 for it to apply; None if one of them is fixed at 0."""
         name = self.names.get(id(source), source.name)
         body, lower, upper = _taken(source, f"constraint {name!r}")
         when = []
@@ -235,9 +239,9 @@ class _Transformed:
 
 
 def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
-    """A rule that holds where all its indicators are 1, with the least constants that switch it off elsewhere.
+    """Return a rule that applies if all its indicators are 1 as rows with the smallest valid big-M constants.
 
-    Pyomo's own constants may be negative in nested disjunctions, where they cut off what is legal.
+    Pyomo's own constants may be negative in nested disjunctions, where they cut off legal points.
 
     Raises:
         RuleError: a term without bounds.
@@ -250,7 +254,7 @@ def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
     rows = []
     for side, most in ((1.0, high - rule.upper), (-1.0, rule.lower - low)):
         if not most > 0.0:
-            continue  # it holds everywhere
+            continue  # this side always holds
         linear = {i: side * c for i, c in rule.body.linear.items()}
         variables = dict(rule.body.variables)
         for indicator in rule.when:
@@ -280,7 +284,7 @@ def _truth(expression: Any, variables: Sequence[Any], values: Sequence[bool]) ->
 
 
 def _disjunct_of(data: Any) -> Any:
-    """The disjunct that something lies in, None if it lies in none."""
+    """Return the innermost disjunct around a component, or None."""
     block = data.parent_block()
     while block is not None and not isinstance(block, DisjunctData):
         block = block.parent_block()
@@ -288,7 +292,7 @@ def _disjunct_of(data: Any) -> Any:
 
 
 def _renamed(rule: Rule, back: Mapping[int, Variable]) -> Rule:
-    """A rule over the clone's variables as one over those of the live model."""
+    """Return a rule over the clone's variables as a rule over those of the live model."""
     return replace(rule, body=_moved(rule.body, back), when=tuple(_moved(w, back) for w in rule.when))
 
 
@@ -308,7 +312,7 @@ def _constraints(model: Any, into: Any = pyo.Block) -> Iterator[Any]:
 
 
 def _taken(data: Any, what: str) -> tuple[Quadratic, float, float]:
-    """Body and bounds of a constraint, the body's constant moved into the bounds."""
+    """Return body and bounds of a constraint, with the body's constant moved into the bounds."""
     body = take_apart(data.body, what)
     lower, upper = pyo.value(data.lower), pyo.value(data.upper)
     low = -math.inf if lower is None else float(lower) - body.constant
@@ -326,10 +330,10 @@ def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> Alge
             and list(body.variables) == list(known.body.variables)
             and not body.products
         ):
-            body = known.body  # the same again: large rules are held once
+            body = known.body  # equal: large rules are stored once
         return AlgebraicRow(rule, parameter, body, lower, upper, known.slack)
     numbers = {i: c for i, c in body.linear.items() if parameter and not body.variables[i].is_binary()}
-    measured = replace(body, linear=numbers) if numbers else body  # a switch weighs as much as the number's range
+    measured = replace(body, linear=numbers) if numbers else body  # a switch has the number's range as its coefficient
     return AlgebraicRow(rule, parameter, body, lower, upper, slack_of(measured, lower, upper))
 
 

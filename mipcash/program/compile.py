@@ -9,8 +9,8 @@ Each Pyomo variable becomes an affine function of base columns; a product of two
                                        relaxations of it (:mod:`mipcash.backends.spatial`), to the tolerance of rules
 
 A conditional number v has a latent column v~ in [low, high] besides its value in rules,
-``v~ - high (1 - on) <= v <= v~ - low (1 - on)`` (with ``low on <= v <= high on`` from the model): fixing v~ fixes the
-number where it is active and says nothing about whether it is.
+``v~ - high (1 - on) <= v <= v~ - low (1 - on)`` (with ``low on <= v <= high on`` from the model). Fixing v~ fixes the value of
+an active number without deciding its activity.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from mipcash.program.program import (
 from mipcash.program.rewriting import with_products, with_rows
 
 BITS = 24
-"""Bits of an integer at most; beside more, the coefficients of a row lose digits."""
+"""Largest number of bits of an integer; with more bits, the coefficients of a row lose precision."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ Affine = tuple[float, dict[int, float]]
 
 
 class _Compiler:
-    """Mutable state of one compilation; :func:`compile_space` is the way in."""
+    """Mutable state of one compilation; use :func:`compile_space`."""
 
     def __init__(self, declaration: Declaration, algebra: AlgebraicModel) -> None:
         self.declaration, self.algebra = declaration, algebra
@@ -116,7 +116,7 @@ class _Compiler:
             self.rows.append(_Row("", dict.fromkeys(range(start, stop), 1.0), {}, 1.0, 1.0))
 
     def conditions(self, label: str) -> tuple[Condition, ...]:
-        """The conditions of a parameter's activity; they use groups that come before it."""
+        """Return the conditions of a parameter's activity; they use groups that come before it."""
         return tuple(map(self._condition, self.declaration.conditions.get(label, ())))
 
     def _condition(self, declared: Declared) -> Condition:
@@ -127,9 +127,9 @@ class _Compiler:
         return Indicator(declared.constant, np.array(columns, dtype=np.int64), np.array(list(declared.linear.values())))
 
     def make_numbers(self, wanted: Collection[str]) -> set[str]:
-        """Columns for the numbers that are wanted, occur in rules or were restricted on the live model.
+        """Make columns for the numbers that are wanted, occur in rules or were restricted on the live model.
 
-        Returns the labels of the others.
+        Return the labels of all other numbers.
         """
         used = {i for row in self.algebra.rows if not row.parameter for i in row.body.ids}
         unused: set[str] = set()
@@ -153,7 +153,7 @@ class _Compiler:
         return unused
 
     def fix_columns(self) -> None:
-        """Columns of variables that are fixed on the live model (Pyomo reads those as constants in constraints)."""
+        """Fix the columns of variables that are fixed on the live model (Pyomo reads those as constants in constraints)."""
         for variable in self.algebra.image.values():
             base, terms = self.affine.get(id(variable), (0.0, {}))
             if variable.fixed and len(terms) == 1 and base == 0.0:
@@ -164,7 +164,11 @@ class _Compiler:
         return next(iter(self.affine[id(variable)][1]))
 
     def _variable(self, variable: Variable) -> int:
-        """Column of a Pyomo variable that is not a level; created at first sight."""
+        """Return the column of a Pyomo variable that is not a level, created on first use.
+
+        Raises:
+            SpaceError: the variable has no finite bounds.
+        """
         known = self.affine.get(id(variable))
         if known is not None:
             return next(iter(known[1]))
@@ -195,7 +199,7 @@ class _Compiler:
         return latent
 
     def _place(self, number: Number, column: int, latent: int) -> int:
-        """Column k of ``latent = low + k * step``, which keeps the number to its steps wherever it is active; -1: none."""
+        """Return column k of ``latent = low + k * step``, which restricts an active number to its steps; -1 if there is none."""
         variable = self.declaration.place_of(number)
         if variable is None:
             return -1
@@ -222,7 +226,7 @@ class _Compiler:
         self.rows.append(row)
 
     def expand(self, body: Quadratic, row: _Row) -> float:
-        """Add the terms of a polynomial to a row; returns its constant."""
+        """Add the terms of a polynomial to a row; return its constant."""
         constant = body.constant
         for i, c in body.linear.items():
             base, terms = self.affine_of(body.variables[i])
@@ -277,13 +281,13 @@ class _Compiler:
             self.multiply(bit, second, value * weight, row)
 
     def _in_few_bits(self, column: int) -> bool:
-        """Return whether a number is an integer, or a real with a step, of at most 2 ** BITS values."""
+        """Return True if a number is an integer, or a real with a step, of at most 2 ** BITS values."""
         if column in self.steps:
             return len(self.steps[column][2].domain.values).bit_length() <= BITS
         return self.integer[column] and self.high[column] - self.low[column] < 2.0**BITS
 
     def _bilinear(self, a: int, b: int) -> int:
-        """Column of the product of two numbers of too many values for bits."""
+        """Return the column of the product of two numbers that have too many values for bits."""
         if (a, b) not in self.bilinear:
             ends = [x * y for x in (self.low[a], self.high[a]) for y in (self.low[b], self.high[b])]
             if a == b:
@@ -292,7 +296,7 @@ class _Compiler:
         return self.bilinear[a, b]
 
     def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]]]:
-        """``low, [(weight, bit column)]`` of an integer or a real with a step; made once.
+        """Return ``low, [(weight, bit column)]`` of an integer or a real with a step; made once.
 
         A real with a step is ``low on + step (b_0 + 2 b_1 + ...)``: the columns of ``on`` are among its bits.
         """
@@ -318,7 +322,7 @@ class _Compiler:
         return self.bits[column]
 
     def _mccormick(self, a: int, b: int) -> int:
-        """Column w for a * b with the four McCormick rows; exact where a is binary."""
+        """Return column w for a * b with the four McCormick rows; exact if a is binary."""
         key = (a, b)
         if key in self.mixed:
             return self.mixed[key]
@@ -367,7 +371,7 @@ class _Compiler:
         return _with_declared_rows(program, self.rows, forms, [row.slack for row in bare.base_rows])
 
     def slack(self, row: _Row) -> float:
-        """How far a row may be missed: what its rule may, and what a sum with the constants of big-M is off by."""
+        """Return the tolerance of a row: that of its rule, plus the rounding error of a sum with big-M constants."""
         size = {
             c: max(abs(self.low[c]), abs(self.high[c])) for c in {*row.linear, *(c for p in row.products for c in p)}
         }
@@ -378,7 +382,7 @@ class _Compiler:
         rounding = rounding_of(terms, max(ends, default=0.0), whole)
         if row.slack is not None:
             return row.slack + rounding
-        # beside a number, the coefficient of a switch is the number's range: no measure of what the row may be missed by
+        # next to a number, the coefficient of a switch is the number's range, which is no measure of the row's tolerance
         numbers = [(abs(v), size[c]) for c, v in row.linear.items() if not self._is_binary(c)]
         return TOLERANCE * max((c * min(1.0, most) for c, most in numbers or terms), default=0.0) + rounding
 
@@ -419,7 +423,7 @@ def compile_space(
     """Compile a declared space.
 
     Args:
-        wanted: labels of numbers that get a column though no rule mentions them.
+        wanted: labels of numbers that get a column even if no rule mentions them.
         algebra: the rows of the space; None: they are collected.
 
     Raises:

@@ -1,13 +1,13 @@
-"""Rules that share helpers, as tables of single rules: whether some helper values keep all of them, one helper at a time.
+"""Rules that share auxiliary variables, as tables of single rules: legality by eliminating one auxiliary variable at a time.
 
 Notation
     s (B, G)    a batch of levels
-    h_i         a helper, an integer column with d_i values
-    T_r         table of rule r: which joint levels of its groups and values of its helpers keep it
+    h_i         an auxiliary variable, an integer column with d_i values
+    T_r         table of rule r: True for the joint levels of its groups and values of its auxiliary variables that satisfy it
 
-The joint table of many rules that are chained by helpers (a width behind layer after layer) is far too large, the table of each
-is small. At given levels each T_r is a table over its helpers alone; a helper is eliminated by joining the tables that it is in
-and asking whether some value of it is left (bucket elimination, Dechter 1999):
+The joint table of many rules that are chained by auxiliary variables (such as a width after each layer) is far too large, but
+the table of each rule is small. At given levels each T_r is a table over its auxiliary variables alone. One of them is
+eliminated by joining the tables that contain it and asking if any value of it is left (bucket elimination, Dechter 1999):
 
     T(others) = any_h  T_1(h, ...) and T_2(h, ...) and ...
 """
@@ -25,33 +25,33 @@ from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.rule_tables import DECIDING, States, entries, sizes_of
 
 JOINT = 1 << 14
-"""Joint values of the helpers that are looked at in one step for one level vector."""
+"""Largest number of joint values of auxiliary variables in one step for one level vector."""
 ENTRIES = 1 << 23
-"""Entries of one step for a batch: larger batches are taken in parts."""
+"""Largest number of table entries of one step for a batch: larger batches are split."""
 
 
 @dataclass(frozen=True)
 class _Factor:
-    """A table at given levels: shape (B, d_i, ...) over its helpers, ascending."""
+    """A table at given levels: shape (B, d_i, ...) over its auxiliary variables, ascending."""
 
     helpers: tuple[int, ...]
     legal: Booleans
 
     def over(self, scope: Sequence[int]) -> Booleans:
-        """With an axis for each helper of a larger scope, of length 1 where it has none."""
+        """Return the table with an axis for each variable of a larger scope, of length 1 if the table does not depend on it."""
         sizes = dict(zip(self.helpers, self.legal.shape[1:], strict=True))
         return self.legal.reshape((len(self.legal), *(sizes.get(h, 1) for h in scope)))
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """Rules over levels and helpers (see the module's notation).
+    """Rules over levels and auxiliary variables (see the module's notation).
 
     Attributes:
-        tables: of each rule its groups, its helpers (columns), and T_r with an axis for each of them.
-        order: in which helpers are eliminated.
-        low: least value of each helper.
-        width: joint values of helpers in the largest step.
+        tables: of each rule its groups, its auxiliary variables (columns), and T_r with an axis for each of them.
+        order: order in which auxiliary variables are eliminated.
+        low: least value of each auxiliary variable.
+        width: number of joint values in the largest step.
     """
 
     tables: tuple[tuple[tuple[int, ...], tuple[int, ...], Booleans], ...]
@@ -60,13 +60,13 @@ class Elimination:
     width: int
 
     def check(self, levels: Indices) -> Booleans:
-        """At which levels some helper values keep every rule: (B, G) -> (B,)."""
+        """Return which levels admit values of the auxiliary variables that satisfy every rule: (B, G) -> (B,)."""
         part = max(1, ENTRIES // self.width)
         found = [self._eliminated(levels[k : k + part])[0] for k in range(0, len(levels), part)]
         return np.concatenate([np.zeros(0, dtype=bool), *found])
 
     def values(self, levels: Indices) -> dict[int, float]:
-        """Helper column -> value, such that every rule holds at one legal level vector, (G,)."""
+        """Return auxiliary column -> value such that every rule holds at one legal level vector, (G,)."""
         _, steps = self._eliminated(levels[None])
         chosen: dict[int, int] = {}
         for helper, joined in reversed(steps):
@@ -75,7 +75,7 @@ class Elimination:
         return {h: self.low[h] + k for h, k in chosen.items()}
 
     def _eliminated(self, levels: Indices) -> tuple[Booleans, list[tuple[int, _Factor]]]:
-        """Which levels are legal, and what was joined to eliminate each helper."""
+        """Return which levels are legal, and the joined table of each eliminated variable."""
         factors = [
             _Factor(
                 helpers, table[tuple(levels[:, list(groups)].T)] if groups else np.repeat(table[None], len(levels), 0)
@@ -99,11 +99,11 @@ class Elimination:
 
 
 def make_elimination(program: BinaryProgram, helpers: Sequence[int], rows: Sequence[BaseRow]) -> Elimination | None:
-    """The rules of one cluster; None where a table or a step would be too large, or a helper is continuous.
+    """Return the elimination of one cluster of rules; None if a table or step is too large, or a variable is continuous.
 
     Args:
-        helpers: columns of all that the rules share.
-        rows: over the binaries and these.
+        helpers: columns of the auxiliary variables that the rules share.
+        rows: rows over the binaries and these columns.
     """
     if not all(program.integer[c] for c in helpers):
         return None
@@ -127,7 +127,7 @@ def make_elimination(program: BinaryProgram, helpers: Sequence[int], rows: Seque
 
 
 def _order(scopes: list[set[int]], sizes: dict[int, int]) -> tuple[tuple[int, ...], int]:
-    """Helpers in the order of the smallest steps, the first of equals, and the joint values of the largest step."""
+    """Return a greedy order by smallest step, the first among equals, and the joint values of the largest step."""
     left, order, width = sorted(sizes), [], 1
     while left:
         joint = {h: set().union({h}, *(s for s in scopes if h in s)) for h in left}

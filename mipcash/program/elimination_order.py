@@ -1,7 +1,7 @@
-"""An order in which finite variables take their states, such that little has to be remembered on the way.
+"""An order of finite variables that keeps few residues open in :mod:`mipcash.program.model_count`.
 
-Of what comes after, only what open constraints have seen counts: the states of the variables in tables that are not yet
-complete, and the sums of such rows. The order is greedy: next comes the variable that leaves the least of that.
+Of the variables so far, only what open constraints depend on counts: the states of the variables in incomplete tables,
+and the sums of incomplete rows. The order is greedy: the next variable is the one that leaves the least of that.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from mipcash.program.forms import Vector
 
 STARTS = 4
-"""First variables that are tried, of those in the fewest constraints, beside the one in the most."""
+"""Number of first variables with the fewest constraints that are tried, besides the one with the most."""
 WIDE = 200
-"""Variables from which on one is tried."""
+"""Number of variables above which only one first variable is tried."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class LinearRow:
     Attributes:
         scope: the variables.
         weights: of each, shape (d_i,).
-        low, high: bounds, with the slack that counts as legal.
-        slack: that slack.
+        low, high: bounds, with the slack included.
+        slack: the rule's tolerance.
     """
 
     scope: tuple[int, ...]
@@ -41,10 +41,10 @@ class LinearRow:
 def elimination_order(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]], rows: Sequence[LinearRow] = ()
 ) -> list[int]:
-    """An order of the variables in which few residues are open at a time: the next is the one that leaves the fewest.
+    """Return an order of the variables that keeps few residues open: the next variable is the one that leaves the fewest.
 
-    Several first variables are tried; the estimate of a layer is the product of the states of what open tables have seen, and
-    of the sums that open rows may have.
+    Several first variables are tried. The estimate of a layer is the product of the number of states seen by open tables and
+    the number of possible sums of open rows.
     """
     frontier = _Frontier(sizes, scopes, rows)
     n = len(sizes)
@@ -55,7 +55,7 @@ def elimination_order(
 
 
 class _Frontier:
-    """Estimates of layers while an order is made."""
+    """Estimates of layer sizes while an order is made."""
 
     def __init__(self, sizes: Sequence[int], scopes: Sequence[Sequence[int]], rows: Sequence[LinearRow]) -> None:
         self._log = [math.log(max(1, d)) for d in sizes]
@@ -70,10 +70,10 @@ class _Frontier:
         self._rows_of = _listed(n, [s for s, _ in self._rows])
 
     def greedy(self, start: int) -> tuple[list[int], float]:
-        """An order from a first variable, and the logarithm of its largest layer."""
+        """Return the greedy order from a first variable, and the logarithm of its largest layer."""
         n = len(self._log)
         left = [len(s) for s in self._scopes]
-        waiting = [len(self._tables_of[i]) for i in range(n)]  # open tables that each variable is in
+        waiting = [len(self._tables_of[i]) for i in range(n)]  # number of open tables that contain each variable
         row_left = [len(s) for s, _ in self._rows]
         taken, order, worst = [False] * n, list[int](), 0.0
         open_now, reached = 0.0, {start}
@@ -98,7 +98,7 @@ class _Frontier:
     def _change(
         self, i: int, taken: Sequence[bool], left: Sequence[int], waiting: Sequence[int], row_left: Sequence[int]
     ) -> float:
-        """By how much the logarithm of the layer changes when a variable is taken."""
+        """Return the change of the layer's logarithm when a variable is taken."""
         closed: dict[int, int] = {}
         for k in self._tables_of[i]:
             if left[k] == 1:
@@ -123,7 +123,7 @@ def _listed(n: int, scopes: Sequence[set[int]]) -> list[list[int]]:
 
 
 def _sum_count(row: LinearRow) -> float:
-    """Logarithm of how many sums a row has in all, at most."""
+    """Return the logarithm of an upper bound on the number of different sums of a row."""
     joint = sum(math.log(len(np.unique(w))) for w in row.weights)
     values = np.abs(np.concatenate([w - w.min() for w in row.weights]))
     unit = float(values[values > 0].min(initial=math.inf))
@@ -134,5 +134,5 @@ def _sum_count(row: LinearRow) -> float:
 
 
 def _row_cost(seen: int, of: int, sums: float) -> float:
-    """Logarithm of the sums that a row may have once so many of its variables are taken."""
+    """Return the logarithm of the number of sums that a row may have after ``seen`` of its variables."""
     return 0.0 if seen in (0, of) else math.log1p(math.expm1(sums) * seen / of) if sums < 50 else sums * seen / of

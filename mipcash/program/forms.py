@@ -1,4 +1,4 @@
-"""Quadratic forms over the base columns of a program: where surrogates and solvers meet.
+"""Quadratic forms over the base columns of a program, the common language of surrogates and solvers.
 
 Notation
     n       number of base columns: the one-hot binaries first, then the numbers that occur in rules
@@ -44,7 +44,7 @@ class QuadraticForm:
         return len(self.linear)
 
     def value(self, v: Vector) -> float:
-        """The form at one point of shape (n,)."""
+        """Return the value of the form at one point of shape (n,)."""
         return float(self.constant + self.linear @ v + np.sum(self.values * v[self.rows] * v[self.cols]))
 
     def least(self, low: Vector, high: Vector) -> tuple[Vector, Vector]:
@@ -53,7 +53,7 @@ class QuadraticForm:
         return np.minimum(self.linear * low, self.linear * high), np.min(products, axis=0)
 
     def symmetric(self) -> Vector:
-        """Dense symmetric Q of shape (n, n), zero diagonal, with ``q(v) = constant + linear.v + v'Qv / 2``."""
+        """Return the dense symmetric Q of shape (n, n), zero diagonal, with ``q(v) = constant + linear.v + v'Qv / 2``."""
         dense = np.zeros((self.n, self.n))
         np.add.at(dense, (self.rows, self.cols), self.values)
         return dense + dense.T

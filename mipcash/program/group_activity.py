@@ -1,10 +1,10 @@
-"""Which groups are on at some levels: what a move of one group switches on and off elsewhere.
+"""Activity of groups at given levels: a move of one group switches other groups on and off.
 
 Notation
-    s (B, G)    levels, off where a group is off;   latent (B, G) a level of every group, that which it takes when it is on
+    s (B, G)    levels, off if a group is inactive;   latent (B, G) a level of every group, which it takes when it is active
 
-Most groups have one condition, over one other group: these are looked up in tables, layer by layer, those first whose parents are
-always on.
+Most groups have one condition, over one other group. These are looked up in tables, layer by layer, starting with groups whose
+parents are always active.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mipcash.program.program import BinaryProgram, Condition, Indicator
 
 @dataclass(frozen=True)
 class Activity:
-    """When one group is on.
+    """The conditions under which one group is active.
 
     Attributes:
-        group: which one.
+        group: its index.
         off: its off level.
-        lookups: indicators: the parent, and whether the indicator holds at each of its levels.
+        lookups: indicators: the parent, and which of the parent's levels satisfy the indicator.
         general: the compound conditions.
     """
 
@@ -37,7 +37,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Groups with one lookup each, k of them: their off levels, where their truths begin, and their parents, (k,) each."""
+    """k groups with one lookup each: their off levels, where their truth values begin, and their parents, (k,) each."""
 
     groups: Indices
     off: Indices
@@ -54,7 +54,7 @@ class GroupActivity:
 
     @cached_property
     def _in_layers(self) -> tuple[Booleans, list[_Layer], list[Activity]]:
-        """Truths of all lookups in layers, one after the other; the layers; and the activities that are in none."""
+        """Truth values of all lookups in layers, concatenated; the layers; and the activities that are in no layer."""
         simple = {a.group: a for a in self.activities if len(a.lookups) == 1 and not a.general}
         on = {g for g, group in enumerate(self.program.groups) if not group.conditions}
         truths, layers, count = [np.zeros(0, dtype=bool)], list[_Layer](), 0
@@ -72,7 +72,7 @@ class GroupActivity:
         return np.concatenate(truths), layers, [a for a in self.activities if a.group not in on]
 
     def effective(self, latent: Indices) -> Indices:
-        """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
+        """Return levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
         truths, layers, rest = self._in_layers
         levels = latent.copy()
         for layer in layers:
@@ -89,7 +89,7 @@ class GroupActivity:
 
 
 def _activity(program: BinaryProgram, g: int) -> Activity:
-    """The conditions of a group, taken apart."""
+    """Return the activity of a group: its conditions as lookups and compound conditions."""
     lookups, general = list[tuple[int, Booleans]](), list[Condition]()
     for condition in program.groups[g].conditions:
         if isinstance(condition, Indicator):
@@ -100,7 +100,7 @@ def _activity(program: BinaryProgram, g: int) -> Activity:
 
 
 def group_activity(program: BinaryProgram) -> GroupActivity:
-    """The activities of a program, kept with it for the next one who asks."""
+    """Return the activities of a program, cached in it."""
     if "group activity" not in program.derived:
         program.derived["group activity"] = GroupActivity(program)
     found: GroupActivity = program.derived["group activity"]

@@ -1,14 +1,15 @@
 """Vectorised legality of many level vectors at once, for local search.
 
 Notation
-    s (B, G)    a batch of level vectors, effective levels: off where a group is off
+    s (B, G)    a batch of level vectors, effective levels: off if a group is inactive
     z (B, n_z)  their one-hot binaries
 
-Rows over z alone are evaluated directly. Rows with helper columns (auxiliaries, conjunctions) are gathered in clusters
-that share helpers; a cluster asks whether *some* helper values satisfy its rows, and the answer for every combination
-of the groups in its scope is tabulated once; where that table is too large, helpers are eliminated one by one from the tables of
-single rules (:mod:`mipcash.program.elimination`). Tuned numbers are either held fixed, v = value * on(z), or make the check
-incomplete. What is too large for either makes it incomplete too: then the caller must ask a solver.
+Rows over z alone are evaluated directly. Rows with auxiliary columns (auxiliary variables, conjunctions) are gathered in
+clusters that share such columns. For each cluster the question is if *some* auxiliary values satisfy its rows, and the answer
+for every combination of the groups in its scope is tabulated once. If that table is too large, auxiliary variables are
+eliminated one by one from the tables of single rules (:mod:`mipcash.program.elimination`). Tuned numbers are either fixed,
+v = value * on(z), or make the check incomplete. Clusters too large for both methods make it incomplete, too. The caller must
+then ask a solver.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ from mipcash.program.recent import Recent
 from mipcash.program.rule_tables import DECIDING, RuleTable, States, entries, sizes_of
 
 KEPT = 16
-"""Settings of the numbers whose legality is kept."""
+"""Number of assignments of the numbers whose legality is cached."""
 MANY, THIN = 300, 0.1
-"""Rows from which on they may be sparse, and the share of their coefficients that is not zero up to which they are."""
+"""Number of rows above which they may be stored sparse, and the largest fraction of nonzero coefficients for that."""
 CHECKED = 1 << 22
-"""Binaries that are formed at a time."""
+"""Number of binaries that are formed at a time."""
 BLOCK_LIMIT = 1 << 17
-"""Legal joint levels of a table up to which it is a block for local search."""
+"""Largest number of legal joint levels for which a table is a block for local search."""
 
 
 @dataclass(frozen=True)
 class _Rows:
     """Rows over the binaries, each with one bound, its slack included: ``body <= high``. Shapes (m, n_z), (m,), products by row.
 
-    The linear part is sparse where there are many rows of a few levels each.
+    The linear part is sparse if there are many rows of a few levels each.
     """
 
     linear: Vector | sparse.csr_array
@@ -53,7 +54,7 @@ class _Rows:
 
     @classmethod
     def of(cls, rows: Sequence[BaseRow], n_z: int) -> _Rows:
-        """Of rows with up to two bounds: what is bounded below counts with the other sign."""
+        """Convert rows with up to two bounds; a lower bound becomes an upper bound of the negated row."""
         bounds = [(1.0, r, r.high + r.slack) for r in rows if r.high < np.inf]
         bounds += [(-1.0, r, r.slack - r.low) for r in rows if r.low > -np.inf]
         linear = np.array([sign * r.form.linear[:n_z] for sign, r, _ in bounds]).reshape(len(bounds), n_z)
@@ -64,7 +65,7 @@ class _Rows:
         return cls(sparse.csr_array(linear) if thin else linear, high, products)
 
     def and_also(self, others: _Rows) -> _Rows:
-        """These rows and others; both with a dense linear part."""
+        """Return these rows and others; both with a dense linear part."""
         if not len(others.high):
             return self
         m = len(self.high)
@@ -75,7 +76,7 @@ class _Rows:
         )
 
     def hold(self, z: Vector) -> Booleans:
-        """Whether every row holds: (B, n_z) -> (B,)."""
+        """Return which points satisfy every row: (B, n_z) -> (B,)."""
         body = (self.linear @ z.T).T if sparse.issparse(self.linear) else z @ self.linear.T
         for k, rows, cols, values in self.products:
             body[:, k] += (z[:, rows] * z[:, cols]) @ values
@@ -84,11 +85,11 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The rows of a program that a check looks at, in their order, and those of them that no number is in, as rows to evaluate.
+    """The rows of a program that a check evaluates, in their order; rows over levels alone are prepared for evaluation.
 
     Attributes:
-        rows: what is left to look at; without the rows of a group's own ``sum z = 1``.
-        free: those over levels alone.
+        rows: all rows to check; without the ``sum z = 1`` of each group.
+        free: the rows over levels alone.
     """
 
     rows: Sequence[AffineRow]
@@ -104,12 +105,12 @@ class _Plan:
 
 
 def _numberless(row: AffineRow) -> bool:
-    """Whether no number is in a row."""
+    """Return True if a row contains no number."""
     return row.parts is not None and not row.parts
 
 
 def _plan_of(program: BinaryProgram) -> _Plan:
-    """The plan of a program, made when first asked for."""
+    """Return the plan of a program, cached in it."""
     if "checked rows" not in program.derived:
         program.derived["checked rows"] = _Plan.of(program)
     found: _Plan = program.derived["checked rows"]
@@ -117,16 +118,16 @@ def _plan_of(program: BinaryProgram) -> _Plan:
 
 
 class Legality:
-    """Checks levels against the rows of a program.
+    """Check of levels against the rows of a program.
 
     Args:
         program: the compiled space.
         numbers: label -> natural value of every tuned number with a column, or None to leave the rows with numbers out.
-        tables: tables of clusters without numbers, shared between the checks of one program (filled and used).
+        tables: tables of clusters without numbers, shared between the checks of one program (used and extended).
 
     Attributes:
-        undecided: the rows that it leaves to a solver; none where it is complete.
-        eliminations: clusters of rules that are no tables; with each, its rows.
+        undecided: the rows that need a solver; empty if the check is complete.
+        eliminations: clusters of rules that are no tables, each with its rows.
         numbers: as given.
     """
 
@@ -192,18 +193,18 @@ class Legality:
 
     @property
     def complete(self) -> bool:
-        """Whether the check decides legality; otherwise it is necessary, not sufficient."""
+        """True if the check decides legality; otherwise it is necessary, not sufficient."""
         return not self.undecided
 
     def effective(self, latent: Indices) -> Indices:
-        """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
+        """Return levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
         return self._activity.effective(latent)
 
     def check(self, levels: Indices, *, free: bool = True) -> Booleans:
-        """Which effective level vectors are legal: (B, G) -> (B,).
+        """Return which effective level vectors are legal: (B, G) -> (B,).
 
         Args:
-            free: also look at the rules that hold at any numbers; False where the levels are known to keep them.
+            free: also check the rules that do not depend on the numbers; False if the levels are known to satisfy them.
         """
         tables, rows = (self._tables, self._rows) if free else self._with_numbers
         eliminations = [e for e, of in self.eliminations if free or not self._free(of)]
@@ -213,19 +214,19 @@ class Legality:
         share = max(1, CHECKED // max(1, self.program.n_z))
         for a in range(0, len(levels) if len(rows.high) else 0, share):
             legal[a : a + share] &= rows.hold(self.program.one_hot(levels[a : a + share]))
-        for elimination in eliminations:  # what is illegal already is not looked at again
+        for elimination in eliminations:  # vectors that are already illegal are not checked again
             legal[legal] = elimination.check(levels[legal])
         return legal
 
     @cached_property
     def _with_numbers(self) -> tuple[list[RuleTable], _Rows]:
-        """What depends on the numbers."""
+        """The tables and rows that depend on the numbers."""
         return [t for t, free in self.constraints()[0] if not free], self._bound
 
     def blocks(self) -> list[tuple[Indices, Indices]]:
-        """Groups that a table binds together, and their legal joint levels: [(groups (k,), levels (N, k))].
+        """Return groups that a table ties together, and their legal joint levels: [(groups (k,), levels (N, k))].
 
-        Where a group and all that it depends on are in the same block, its levels agree with its activity.
+        If a group and all groups that it depends on are in the same block, its levels agree with its activity.
         """
         if self._blocks is None:
             self._blocks = []
@@ -244,19 +245,20 @@ class Legality:
         return self._blocks
 
     def _free(self, rows: Sequence[BaseRow]) -> bool:
-        """Whether some rows hold at any numbers."""
+        """Return True if some rows do not depend on the numbers."""
         return all(id(row) in self._declared for row in rows)
 
     def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:
-        """What :meth:`check` demands but for ``eliminations``: tables and rows over the binaries, each with whether it holds at any
-        numbers.
+        """Return the tables and rows over the binaries that :meth:`check` evaluates besides ``eliminations``.
+
+        Each comes with True if it does not depend on the numbers.
         """
         clusters = zip(self._tables, self._tabulated, strict=True)
         tables = [(table, self._free(rows)) for table, rows in clusters]
         return tables, [(row, id(row) in self._declared) for row in self._direct]
 
     def completed(self, levels: Indices) -> Vector:
-        """Base columns of one level vector that :meth:`check` calls legal, its helpers such that every row holds: (G,) -> (n,)."""
+        """Return base columns of one legal level vector, with auxiliary values that satisfy every row: (G,) -> (n,)."""
         program = self.program
         base = np.array(program.low[: program.n])
         base[: program.n_z] = program.one_hot(levels)
@@ -283,7 +285,7 @@ class Legality:
         return base
 
     def _place(self, number: NumberColumn) -> int:
-        """The integer k of a number ``low + k * step``."""
+        """Return the integer k of a number ``low + k * step``."""
         assert self.numbers is not None
         domain: Any = self.program.domains[number.label]
         place: int = round((self.numbers[number.label] - domain.low) / domain.step)
@@ -305,7 +307,7 @@ class Legality:
 
 
 def _always_true(program: BinaryProgram, row: BaseRow) -> bool:
-    """Whether a row is a group's own ``sum z = 1``."""
+    """Return True if a row is a group's own ``sum z = 1``."""
     if row.low != 1.0 or row.high != 1.0 or len(row.form.rows) or row.rule:
         return False
     used = np.flatnonzero(row.form.linear)
@@ -316,7 +318,7 @@ def _always_true(program: BinaryProgram, row: BaseRow) -> bool:
 
 
 def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> Legality:
-    """The legality of a program's levels at some numbers, kept with the program for the next one who asks."""
+    """Return the legality of a program's levels at some numbers, cached in the program."""
     kept: Recent[Legality] = program.derived.setdefault("legality", Recent(KEPT))
     tables = program.derived.setdefault("legal levels", {})
     key = None if numbers is None else tuple(float(numbers[n.label]) for n in program.numbers)

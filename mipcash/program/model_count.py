@@ -1,20 +1,22 @@
-"""How many joint states of finite variables keep all constraints: a decision diagram, built and forgotten layer by layer.
+"""Number of joint states of finite variables that satisfy all constraints: a decision diagram, built layer by layer.
+
+Only one layer is kept in memory at a time.
 
 Notation
     i           a variable, with d_i states; the variables take their states one after the other
-    residue     what a constraint still demands of the variables to come. Beginnings with the same residues of all constraints
-                have the same ends, so they are one node of the diagram and are counted together
-    N           nodes of a layer: the residues that occur, each with the number of beginnings that lead there
+    residue     what a constraint still requires of the remaining variables. Partial assignments with the same residues of all
+                constraints have the same completions, so they are one node of the diagram and are counted together
+    N           nodes of a layer: the residues that occur, each with the number of partial assignments that lead there
 
 Residues are, by kind of constraint:
 
-    table over two      the states it leaves the later variable, a mask that all such tables share
-    table over more     which of the different sub-tables is left
-    linear row          its sum so far, or that it is kept whatever comes
+    table over two      the states that it leaves the later variable, a mask that all such tables share
+    table over more     the index of the remaining sub-table among the different ones
+    linear row          its sum so far, or that it holds for all completions
 
-For an ordering these are the subsets of places that are taken, so that precedences are counted by dynamic programming over
-subsets (Held and Karp 1962); for rules between neighbours only the frontier counts (frontier-based search, Sekine,
-Imai and Tani 1995). A layer with too many nodes is cut down to a few, and the count is a lower bound from then on.
+For an ordering these are the subsets of taken positions, so that precedences are counted by dynamic programming over
+subsets (Held and Karp 1962). For rules between neighbours only the frontier counts (frontier-based search, Sekine,
+Imai and Tani 1995). A layer with too many nodes is reduced to a few, and the count is a lower bound from then on.
 """
 
 from __future__ import annotations
@@ -32,22 +34,22 @@ from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.rule_tables import RuleTable
 
 EXPANDED = 1 << 20
-"""Ways to go on from a layer up to which a count is exact: nodes times states of the next variable."""
+"""Largest number of successors of a layer (nodes times states of the next variable) up to which a count is exact."""
 CELLS = 1 << 24
-"""Residues of all of them up to which it is."""
+"""Largest number of residues of all these successors up to which a count is exact."""
 KEPT_NODES = 1 << 11
-"""Nodes of a layer once it is not."""
+"""Number of nodes that are kept of a layer once the count is not exact."""
 MASKED = 63
-"""States of a variable that a mask holds."""
+"""Largest number of states of a variable that fits into a mask."""
 SAME = 1e-3
-"""Sums of a row that differ by less than this share of what it may be missed by are one."""
+"""Sums of a row that differ by less than this fraction of the row's slack count as equal."""
 WHOLE = 1 << 62
-"""Counts from which on 64 bits are too few."""
+"""Number of joint states from which on 64-bit counts are too small."""
 
 
 @dataclass(frozen=True)
 class StateCount:
-    """A number of joint states; where not ``exact``, there are at least so many."""
+    """A number of joint states; a lower bound if not ``exact``."""
 
     number: int
     exact: bool
@@ -59,12 +61,12 @@ def count_states(
     rows: Sequence[LinearRow] = (),
     deadline: Deadline = NEVER,
 ) -> StateCount:
-    """Count the joint states that keep all constraints.
+    """Count the joint states that satisfy all constraints.
 
     Args:
         sizes: d_i.
         tables, rows: the constraints; their scopes name variables.
-        deadline: after it, a lower bound is made with a few nodes of each layer.
+        deadline: after it, the count is a lower bound that follows a few nodes of each layer.
     """
     if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
         return StateCount(0, True)
@@ -87,7 +89,7 @@ def count_states(
 
 @dataclass
 class _TableResidues:
-    """A table over three variables or more: of each step, the sub-table after a sub-table and a state, -1 where none is left."""
+    """A table over at least three variables: per step, the sub-table that follows a sub-table and a state; -1 if none is left."""
 
     steps: list[NDArray[np.int32]]
     next: int = 0
@@ -114,7 +116,7 @@ class _TableResidues:
 
 @dataclass
 class _RowResidues:
-    """A linear row: of each step, the weights, and the least and the most that later ones add."""
+    """A linear row: per step, the weights, and the least and the most that later steps add."""
 
     weights: list[Vector]
     least: list[float]
@@ -132,7 +134,7 @@ class _RowResidues:
         return cls(weights, least.tolist()[1:], most.tolist()[1:], row.low, row.high, SAME * row.slack)
 
     def added(self, sums: Vector, state: int) -> tuple[Vector, Booleans]:
-        """Sums after a state, inf where the row is kept whatever comes, and where it can still be kept."""
+        """Return the sums after a state (inf if the row holds for all completions), and True where the row can still hold."""
         after = sums + self.weights[self.next][state]
         lowest, highest = after + self.least[self.next], after + self.most[self.next]
         kept = np.isinf(after) | ((lowest >= self.low) & (highest <= self.high))
@@ -141,7 +143,7 @@ class _RowResidues:
 
 @dataclass
 class _Layer:
-    """The nodes of a layer: a column of residues per open constraint, and the number of beginnings per node."""
+    """The nodes of a layer: a column of residues per open constraint, and the number of partial assignments per node."""
 
     sizes: Sequence[int]
     tables: Sequence[RuleTable]
@@ -189,16 +191,16 @@ class _Layer:
 
     @property
     def width(self) -> int:
-        """Open constraints: columns of residues."""
+        """Number of open constraints: columns of residues."""
         return len(self._masks) + len(self._classes) + len(self._sums)
 
     def cut(self, most: int) -> None:
-        """Keep the nodes that most beginnings lead to."""
+        """Keep the nodes with the most partial assignments."""
         weight = np.array([float(c) for c in self.counts]) if self.counts.dtype == object else self.counts
         self._select(np.sort(np.argpartition(-weight, most)[:most]))
 
     def take(self, i: int) -> None:
-        """The next layer: every node goes on by every state of a variable that its residues leave."""
+        """Move to the next layer: extend every node by every state of variable i that its residues allow."""
         nodes = len(self.counts)
         for h, _ in self._pairs.get(i, ()):
             self._masks.setdefault(h, np.full(nodes, (1 << self.sizes[h]) - 1, dtype=np.int64))
@@ -214,7 +216,7 @@ class _Layer:
         self._merge()
 
     def _after(self, i: int, state: int, own: Indices | None) -> _Part:
-        """Nodes that go on by one state: where from, and their residues that change."""
+        """Return the nodes that one state extends, with their residues that change."""
         alive = np.ones(len(self.counts), dtype=bool) if own is None else (own >> state) & 1 == 1
         masks, classes, sums = dict[int, Indices](), dict[int, NDArray[np.int32]](), dict[int, Vector]()
         for h, left in self._pairs.get(i, ()):
@@ -236,7 +238,7 @@ class _Layer:
         )
 
     def _close(self, i: int) -> None:
-        """Step the constraints over a variable, and forget those that it was the last of."""
+        """Advance the constraints over a variable, and drop those for which it was the last variable."""
         for k in self._table_of.get(i, ()):
             table = self._table_residues[k]
             table.next += 1
@@ -268,7 +270,7 @@ class _Layer:
         self._sums = {k: s[at] for k, s in self._sums.items()}
 
     def _merge(self) -> None:
-        """Nodes with the same residues become one."""
+        """Merge nodes with the same residues."""
         if len(self.counts) < 2:
             return
         key, top = np.zeros(len(self.counts), dtype=np.int64), 1
@@ -288,7 +290,7 @@ class _Layer:
         self.counts = total
 
     def _columns(self) -> Iterator[Indices]:
-        """Residues as whole numbers from 0."""
+        """Yield the residues as whole numbers from 0."""
         yield from self._masks.values()
         for classes in self._classes.values():
             yield classes.astype(np.int64)
@@ -300,7 +302,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class _Part:
-    """What goes on by one state of a variable.
+    """The nodes that one state of a variable extends.
 
     Attributes:
         at: the nodes, shape (k,).

@@ -1,16 +1,16 @@
-"""Moves over the levels of a program: the steps of local search, of the search for an acquisition's minimum, and of annealing.
+"""Moves over the levels of a program, for local search, acquisition minimisation and annealing.
 
 Notation
-    s (R, G)        levels of R points, off where a group is off
-    latent (R, G)   a level of every group, that which it takes when it is switched on
+    s (R, G)        levels of R points, off if a group is inactive
+    latent (R, G)   a level of every group, which it takes when it is active
     N               moves of all R points together;   owner (N,) the row of the point that each starts from
 
     level   one group takes another level
     swap    two members of an ordering change places
     pair    two of these at once
 
-A move changes latent levels and knows nothing of rules: :meth:`mipcash.program.legality.Legality.effective` says what is off
-after it, and ``check`` whether it is legal.
+A move changes latent levels and ignores rules. :meth:`mipcash.program.legality.Legality.effective` then returns which groups
+are off, and ``check`` decides if the levels are legal.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class Moves:
 
     @cached_property
     def parents(self) -> Indices:
-        """Groups that conditions look at: their levels switch others on and off."""
+        """Groups that conditions depend on: their levels switch other groups on and off."""
         conditions = [c for each in self.program.conditions.values() for c in each]
         return np.array(sorted(self.program.parents(conditions)), dtype=np.int64)
 
     @cached_property
     def plain_columns(self) -> NDArray[np.bool_]:
-        """Binaries of levels that no other group depends on, shape (n_z,): no ordering, no parent, not off."""
+        """True for binaries of levels on which no other group depends, shape (n_z,), without orderings and off columns."""
         plain = ~self._ordered
         plain[self.parents] = False
         return np.asarray(plain[self.program.group_of] & (self.program.active_columns > 0))
 
     @cached_property
     def _levels(self) -> tuple[Indices, Indices]:
-        """All that a group may be set to, orderings and off excepted: groups and levels, both (L,)."""
+        """All levels that groups can be set to, without orderings and off: groups and levels, both (L,)."""
         columns = np.flatnonzero(self.program.active_columns > 0)
         columns = columns[~self._ordered[self.program.group_of[columns]]]
         groups = self.program.group_of[columns]
@@ -66,22 +66,22 @@ class Moves:
 
     @cached_property
     def _choices(self) -> list[int]:
-        """Groups with a choice of levels, those of orderings excepted."""
+        """Groups with a choice of levels, without those of orderings."""
         return [g for g, x in enumerate(self.program.groups) if not self._ordered[g] and len(x.values) > 1]
 
     @property
     def n_choices(self) -> int:
-        """What :meth:`change` chooses from: groups with a choice of levels, and orderings."""
+        """Number of choices of :meth:`change`: groups with a choice of levels, and orderings."""
         return len(self._choices) + len(self.orders)
 
     # -- all of a kind ------------------------------------------------------------------------------------------
 
     def latent(self, levels: Indices, memory: Indices) -> Indices:
-        """Levels with those of switched-off groups from memory, (G,): (..., G) -> (..., G)."""
+        """Return levels with those of inactive groups from memory, (G,): (..., G) -> (..., G)."""
         return np.where(levels == self._off, memory, levels)
 
     def singles(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices]:
-        """Every other level of every group that is on, then every swap: owner (N,), latent levels (N, G)."""
+        """Return every other level of every active group, then every swap: owner (N,), latent levels (N, G)."""
         groups, targets = self._levels
         free = (levels != self._off)[:, groups] & (levels[:, groups] != targets)
         rows, moves = np.nonzero(free)
@@ -91,7 +91,7 @@ class Moves:
         return np.concatenate([rows, owner]), np.concatenate([moved, swapped])
 
     def structural(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices]:
-        """Moves that touch more than one group, every other level of parents and every swap: owner (N,), latent (N, G)."""
+        """Return moves that can affect several groups (other levels of parents, and swaps): owner (N,), latent levels (N, G)."""
         owners, moved, everyone = [], [], np.arange(len(levels))
         for g in self.parents:
             group = self.program.groups[g]
@@ -106,7 +106,7 @@ class Moves:
         return np.concatenate([*owners, owner]), np.concatenate([*moved, swapped])
 
     def pairs(self, levels: Indices, latent: Indices, count: int, rng: np.random.Generator) -> Indices:
-        """Random pair moves of one point, (G,): latent levels (count, G), or all of them where there are fewer."""
+        """Return random pair moves of one point, (G,): latent levels (count, G), or all pair moves if there are fewer."""
         _, first = self.singles(levels[None], latent[None])
         if len(first) < 2:
             return first
@@ -116,7 +116,7 @@ class Moves:
         return both
 
     def _swapped(self, latent: Indices) -> tuple[Indices, Indices]:
-        """Every swap of every point: owner (N,), latent levels (N, G)."""
+        """Return every swap of every point: owner (N,), latent levels (N, G)."""
         trials = [latent[:0]]
         for g, h in self.swaps:
             trial = latent.copy()
@@ -127,10 +127,10 @@ class Moves:
     # -- at random ----------------------------------------------------------------------------------------------
 
     def change(self, levels: Indices, latent: Indices, choice: int, rng: np.random.Generator) -> Indices:
-        """One point's latent levels, (G,), after a random change of one choice: another level, or a swap in an ordering.
+        """Return one point's latent levels, (G,), after a random change of one choice: another level, or a swap in an ordering.
 
         Args:
-            levels: of the point, (G,): a group that is off stays as it is.
+            levels: of the point, (G,); an inactive group stays as it is.
             choice: below :attr:`n_choices`.
         """
         changed = latent.copy()
@@ -141,7 +141,7 @@ class Moves:
         g = self._choices[choice]
         n_levels = len(self.program.groups[g].values)
         if levels[g] != self._off[g]:
-            changed[g] = (changed[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
+            changed[g] = (changed[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level except the present one
         return changed
 
     def walk(
@@ -152,7 +152,7 @@ class Moves:
         rng: np.random.Generator,
         deadline: Deadline = NEVER,
     ) -> Indices:
-        """A random walk of legal single moves from each start, ended by the deadline: (R, G) levels -> (R, G) latent levels."""
+        """Walk randomly by legal single moves from each start, until the deadline: (R, G) levels -> (R, G) latent levels."""
         n_levels = self.program.n_levels
         latent: Indices = np.minimum(starts, n_levels - 1)
         for _ in range(steps if len(n_levels) else 0):
@@ -170,14 +170,14 @@ class Moves:
 
 
 def _pair_at(n: int, places: Indices) -> tuple[Indices, Indices]:
-    """The pairs i < j of n things at some places of their list, row by row, which is never formed: (k,) -> (k,), (k,)."""
-    before = np.cumsum([0, *range(n - 1, 0, -1)])  # pairs of the rows before each
+    """Return the pairs i < j at some positions of the row-by-row list of pairs, which is never formed: (k,) -> (k,), (k,)."""
+    before = np.cumsum([0, *range(n - 1, 0, -1)])  # number of pairs in the rows before each
     i = np.searchsorted(before, places, side="right") - 1
     return i, places - before[i] + i + 1
 
 
 def moves_of(program: BinaryProgram) -> Moves:
-    """The moves of a program, kept with it for the next one who asks."""
+    """Return the moves of a program, cached in it."""
     kept: Moves | None = program.derived.get("moves")
     if kept is None:
         kept = program.derived["moves"] = Moves(program)

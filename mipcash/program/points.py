@@ -1,8 +1,8 @@
-"""Points of a compiled space: what searches move, surrogates learn from, and a configuration is encoded as.
+"""Points of a compiled space: encoded configurations, which searches move and surrogates learn from.
 
 Notation
-    levels (B, G)   level of each of the G one-hot groups; its last column, "off", where a group is inactive
-    units (B, D)    the D tuned numbers on the unit scale (:mod:`mipcash.program.unit_scale`); 0.5 where inactive
+    levels (B, G)   level of each of the G one-hot groups; its last column, "off", if a group is inactive
+    units (B, D)    the D tuned numbers on the unit scale (:mod:`mipcash.program.unit_scale`); 0.5 if inactive
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Point:
     units: Vector
 
     def one_hot(self, program: BinaryProgram) -> Vector:
-        """Binaries of the levels, shape (n_z,)."""
+        """Return the binaries of the levels, shape (n_z,)."""
         return program.one_hot(self.levels)
 
 
@@ -44,7 +44,7 @@ class Points:
         units: shape (B, D).
 
     Raises:
-        ValueError: levels and units that are not of as many points.
+        ValueError: levels and units have different numbers of points.
     """
 
     levels: Indices
@@ -58,7 +58,7 @@ class Points:
 
     @classmethod
     def of(cls, points: Sequence[Point], groups: int, numbers: int) -> Points:
-        """A batch of single points, which may be none.
+        """Return a batch of single points, possibly none.
 
         Args:
             groups, numbers: G and D.
@@ -69,11 +69,11 @@ class Points:
 
     @classmethod
     def joined(cls, *parts: Points) -> Points:
-        """Batches one after the other, at least one."""
+        """Concatenate batches, at least one."""
         return cls(np.concatenate([p.levels for p in parts]), np.concatenate([p.units for p in parts]))
 
     def one_hot(self, program: BinaryProgram) -> Vector:
-        """Binaries of the levels, shape (B, n_z)."""
+        """Return the binaries of the levels, shape (B, n_z)."""
         return program.one_hot(self.levels)
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class Points:
     def __getitem__(
         self, rows: int | np.integer | slice | Sequence[int] | Indices | NDArray[np.bool_]
     ) -> Point | Points:
-        """One point for an integer, else the batch of these rows (as NumPy takes them)."""
+        """Return one point for an integer, otherwise the batch of these rows (with NumPy's indexing)."""
         if isinstance(rows, (int, np.integer)):
             return Point(self.levels[rows], self.units[rows])
         chosen = rows if isinstance(rows, (slice, np.ndarray)) else np.array(rows, dtype=np.int64)

@@ -27,7 +27,7 @@ from mipcash.program.forms import Indices, Vector
 class Bilinear:
     """A base column that is a product of two others: ``column = scale * first * second``.
 
-    No row says so: solvers relax it (:mod:`mipcash.backends.spatial`), and a point is checked with the product itself.
+    No row enforces it: solvers relax it (:mod:`mipcash.backends.spatial`), and a point is checked with the product itself.
     """
 
     column: int
@@ -68,7 +68,7 @@ class ProductBlock:
 
 
 def rlt_pair(left: slice, right: slice, start: int, key: tuple[int, int]) -> ProductBlock:
-    """y[a, b] = z[a] z[b] for the groups with columns ``left`` and ``right``; y starts at column ``start``."""
+    """Return y[a, b] = z[a] z[b] for the groups with columns ``left`` and ``right``; y starts at column ``start``."""
     n_a, n_b = left.stop - left.start, right.stop - right.start
     y = start + np.arange(n_a * n_b).reshape(n_a, n_b)
     rows = np.concatenate(
@@ -85,7 +85,7 @@ def rlt_pair(left: slice, right: slice, start: int, key: tuple[int, int]) -> Pro
 def rlt_number(
     group: slice, column: int, bounds: tuple[float, float], start: int, key: tuple[int, int]
 ) -> ProductBlock:
-    """w[a] = z[a] v for the group's columns and the number in ``column``; w starts at column ``start``."""
+    """Return w[a] = z[a] v for the group's columns and the number in ``column``; w starts at column ``start``."""
     size, (low, high) = group.stop - group.start, bounds
     a = np.arange(size)
     z, w = group.start + a, start + a

@@ -2,12 +2,12 @@
 
 Notation
     z       one-hot binaries, shape (n_z,). A group's columns are its L levels, then one ``off`` column if conditional
-    u, x    further base columns: integer helpers and the numbers (reals, wide integers) that occur in rules
+    u, x    further base columns: integer auxiliary variables and the numbers (reals, wide integers) that occur in rules
     y, w    product columns: y[a, b] = z[a] z[b] of two groups, w[a] = z[a] v of a group and a number v
     v       all base columns [z, u, x], shape (n,);   c all columns [z, u, x, y, w], shape (n_columns,)
-    s       levels, shape (G,) integers: the level of each group, L_g where it is off
+    s       levels, shape (G,) integers: the level of each group, L_g if it is off
 
-The legal configurations are the c with ``row_low <= A c <= row_high``, integer where ``integer`` says so.
+The legal configurations are the c with ``row_low <= A c <= row_high``, with integer values for the columns in ``integer``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from mipcash.program.products import Bilinear, Product
 
 @dataclass(frozen=True)
 class Indicator:
-    """A condition on the binaries of one group: ``constant + coefficients . z[columns]`` is 1, and 0 where it fails."""
+    """A condition on the binaries of one group: ``constant + coefficients . z[columns]`` is 1 if it holds and 0 if not."""
 
     constant: float
     columns: Indices
     coefficients: Vector
 
     def holds(self, z: Vector) -> NDArray[np.bool_]:
-        """Whether it does: (..., n_z) -> (...)."""
+        """Return True where the condition holds: (..., n_z) -> (...)."""
         return np.asarray(self.constant + z[..., self.columns] @ self.coefficients > 0.5)
 
     def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:
-        """The same of levels, whose binaries are not formed: (..., G) -> (...)."""
+        """Return True where the condition holds at levels, without forming their binaries: (..., G) -> (...)."""
         groups = program.group_of[self.columns]
         taken = levels[..., groups] == self.columns - program.starts[groups]
         return np.asarray(self.constant + taken @ self.coefficients > 0.5)
@@ -55,15 +55,15 @@ class Compound:
 
     @cached_property
     def columns(self) -> Indices:
-        """One-hot columns that it looks at, ascending."""
+        """One-hot columns that it depends on, ascending."""
         return np.unique(np.concatenate([part.columns for part in self.parts]))
 
     def holds(self, z: Vector) -> NDArray[np.bool_]:
-        """Whether it does: (..., n_z) -> (...)."""
+        """Return True where the condition holds: (..., n_z) -> (...)."""
         return self._joined([part.holds(z) for part in self.parts])
 
     def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:
-        """The same of levels: (..., G) -> (...)."""
+        """Return True where the condition holds at levels: (..., G) -> (...)."""
         return self._joined([part.holds_at(program, levels) for part in self.parts])
 
     def _joined(self, held: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -71,14 +71,14 @@ class Compound:
 
 
 Condition = Indicator | Compound
-"""When a parameter is active."""
+"""A condition under which a parameter is active."""
 
 
 @dataclass(frozen=True)
 class Group:
     """A one-hot group: columns ``start .. stop - 1`` of z, the last one meaning "off" if ``conditional``.
 
-    A conditional group is active where all ``conditions`` hold; they refer to earlier groups.
+    A conditional group is active if all ``conditions`` hold; they refer to earlier groups.
     """
 
     label: str
@@ -95,7 +95,7 @@ class Group:
 
     @property
     def ordered(self) -> bool:
-        """Whether its levels have an order."""
+        """True if its levels have an order."""
         return self.kind in ("integer", "ordinal", "ordering")
 
     @property
@@ -119,12 +119,12 @@ class NumberColumn:
     """A tuned number that occurs in a rule.
 
     Attributes:
-        column: its value in rules (0 where inactive).
-        latent: its value whether active or not; equals ``column`` for an unconditional one. Fixing the latent column
+        column: its value in rules (0 if inactive).
+        latent: its value whether active or not; equals ``column`` for an unconditional number. Fixing the latent column
             fixes the number without deciding its activity.
         conditions: as for a group.
-        on: the binary of its activity, where that is no indicator of levels.
-        place: column of the integer k of ``latent = low + k * step``; -1 where there is none.
+        on: the binary of its activity, if that is no indicator of levels.
+        place: column of the integer k of ``latent = low + k * step``; -1 if there is none.
     """
 
     label: str
@@ -140,7 +140,7 @@ class BaseRow:
     """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0).
 
     Attributes:
-        slack: how far the form may pass its bounds and count as legal (:mod:`mipcash.modelling.rules`).
+        slack: tolerance of the bounds (:mod:`mipcash.modelling.rules`).
     """
 
     rule: str
@@ -150,7 +150,7 @@ class BaseRow:
     slack: float
 
     def holds(self, body: Vector) -> NDArray[np.bool_]:
-        """Whether values of the form are within the bounds."""
+        """Return True where values of the form are within the bounds."""
         return np.asarray((body >= self.low - self.slack) & (body <= self.high + self.slack))
 
 
@@ -165,15 +165,15 @@ class BinaryProgram:
         matrix: rows, shape (m, n_columns), sparse.
         row_low, row_high: shape (m,).
         row_rule: name of the rule behind each row ("" for the structure of the space).
-        row_slack: how far each row may be missed, shape (m,).
+        row_slack: tolerance of each row, shape (m,).
         low, high, integer: column bounds and integrality, shape (n_columns,).
         names: column names.
         products: product columns.
         domains: label -> domain of every tuned parameter, in the order of declaration.
-        base_rows: the rows over base columns, products not yet linearised (what a point is checked against).
+        base_rows: the rows over base columns, products not yet linearised (used to check a point).
         conditions: label -> conditions of its activity, all of which must hold, for every conditional parameter.
         variable_columns: name of a Pyomo variable that is not a level -> its base column.
-        bilinear: products of two reals, each a base column of its own.
+        bilinear: products of two reals, each with its own base column.
     """
 
     groups: tuple[Group, ...]
@@ -206,13 +206,13 @@ class BinaryProgram:
         return np.repeat(np.arange(len(self.groups)), self.sizes)
 
     def parents(self, conditions: Iterable[Condition]) -> set[int]:
-        """Groups that conditions look at."""
+        """Return the groups that conditions depend on."""
         return {int(self.group_of[c]) for condition in conditions for c in condition.columns}
 
     def switch(self, label: str) -> Indicator:
-        """Activity of a conditional parameter as an affine function of base columns.
+        """Return the activity of a conditional parameter as an affine function of base columns.
 
-        A number needs columns in the program, unless one indicator decides where it is active.
+        A number needs columns in the program, unless a single indicator decides its activity.
         """
         for group in self.groups:
             if group.parameter == label:
@@ -224,7 +224,7 @@ class BinaryProgram:
         return Indicator(0.0, np.array([number.on]), np.ones(1))
 
     def held(self, indicator: Indicator) -> NDArray[np.bool_]:
-        """At which levels of its group an indicator holds, off included: shape (L,)."""
+        """Return at which levels of its group an indicator holds, off included: shape (L,)."""
         group = self.groups[int(self.group_of[indicator.columns[0]])]
         effect = np.full(group.size, float(indicator.constant))
         np.add.at(effect, indicator.columns - group.start, indicator.coefficients)
@@ -245,14 +245,14 @@ class BinaryProgram:
 
     @cached_property
     def active_columns(self) -> Vector:
-        """1 where a one-hot column is a level, 0 where it is an off column; shape (n_z,)."""
+        """1 if a one-hot column is a level, 0 if it is an off column; shape (n_z,)."""
         mask = np.ones(self.n_z)
         mask[[g.stop - 1 for g in self.groups if g.conditional]] = 0.0
         return mask
 
     @cached_property
     def tied(self) -> bool:
-        """Whether a rule holds numbers together with levels (or helpers), so that a level may only move with a number."""
+        """True if a rule relates numbers to levels or auxiliary variables, so that a level can only move together with a number."""
         numbers = np.zeros(self.n, dtype=bool)
         numbers[[c for n in self.numbers for c in (n.column, n.latent) if c >= 0]] = True
         for row in self.base_rows:
@@ -268,12 +268,12 @@ class BinaryProgram:
 
     @cached_property
     def derived(self) -> dict[Hashable, Any]:
-        """What others work out from the program once and keep with it."""
+        """Cache for results that are computed from the program once."""
         return {}
 
     @cached_property
     def has_base_rows(self) -> bool:
-        """Whether the base rows say all that the matrix does; rows and columns may have been added to the matrix alone."""
+        """True if the base rows express everything in the matrix; rows and columns may have been added to the matrix alone."""
         product_rows = sum(
             self.groups[g].size + self.groups[h].size if h >= 0 else 1 + 2 * self.groups[g].size
             for g, h in (p.key for p in self.products)
@@ -284,7 +284,7 @@ class BinaryProgram:
     # -- points -------------------------------------------------------------------------------------------------
 
     def one_hot(self, levels: Indices) -> Vector:
-        """Binaries of levels: (..., G) integers -> (..., n_z)."""
+        """Return the binaries of levels: (..., G) integers -> (..., n_z)."""
         z = np.zeros((*levels.shape[:-1], self.n_z))
         columns = self.starts + levels
         rows = np.arange(math.prod(levels.shape[:-1])).reshape(*levels.shape[:-1], 1) * self.n_z
@@ -292,15 +292,15 @@ class BinaryProgram:
         return z
 
     def levels_of(self, columns: Vector) -> Indices:
-        """Levels of one point's columns (rounded): (>= n_z,) -> (G,)."""
+        """Return the levels of one point's columns (rounded): (>= n_z,) -> (G,)."""
         return np.array([int(np.argmax(columns[g.start : g.stop])) for g in self.groups], dtype=np.int64)
 
     def levels_at(self, z: Vector) -> Indices:
-        """Levels of one point's binaries, (n_z,), exactly one of each group: (G,)."""
+        """Return the levels of one point's binaries, (n_z,), exactly one of each group: (G,)."""
         return np.asarray(np.flatnonzero(z) - self.starts)
 
     def encode(self, config: Configuration) -> Indices:
-        """Levels of a configuration; a conditional parameter that is absent is off.
+        """Return the levels of a configuration; a conditional parameter that is absent is off.
 
         Raises:
             KeyError: a parameter is missing that cannot be off.
@@ -322,17 +322,17 @@ class BinaryProgram:
         return np.array(levels, dtype=np.int64)
 
     def _level(self, group: Group, value: Value) -> int:
-        """The level of a value however it is spelt (a NumPy integer for an integer)."""
+        """Return the level of a value, whatever its numeric type (a NumPy integer for an integer)."""
         value = self.domains[group.parameter].canonical(value)  # type: ignore[attr-defined]
         return level_among(group.values, value)
 
     @cached_property
     def _known_levels(self) -> list[dict[tuple[type, Value], int]]:
-        """Per group: the level of each value that has a hash, by type too, since True == 1."""
+        """Per group: the level of each hashable value, by type too, since True == 1."""
         return [{(type(v), v): l for l, v in enumerate(g.values) if isinstance(v, Hashable)} for g in self.groups]
 
     def decode(self, levels: Indices, numbers: Mapping[str, float]) -> Configuration:
-        """Configuration of levels and natural values of the active numbers, in the order of declaration."""
+        """Return the configuration of levels and natural values of the active numbers, in the order of declaration."""
         found: dict[str, Value] = {}
         orders: dict[str, dict[int, str]] = {}
         for group, level in zip(self.groups, levels, strict=True):
@@ -351,7 +351,7 @@ class BinaryProgram:
         return {label: found[label] for label in self.domains if label in found}
 
     def fitting(self, pairs: Iterable[tuple[int, int]], columns: int) -> list[tuple[int, int]]:
-        """Pairs of groups in their order, each that still fits into so many product columns together with those before."""
+        """Return pairs of groups in their order, skipping those that would exceed ``columns`` product columns in total."""
         chosen, used = [], 0
         for g, h in pairs:
             size = int(self.sizes[g] * self.sizes[h])
@@ -364,11 +364,11 @@ class BinaryProgram:
 
     @cached_property
     def off_levels(self) -> Indices:
-        """The level that means "off" of every group, -1 where there is none: shape (G,)."""
+        """The level that means "off" of every group, -1 if there is none: shape (G,)."""
         return np.array([g.size - 1 if g.conditional else -1 for g in self.groups], dtype=np.int64)
 
     def folded(self, form: QuadraticForm) -> QuadraticForm:
-        """The same function on legal points, without products inside a group (z_a z_a = z_a, z_a z_b = 0)."""
+        """Return a form with the same values on legal points, without products inside a group (z_a z_a = z_a, z_a z_b = 0)."""
         inside = (form.rows < self.n_z) & (form.cols < self.n_z)
         same = np.zeros(len(form.rows), dtype=bool)
         same[inside] = self.group_of[form.rows[inside]] == self.group_of[form.cols[inside]]
@@ -379,12 +379,16 @@ class BinaryProgram:
         return QuadraticForm(form.constant, linear, form.rows[keep], form.cols[keep], form.values[keep])
 
     def couplings(self, form: QuadraticForm) -> set[tuple[int, int]]:
-        """Keys of the products that a folded form needs."""
+        """Return the keys of the products that a folded form needs."""
         first, second = self._ends(form)
         return set(map(tuple, np.unique(np.stack([first, second], axis=1), axis=0).tolist())) if len(first) else set()
 
     def _ends(self, form: QuadraticForm) -> tuple[Indices, Indices]:
-        """Product keys per term: smaller group first; a column that is not one-hot is written -1 - column."""
+        """Return the product key of each term: smaller group first; a column that is not one-hot is written -1 - column.
+
+        Raises:
+            ValueError: a term multiplies two numbers.
+        """
         if np.any((form.rows >= self.n_z) & (form.cols >= self.n_z)):
             raise ValueError("an objective may not multiply two numbers; at least one factor must be discrete")
         a = np.where(form.rows < self.n_z, form.rows, form.cols)
@@ -395,7 +399,7 @@ class BinaryProgram:
         return np.where(swap, h, g), np.where(swap, g, h)
 
     def cost(self, form: QuadraticForm) -> Vector:
-        """Cost of every column, shape (n_columns,), for a folded form whose couplings the program has."""
+        """Return the cost of every column, shape (n_columns,), for a folded form whose couplings the program has."""
         cost = np.zeros(self.n_columns)
         cost[: form.n] = form.linear
         first, second = self._ends(form)
@@ -415,7 +419,7 @@ class BinaryProgram:
         return cost
 
     def lifted(self, base: Vector) -> Vector:
-        """All columns of a base point: (n,) -> (n_columns,), products filled in; helper columns must be in ``base``.
+        """Return all columns of a base point with products filled in: (n,) -> (n_columns,); auxiliary columns must be in ``base``.
 
         Columns added by the compiler for products of two numbers cannot be lifted and are left at nan.
         """
@@ -430,7 +434,7 @@ class BinaryProgram:
 
 
 def orders_of(program: BinaryProgram) -> dict[str, list[int]]:
-    """Ordering label -> indices of its groups (one per module)."""
+    """Return ordering label -> indices of its groups (one per module)."""
     found: dict[str, list[int]] = {}
     for g, group in enumerate(program.groups):
         if isinstance(program.domains.get(group.parameter), Permutation):

@@ -1,4 +1,4 @@
-"""What was made recently, by key."""
+"""A cache of the most recently used values."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """Keeps the values of the ``size`` keys that were asked for last."""
+    """Cache of the values of the ``size`` most recently used keys."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made where it is not kept."""
+        """Return the value of a key, made by ``make`` if it is not cached."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

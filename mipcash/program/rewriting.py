@@ -1,9 +1,8 @@
-"""Programs made from other programs: with further rows, columns or products, without rules, in other numbers.
+"""Programs made from other programs: with additional rows, columns or products, without rules, or with other coefficients.
 
-A program is never changed. What rewrites one keeps its columns ``[base, products]`` in their order: further base columns come
-after the base columns that are there, further products at the end. Rows that are added to the matrix alone are for solvers:
-:attr:`mipcash.program.program.BinaryProgram.has_base_rows` is false from then on, so that nobody takes the base rows for the
-whole.
+A program is never changed. Rewriting keeps its columns ``[base, products]`` in their order: new base columns come
+after the existing base columns, new products at the end. Rows that are added only to the matrix are for solvers:
+:attr:`mipcash.program.program.BinaryProgram.has_base_rows` is False from then on, to show that the base rows are incomplete.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ def with_rows(
     slack: ArrayLike | None = None,
     base: Sequence[BaseRow] = (),
 ) -> BinaryProgram:
-    """The program with k further rows.
+    """Return the program with k additional rows.
 
     Args:
         added: their coefficients, shape (k, n_columns).
         low, high: their bounds, shape (k,).
         rules: the names of the rules behind them; none: the structure of the space.
-        slack: how far each may be missed, shape (k,); None: what rows may that no rule stands behind.
-        base: the same rows over base columns; none: they are for solvers alone.
+        slack: tolerance of each row, shape (k,); None: the default for rows without a rule.
+        base: the same rows over base columns; none: the rows are for solvers only.
     """
     return replace(
         program,
@@ -60,12 +59,12 @@ def with_columns(
     entries: sparse.csr_array | None = None,
     integer: bool = False,
 ) -> BinaryProgram:
-    """The program with k further base columns, inserted after the others.
+    """Return the program with k additional base columns, inserted after the existing ones.
 
     Args:
         low, high: bounds, shape (k,).
         entries: their coefficients in the rows, shape (m, k); None: they are in no row.
-        integer: whether they are whole.
+        integer: True if they are integer.
     """
     n, k = program.n, len(names)
     entries = sparse.csr_array((program.matrix.shape[0], k)) if entries is None else entries
@@ -83,7 +82,7 @@ def with_columns(
 
 
 def with_products(program: BinaryProgram, couplings: Iterable[tuple[int, int]]) -> BinaryProgram:
-    """The program with product columns, and their RLT rows, for the given keys added (:mod:`mipcash.program.products`)."""
+    """Return the program with product columns and their RLT rows for the given keys (:mod:`mipcash.program.products`)."""
     missing = [key for key in sorted(couplings) if key not in program.product_index]
     if not missing:
         return program
@@ -119,19 +118,19 @@ def with_products(program: BinaryProgram, couplings: Iterable[tuple[int, int]]) 
 
 
 def with_bounds(program: BinaryProgram, low: Vector, high: Vector) -> BinaryProgram:
-    """The program with other bounds of its columns, shape (n_columns,)."""
+    """Return the program with other column bounds, shape (n_columns,)."""
     return replace(program, low=low, high=high)
 
 
 def with_coefficients(
     program: BinaryProgram, matrix: sparse.csr_array, row_low: Vector, row_high: Vector
 ) -> BinaryProgram:
-    """The program with its rows in other numbers, shapes (m, n_columns), (m,), (m,): for solvers, its base rows stay."""
+    """Return the program with other row coefficients and bounds, (m, n_columns), (m,), (m,), for solvers; base rows stay."""
     return replace(program, matrix=matrix, row_low=row_low, row_high=row_high)
 
 
 def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryProgram:
-    """The program without the rows of some rules."""
+    """Return the program without the rows of some rules."""
     keep = np.array([rule not in dropped for rule in program.row_rule], dtype=bool)
     return replace(
         program,
@@ -145,7 +144,7 @@ def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryPro
 
 
 def _slack(matrix: sparse.csr_array) -> Vector:
-    """How far rows that no rule stands behind may be missed: (m, n_columns) -> (m,)."""
+    """Return the tolerance of rows without a rule: (m, n_columns) -> (m,)."""
     slack: Vector = TOLERANCE * abs(matrix).max(axis=1).toarray().ravel()
     return slack
 

@@ -1,17 +1,17 @@
-"""Rules over finitely many states as tables: which joint states of some finite variables keep a rule.
+"""Rules over finitely many states as tables of the joint states that satisfy them.
 
 Notation
     i             a finite variable with d_i states: a one-hot group, an integer column, ...
-    P_i (k_i, d_i)  its profiles: the values of the k_i base columns that follow from its state
+    P_i (k_i, d_i)  its profiles: the values of the k_i base columns that its state determines
     q             a form over base columns is  constant + sum_i f_i[s_i] + sum_{i < j} F_ij[s_i, s_j]  with
                   f_i = linear P_i + the products within P_i,   F_ij = P_i' (Q + Q')_ij P_j
 
-A table has as many entries as its variables have joint states, so there are limits, and they are these:
+A table has as many entries as its variables have joint states. It may be at most this large:
 
-    DECIDING      a rule with helpers: without its table nobody but a solver can tell what is legal
-    JOINED        a rule that enumeration may join its variables by, or keep as a linear row
-    POSTED        a rule that a solver of cost functions gets as a table, or as a linear row; PAIR of two variables, which it
-                  gets as a matrix
+    DECIDING      a rule with auxiliary variables; without its table only a solver can decide legality
+    JOINED        a rule by which enumeration may join its variables, or which it keeps as a linear row
+    POSTED        a rule that a solver of cost functions gets as a table, otherwise as a linear row
+    PAIR          a rule over two variables, which that solver gets as a matrix
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Split:
         return tuple(sorted({*self.unary, *(i for pair in self.pairs for i in pair)}))
 
     def over(self, scope: Sequence[int]) -> Vector:
-        """Its values at all joint states of some variables, those of its own among them; axes that do not matter may be 1."""
+        """Return its values at all joint states of some variables, including its own; irrelevant axes may have length 1."""
         body = np.full([1] * len(scope), self.constant)
         functions: list[tuple[tuple[int, ...], Vector]] = [((i,), f) for i, f in self.unary.items()]
         for variables, f in [*functions, *self.pairs.items()]:
@@ -71,12 +71,12 @@ class Split:
 
 @dataclass(frozen=True)
 class States:
-    """Finite variables and the base columns that follow from them (see the module's notation).
+    """Finite variables and the base columns that they determine (see the module's notation).
 
     Attributes:
         columns: of each variable, shape (k_i,).
         profiles: P_i, shape (k_i, d_i).
-        constants: base column -> its value, for those that follow from no variable.
+        constants: base column -> its value, for columns that no variable determines.
     """
 
     columns: Sequence[Indices]
@@ -85,7 +85,7 @@ class States:
 
     @classmethod
     def of_levels(cls, program: BinaryProgram, groups: Iterable[int], integers: Iterable[int] = ()) -> States:
-        """Some groups, then some integer columns, all of whose values are listed: ask :func:`sizes_of` first how many that are."""
+        """Return the states of some groups, then of some integer columns, all values listed. Check :func:`sizes_of` first."""
         chosen, helpers = [program.groups[g] for g in groups], list(integers)
         return cls(
             [np.arange(g.start, g.stop) for g in chosen] + [np.array([c]) for c in helpers],
@@ -95,16 +95,16 @@ class States:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """d_i."""
+        """Numbers of states d_i."""
         return tuple(p.shape[1] for p in self.profiles)
 
     @cached_property
     def _place(self) -> dict[int, tuple[int, int]]:
-        """Base column -> its variable, and its row in that one's profiles."""
+        """Base column -> its variable, and its row in that variable's profiles."""
         return {c: (i, k) for i, columns in enumerate(self.columns) for k, c in enumerate(columns.tolist())}
 
     def split(self, form: QuadraticForm) -> Split:
-        """A form by variable; functions that are constant are part of the constant."""
+        """Split a form by variable; constant functions are added to the constant."""
         constant, linear = form.constant, form.linear
         products: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
         if self.constants:
@@ -140,7 +140,7 @@ class States:
         return Split(float(constant), unary, pairs)
 
     def legal(self, rows: Iterable[BaseRow]) -> Booleans:
-        """Which joint states of all variables keep every row, one axis per variable."""
+        """Return which joint states of all variables satisfy every row, one axis per variable."""
         legal = np.ones(self.sizes, dtype=bool)
         for row in rows:
             legal &= row.holds(self.split(row.form).over(range(len(self.columns))))
@@ -148,10 +148,10 @@ class States:
 
 
 def sizes_of(program: BinaryProgram, groups: Iterable[int], integers: Iterable[int] = ()) -> list[int]:
-    """d_i of some groups, then of some integer columns."""
+    """Return d_i of some groups, then of some integer columns."""
     return [int(program.sizes[g]) for g in groups] + [int(program.high[c] - program.low[c]) + 1 for c in integers]
 
 
 def entries(sizes: Iterable[int]) -> int:
-    """How many entries a table over variables of these sizes has."""
+    """Return the number of entries of a table over variables of these sizes."""
     return math.prod(map(int, sizes))

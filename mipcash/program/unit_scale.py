@@ -1,9 +1,9 @@
-"""The continuous side of a configuration: tuned numbers on the unit scale.
+"""The continuous part of a configuration: tuned numbers on the unit scale.
 
 Notation
-    u (B, D)    unit values of the D tuned numbers (reals, wide integers and wide reals with a step), declaration order; 0.5 where
+    u (B, D)    unit values of the D tuned numbers (reals, wide integers and wide reals with a step), declaration order; 0.5 if
                 inactive
-    on (B, D)   1 where the number is active
+    on (B, D)   1 if the number is active
 
 A number with a step, such as a wide integer, takes the unit value of its rounded value, so that a surrogate is constant between
 steps (Garrido-Merchan and Hernandez-Lobato 2020).
@@ -25,14 +25,14 @@ from mipcash.program.program import BinaryProgram, Condition, Indicator, NumberC
 
 INACTIVE = 0.5
 RESOLVED = 2
-"""Conditions of a number that a quadratic form can multiply."""
+"""Number of conditions of a numerical parameter that a quadratic form can multiply."""
 LISTED = 1 << 12
-"""Values of an integer up to which their unit values are listed."""
+"""Largest number of values of an integer whose unit values are tabulated."""
 
 
 @dataclass(frozen=True)
 class UnitScale:
-    """Maps configurations to unit values and back.
+    """Conversion of configurations to unit values and back.
 
     Attributes:
         labels: D names.
@@ -57,7 +57,7 @@ class UnitScale:
         return len(self.labels)
 
     def units(self, configs: Sequence[Configuration]) -> Vector:
-        """Unit values, shape (B, D)."""
+        """Return unit values, shape (B, D)."""
         u = np.full((len(configs), len(self)), INACTIVE)
         for b, config in enumerate(configs):
             for d, (label, domain) in enumerate(zip(self.labels, self.domains, strict=True)):
@@ -66,15 +66,15 @@ class UnitScale:
         return u
 
     def active(self, z: Vector) -> Vector:
-        """Activity of the numbers: (B, n_z) -> (B, D)."""
+        """Return the activity of the numbers: (B, n_z) -> (B, D)."""
         return activity(self.conditions, z)
 
     def active_at(self, program: BinaryProgram, levels: Indices) -> Vector:
-        """The same of levels: (B, G) -> (B, D)."""
+        """Return the activity of the numbers at levels: (B, G) -> (B, D)."""
         return self.activities(program).at(levels)
 
     def activities(self, program: BinaryProgram) -> Activities:
-        """The conditions as tables over the levels of a program, made once for each."""
+        """Return the conditions as tables over the levels of a program, cached in it."""
         key = ("activities", self.labels)
         if key not in program.derived:
             program.derived[key] = Activities.of(program, self.conditions)
@@ -82,19 +82,19 @@ class UnitScale:
         return found
 
     def natural(self, u: Vector, labels: Collection[str] | None = None) -> dict[str, float]:
-        """Natural values (integers rounded) of one point's unit values, shape (D,); of some numbers, or of all (None)."""
+        """Return natural values (integers rounded) of one point's unit values, shape (D,); of some numbers, or of all (None)."""
         if labels is None:
             return {l: float(d.from_unit(v)) for l, d, v in zip(self.labels, self.domains, u, strict=True)}
         return {l: float(self.domains[d].from_unit(u[d])) for l, d in ((l, self.place[l]) for l in labels)}
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """Which number each label is."""
+        """Label -> index of the number."""
         return {label: d for d, label in enumerate(self.labels)}
 
     @cached_property
     def _plain(self) -> tuple[Indices, Vector]:
-        """Numbers with a step on a plain scale; lowest, span, step and last step of each as rows, of reals counted in steps."""
+        """Indices of numbers with a step on a plain scale; lowest, span, step and last index as rows (reals in steps)."""
         ends = [
             (d, n.low, n.high - n.low, n.step, np.rint((n.high - n.low) / n.step))
             if isinstance(n, Integer)
@@ -107,8 +107,9 @@ class UnitScale:
 
     @cached_property
     def _listed(self) -> tuple[Indices, Vector, Vector]:
-        """Other integers of few values; log of the lowest, span of the logs, lowest, step, last place and first entry of each as
-        rows; and the unit values of all, one after the other.
+        """Indices of other integers with few values, their table, and the unit values of all of them, concatenated.
+
+        The rows of the table are log of the lowest value, span of the logs, lowest value, step, last index and first entry.
         """
         rows, units = list[tuple[float, ...]](), list[float]()
         for d, n in enumerate(self.domains):
@@ -121,12 +122,12 @@ class UnitScale:
 
     @cached_property
     def _unlisted(self) -> list[int]:
-        """The integers that are neither."""
+        """Indices of all other integers."""
         known = {*self._plain[0].tolist(), *self._listed[0].tolist()}
         return [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and d not in known]
 
     def rounded(self, u: Vector) -> Vector:
-        """Unit values with the integers at their rounded values: (..., D) -> (..., D)."""
+        """Return unit values with integers rounded to their values: (..., D) -> (..., D)."""
         found: Vector = np.array(u, dtype=float)
         plain, (low, span, step, last) = self._plain
         if len(plain):
@@ -145,49 +146,49 @@ class UnitScale:
         return found
 
     def relaxed(self, d: int, unit: float) -> float:
-        """Natural value of number d, an integer not rounded."""
+        """Return the natural value of number d, without rounding of integers."""
         low, high = float(self.domains[d].low), float(self.domains[d].high)
         if self.domains[d].log:
             return float(np.exp(np.log(low) + unit * (np.log(high) - np.log(low))))
         return low + unit * (high - low)
 
     def slope(self, d: int, natural: float) -> float:
-        """Derivative of the relaxed value of number d with respect to its unit value, at a natural value."""
+        """Return the derivative of the relaxed value of number d with respect to its unit value, at a natural value."""
         domain = self.domains[d]
         if domain.log:
             return natural * (math.log(domain.high) - math.log(domain.low))
         return float(domain.high - domain.low)
 
     def to_unit(self, values: Mapping[str, float]) -> Vector:
-        """Unit values of natural ones; 0.5 for a label that is absent. Shape (D,)."""
+        """Return unit values of natural values, shape (D,); 0.5 for a label that is absent."""
         pairs = zip(self.labels, self.domains, strict=True)
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
 
 
 def degree(conditions: Sequence[Condition]) -> int:
-    """Of on(z) as a product of conditions; beyond RESOLVED where one is compound, as no product of affine functions is on."""
+    """Return the degree of on(z) as a product of conditions; above RESOLVED if one is compound, which no such product expresses."""
     return len(conditions) if all(isinstance(c, Indicator) for c in conditions) else RESOLVED + len(conditions)
 
 
 def resolved(conditions: Sequence[Condition]) -> tuple[Indicator, ...]:
-    """Those conditions that a form can multiply, RESOLVED of them at most."""
+    """Return the conditions that a form can multiply, at most RESOLVED of them."""
     return tuple(c for c in conditions if isinstance(c, Indicator))[:RESOLVED]
 
 
 def key_of(condition: Condition) -> Hashable:
-    """The same for conditions that hold at the same points because they are written alike."""
+    """Return a key that is equal for conditions that are written alike."""
     if isinstance(condition, Indicator):
         return condition.constant, condition.columns.tobytes(), condition.coefficients.tobytes()
     return condition.every, *map(key_of, condition.parts)
 
 
 def _within(values: Vector, high: Vector | float) -> Vector:
-    """Values moved to between 0 and ``high``."""
+    """Return values clipped to [0, ``high``]."""
     return np.minimum(np.maximum(values, 0.0), high)
 
 
 def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
-    """on(z) of at most RESOLVED conditions: constant, linear part (n,), and products as rows, columns and values."""
+    """Return on(z) of at most RESOLVED conditions: constant, linear part (n,), and products as rows, columns and values."""
     empty = np.zeros(0, dtype=np.int64)
     linear = np.zeros(n)
     if not conditions:
@@ -204,14 +205,14 @@ def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Ve
 
 
 def decoded(program: BinaryProgram, scale: UnitScale, levels: Indices, u: Vector) -> Configuration:
-    """Effective levels (G,) and unit values (D,) as a configuration without its inactive numbers; it may be illegal."""
+    """Return the configuration of effective levels (G,) and unit values (D,), without inactive numbers; it may be illegal."""
     on = scale.active_at(program, levels[None])[0] > 0
     natural = scale.natural(u, [label for label, a in zip(scale.labels, on, strict=True) if a])
     return program.decode(levels, natural)
 
 
 def activity(conditions: Sequence[Sequence[Condition]], z: Vector) -> Vector:
-    """Whether all conditions of each number hold: (B, n_z) -> (B, D)."""
+    """Return 1 where all conditions of each number hold, else 0: (B, n_z) -> (B, D)."""
     on = np.ones((len(z), len(conditions)))
     for d, indicators in enumerate(conditions):
         for indicator in indicators:
@@ -221,17 +222,17 @@ def activity(conditions: Sequence[Sequence[Condition]], z: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Activities:
-    """When numbers are active, as tables over levels: many numbers share a condition, and each is looked at once.
+    """Activity of numbers as tables over levels: each condition is evaluated once, although many numbers share it.
 
-    Notation: I different conditions over one group each; condition i holds at level l of its group where table[first_i + l].
+    Notation: I different conditions over one group each; condition i holds at level l of its group if table[first_i + l].
 
     Attributes:
-        program: whose levels they are.
-        table: of all these conditions, one after the other.
+        program: the program of the levels.
+        table: truth values of all these conditions, concatenated.
         first, groups: shape (I,).
         others: further conditions, over several groups each.
-        single: numbers with one condition and which it is, shape (2, D_1); -1 - k: the k-th of ``others``.
-        several: numbers with more of them, and which these are.
+        single: numbers with one condition and its index, shape (2, D_1); -1 - k: the k-th of ``others``.
+        several: numbers with more conditions, and their indices.
         count: D.
     """
 
@@ -246,7 +247,7 @@ class Activities:
 
     @classmethod
     def of(cls, program: BinaryProgram, conditions: Sequence[Sequence[Condition]]) -> Activities:
-        """The tables of some conditions."""
+        """Return the tables of some conditions."""
         known: dict[Hashable, int] = {}
         tables, groups, others = [np.zeros(0, dtype=bool)], list[int](), list[Condition]()
 
@@ -279,7 +280,7 @@ class Activities:
         )
 
     def at(self, levels: Indices) -> Vector:
-        """Whether all conditions of each number hold: (B, G) -> (B, D)."""
+        """Return 1 where all conditions of each number hold, else 0: (B, G) -> (B, D)."""
         on = np.ones((len(levels), self.count))
         hold = self.table[self.first + levels[:, self.groups]]
         if self.others:  # column -1 is the first of them
@@ -292,21 +293,21 @@ class Activities:
 
 
 Selection = Indices
-"""Indices of the numbers that a feature map sees."""
+"""Indices of the numbers that a feature map uses."""
 
 
 Stepped = tuple[NumberColumn, Integer]
-"""An integer ``low + step k`` and its domain; k is the column of the number's place."""
+"""An integer ``low + step k`` and its domain; its column ``place`` holds k."""
 
 
 def stepped_integers(program: BinaryProgram) -> list[Stepped]:
-    """Return the integers of a program that have a place."""
+    """Return the integers of a program that have a column ``place``."""
     placed = ((n, program.domains[n.label]) for n in program.numbers if n.place >= 0)
     return [(n, domain) for n, domain in placed if isinstance(domain, Integer)]
 
 
 def set_from_places(numbers: Iterable[Stepped], columns: Vector) -> None:
-    """Set integers to the values that their places stand for, or to the 0 of an inactive one, in place.
+    """Set integers to the values of their ``place`` columns, or to 0 if inactive, in place.
 
     Args:
         columns: base columns, shape (n,).

@@ -1,7 +1,7 @@
-"""Where a space counts as wide: nothing is formed there over all pairs of its levels or parameters.
+"""The size from which on a space counts as wide, so that nothing is formed over all pairs of its levels or parameters.
 
-Searches and surrogates then go another way, in time and memory that grow with what was observed, and what is exact elsewhere and
-would take hours there is left out and said so (docs/decisions/archive.md, 039).
+On wide spaces, searches and surrogates use other methods, whose time and memory grow with the number of observations. Exact
+steps that would take hours there are left out, and the result reports it (docs/decisions/archive.md, 039).
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ COLUMNS, VARIABLES = 500, 100
 
 
 def is_wide(columns: int, variables: int) -> bool:
-    """Whether a space of so many one-hot binaries, and of so many groups and numbers together, is wide."""
+    """Return True if a space with this many one-hot binaries, or groups and numbers together, is wide."""
     return columns > COLUMNS or variables > VARIABLES

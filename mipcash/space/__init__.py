@@ -1,13 +1,13 @@
-"""The public ``Space``, and every question that a solver answers about it.
+"""The public ``Space`` and the questions about it that a solver answers.
 
 Read in this order:
 
-    space          Space: declarations and questions; each question is a module of its own name below
-    compiled       a declared space with its program, as of the last look at the live model
-    domain         a compiled space with a solver: the way between configurations and points, used by all optimizers
-    minimiser      incumbent first, proof second, over one program
-    optimum, bounds, nearest, counting, conflict, sampling, design    the questions
-    numbers/       the legal set of the numbers beside fixed levels
+    space          ``Space``: declarations and questions. Each question has a module of its own, named below.
+    compiled       A declared space with its program, as of the last time the live model was inspected.
+    domain         A compiled space with a solver. It converts between configurations and points. All optimizers use it.
+    minimiser      Minimisation over one program: first an incumbent, then the proof of optimality.
+    optimum, bounds, nearest, counting, conflict, sampling, design    The questions.
+    numbers/       The legal set of the numerical parameters at fixed levels.
 
-The rooms above import domain, exclusion, solution and the public class.
+Packages that build on this one import domain, exclusion, solution and the public class.
 """

@@ -1,4 +1,4 @@
-"""The tightest extent of each parameter under the rules."""
+"""The tightest range or set of values of each parameter under the rules."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ from mipcash.space.conflict import emptiness
 from mipcash.space.explanation import explained
 
 TRIED = 1000
-"""One-hot columns up to which all that differ in one level from a legal configuration are tried."""
+"""Largest number of one-hot columns for which all neighbours of a legal configuration (one level changed) are tried."""
 
 SHOWN = 12
-"""Values of an extent that its text lists."""
+"""Largest number of values that the text of an extent lists in full."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What a parameter can be under the rules: never less than it can be, and no more where ``proven``.
+    """The values that a parameter can take under the rules.
+
+    They include every legal value. If ``proven``, they include nothing else (of a number: both ends are attained).
 
     Attributes:
         low, high: least and greatest legal value of a number or an ordered parameter; None for categories and orderings.
         values: the legal values of a discrete parameter (of an ordering: positions by module); None for a number.
-        always: whether the parameter is active in every legal configuration, as far as that is proven.
-        proven: whether every value or end is taken by some legal configuration. Where a limit came before that was known, they
-            are all that the rules had not been proven to leave out by then.
+        always: True if the parameter is proven to be active in every legal configuration.
+        proven: True if every value, or both ends, are attained by legal configurations. If a solver limit was reached before this
+            was known, ``values``, ``low`` and ``high`` contain everything that had not been excluded by then.
     """
 
     low: Value
@@ -55,20 +57,20 @@ class Extent:
 
 
 def _listed(values: Sequence[Value]) -> str:
-    """``1, 2, 3``; of many, the first and the last: ``8, 16, 24, ..., 512 (64 values)``."""
+    """Return ``1, 2, 3``, or only the first and last of many values: ``8, 16, 24, ..., 512 (64 values)``."""
     if len(values) <= SHOWN:
         return ", ".join(map(str, values))
     return f"{', '.join(map(str, values[:3]))}, ..., {values[-1]} ({len(values):,} values)"
 
 
 def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
-    """The extent of each parameter that can be active; wider ones where the backend comes to a limit.
+    """Return the extent of each parameter that can be active; an extent may be too wide if the backend reaches a limit.
 
     Raises:
         InfeasibleSpaceError: the space is empty.
     """
     settings, in_rules = QUESTION, {n.label for n in space.program.numbers}
-    # activity that is no indicator of levels has a column only beside its number's
+    # a parameter's activity that is no indicator of levels has a column only if its numerical parameter has columns
     loose = {x.label for x in space.tuned if len(x.columns()) > 1} - in_rules
     program = space.wider(in_rules | loose).program if loose else space.program
     some = emptiness(program, backend, settings)
@@ -104,14 +106,14 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
 
 
 def _left_alone(program: BinaryProgram) -> Booleans:
-    """The one-hot columns that bounds and the rows over one group alone leave, shape (n_z,): no solver is asked."""
+    """Return which one-hot columns the bounds and the rows over a single group leave, shape (n_z,), without a solver."""
     left: Booleans = program.high[: program.n_z] > 0.5
     for row in program.base_rows:
         used = np.flatnonzero(row.form.linear)
         if len(row.form.rows) or not len(used) or used[-1] >= program.n_z:
             continue
         group = program.groups[int(program.group_of[used[0]])]
-        if used[-1] < group.stop:  # columns are in the order of their groups, so that all are of this one
+        if used[-1] < group.stop:  # columns are ordered by group, so all of them belong to this group
             left[group.span] &= row.holds(row.form.linear[group.span])
     return left
 
@@ -119,7 +121,7 @@ def _left_alone(program: BinaryProgram) -> Booleans:
 def _number_extent(
     label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend, settings: SolverSettings
 ) -> Extent | None:
-    """That of a number; None where it is proven that it is never active."""
+    """Return the extent of a numerical parameter, or None if it is proven to be never active."""
     fixed_on = _where_active(program, label)
     if any(n.label == label for n in program.numbers):
         least, most = (_end(fixed_on, label, sign, backend, settings) for sign in (1.0, -1.0))
@@ -128,7 +130,7 @@ def _number_extent(
             return None
         if (
             infeasible
-        ):  # there are legal configurations, all of which have it: the solver's tolerances are too coarse here
+        ):  # there are legal configurations and all include this parameter: the solver's tolerances are too coarse here
             return Extent(domain.low, domain.high, None, True, False)
         ends = [max(float(domain.low), least.value), min(float(domain.high), -most.value)]
         low, high = (domain.nearest(e if domain.step is not None else _short(e)) for e in ends)
@@ -144,10 +146,10 @@ def _number_extent(
 def attainable(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, some: Vector | None = None
 ) -> tuple[Booleans, bool]:
-    """Which one-hot columns are 1 in some legal configuration, shape (n_z,), and whether that is all of them.
+    """Return the one-hot columns that are 1 in some legal configuration, shape (n_z,), and True if no others can be.
 
-    Each solve maximises the number of columns not yet seen; the first that finds none proves that no more exist. Columns that
-    were seen stay seen where a limit ends it.
+    Each solve maximises the number of columns not yet seen. The first solve that finds none proves that there are no more. If a
+    limit stops the search, the columns seen so far are returned.
 
     Args:
         some: base columns of a legal configuration, if one is known, shape (n,).
@@ -168,7 +170,7 @@ def attainable(
 
 
 def _beside(program: BinaryProgram, columns: Vector) -> Booleans:
-    """Which one-hot columns are 1 in a legal configuration that differs from a legal one in one level, shape (n_z,)."""
+    """Return the one-hot columns that are 1 in a legal configuration with one level changed, shape (n_z,)."""
     seen = np.zeros(program.n_z, dtype=bool)
     if program.n_z > TRIED or not program.has_base_rows or any(_narrowed(program, n) for n in program.numbers):
         return seen
@@ -186,14 +188,14 @@ def _beside(program: BinaryProgram, columns: Vector) -> Booleans:
 
 
 def _narrowed(program: BinaryProgram, number: NumberColumn) -> bool:
-    """Whether a conditional number has less room than its latent value, so that a level that switches it on may not be legal."""
+    """Return True if a conditional number's column has tighter bounds than its latent value, so switching it on may be illegal."""
     column, latent = number.column, number.latent
     low, high = min(0.0, float(program.low[latent])), max(0.0, float(program.high[latent]))
     return column != latent and bool(program.low[column] > low or program.high[column] < high)
 
 
 def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, settings: SolverSettings) -> Answer:
-    """The least value of ``sign`` times a number that occurs in rules; where it is not proven, a bound below all of them."""
+    """Minimise ``sign`` times a number that occurs in rules. Without a proof of optimality, the value is the lower bound."""
     number = next(n for n in program.numbers if n.label == label)
     linear = np.zeros(program.n)
     linear[number.column] = sign
@@ -202,7 +204,7 @@ def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, sett
 
 
 def _where_active(program: BinaryProgram, label: str) -> BinaryProgram:
-    """Return the program in which a parameter is active."""
+    """Return the program with the additional row that a parameter is active."""
     if label not in program.conditions:
         return program
     switch, row = program.switch(label), np.zeros(program.n_columns)
@@ -213,7 +215,7 @@ def _where_active(program: BinaryProgram, label: str) -> BinaryProgram:
 
 
 def always_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
-    """Return whether it is proven that a parameter is active in every legal configuration."""
+    """Return True if a parameter is proven to be active in every legal configuration."""
     if label not in program.conditions:
         return True
     switch, linear = program.switch(label), np.zeros(program.n)
@@ -223,5 +225,5 @@ def always_on(program: BinaryProgram, label: str, backend: Backend, settings: So
 
 
 def _short(value: float) -> float:
-    """A value without the last digits, which are rounding."""
+    """Return a value to 14 significant digits, without rounding noise."""
     return float(f"{value:.14g}")

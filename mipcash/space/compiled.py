@@ -1,6 +1,6 @@
-"""A declared space compiled: its program and its rules as they were when the live model was last looked at.
+"""A compiled space: its program and its rules at the time when the live model was last inspected.
 
-:func:`compiled` is the way in; :class:`mipcash.space.domain.Domain` adds a solver and the unit scale.
+Use :func:`compiled` to compile a space. :class:`mipcash.space.domain.Domain` adds a solver and the unit scale.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from mipcash.space.numbers.legal_numbers import LegalNumbers, union_of
 from mipcash.space.numbers.rule_rows import RuleRows
 
 QUESTION = SolverSettings(time_limit=60.0)
-"""Limits of one question."""
+"""Solver limits of one question."""
 KEPT = 256
-"""Levels whose legal numbers are kept."""
+"""Number of level vectors whose legal numerical values are cached."""
 DECIDING = 0.5
-"""Seconds that a solver gets at least to decide about one configuration: it takes milliseconds, and a point that was found is
-not lost to them."""
+"""Least number of seconds that a solver gets to decide about one configuration. It needs milliseconds, and a point that was
+already found should not be lost to the deadline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,12 @@ class CompiledSpace:
     """A space as it was when it was compiled.
 
     Attributes:
-        declaration: what was declared by then.
-        program: what solvers are given.
-        rules: what plain Python checks: declared rules that are active, and what was put on the live model.
-        algebra: the rows behind the program; it keeps the variables alive that only the transformed model has.
-        fixed: parameters that a sub-space holds at a value (:mod:`mipcash.space.domain`).
-        deadline: until when the solver is asked.
+        declaration: the declaration at that time.
+        program: the program for solvers.
+        rules: the rules that plain Python checks: active declared rules and constraints of the live model.
+        algebra: the rows behind the program. It keeps alive the variables that exist only in the transformed model.
+        fixed: parameters that a sub-space fixes at a value (:mod:`mipcash.space.domain`).
+        deadline: time until which the solver may be used.
     """
 
     declaration: Declaration
@@ -83,42 +83,42 @@ class CompiledSpace:
 
     @cached_property
     def columns(self) -> Mapping[int, int]:
-        """Id of a variable in rules that has a column of its own -> that column."""
+        """Map from the id of a variable in rules to its column, for variables with a column of their own."""
         variables = {i: v for r in self.rules for q in (r.body, *r.when) for i, v in q.variables.items()}
         named = {v.name: i for i, v in variables.items()}
         return {named[name]: c for name, c in self.program.variable_columns.items() if name in named}
 
     @cached_property
     def rule_rows(self) -> RuleRows:
-        """The rules as rows, for what they say of numbers."""
+        """The rules as matrix rows, for restricting them to numerical parameters."""
         return RuleRows(self.rules)
 
     @cached_property
     def backend(self) -> Backend:
-        """Who is asked where no solver is named."""
+        """The default solver."""
         return make_backend(DEFAULT)
 
     def until(self, deadline: Deadline) -> CompiledSpace:
-        """The same space, whose solver is asked until then."""
+        """Return the same space with a deadline for its solver."""
         twin = replace(self, deadline=deadline)
         if self.in_rules:
-            _ = self._helpers, self.rule_rows  # here, as a twin lives for one proposal
-        # what was worked out of it stays as it is
+            _ = self._helpers, self.rule_rows  # computed here, because a copy lives for one proposal only
+        # cached values remain valid
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
         twin.__dict__["backend"] = timed(self.backend, deadline)
         return twin
 
     def wider(self, labels: Collection[str]) -> CompiledSpace:
-        """The same space with columns for these numbers too, which no rule may mention."""
+        """Return the same space with columns for these numerical parameters too, even if no rule mentions them."""
         return replace(self, program=compile_space(self.declaration, labels, self.algebra))
 
     # -- legality -----------------------------------------------------------------------------------------------
 
     def violations(self, config: Configuration) -> list[Violation]:
-        """Every reason why a configuration is illegal; see :meth:`mipcash.Space.validate`.
+        """Return every reason why a configuration is illegal; see :meth:`mipcash.Space.validate`.
 
         Raises:
-            SolverError: only the solver can tell, and could not within its limit.
+            SolverError: the decision needs the solver, and it reached its limit.
         """
         verdict = check(self.declaration, config, self.rules)
         violations = list(verdict.violations)
@@ -127,7 +127,7 @@ class CompiledSpace:
         return violations
 
     def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
-        """Feasibility with the configuration fixed; the rules to blame are an irreducible conflict."""
+        """Check feasibility with the configuration fixed. The rules to blame form an irreducible conflict."""
         program = self.program
         held = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
         for number in program.numbers:
@@ -137,7 +137,7 @@ class CompiledSpace:
         if told(emptiness(program, backend, QUESTION, held)).columns is not None:
             return []
         culprits = list[str]()
-        with suppress(SolverError):  # that they cannot hold is proven all the same
+        with suppress(SolverError):  # the configuration is proven to be infeasible in any case
             culprits += conflicting(program, backend, QUESTION, held)
         if not culprits:
             culprits = list(undecided) or ["the structure of the space"]
@@ -149,10 +149,10 @@ class CompiledSpace:
         ]
 
     def checked(self, config: Configuration) -> Configuration:
-        """The configuration itself, if it is legal.
+        """Return the configuration if it is legal.
 
         Raises:
-            SolverError: it is not.
+            SolverError: the configuration is illegal.
         """
         violations = self.violations(config)
         if violations:
@@ -167,14 +167,14 @@ class CompiledSpace:
     def configuration(
         self, levels: Indices, columns: Vector, numbers: Mapping[str, float] | None = None
     ) -> Configuration:
-        """The configuration of levels, (G,), and base columns, (n,); made whole and checked.
+        """Return the configuration of levels, (G,), and base columns, (n,), completed and checked.
 
         Args:
-            numbers: label -> natural value; of others, those in rules come from the columns, the rest from the middle of
-                their range.
+            numbers: label -> natural value. Numerical parameters not given take their value from the columns if they occur in
+                rules, otherwise from the middle of their range.
 
         Raises:
-            SolverError: the configuration breaks a rule (a defect, reported loudly instead of proposed).
+            SolverError: the configuration breaks a rule. This is a defect, reported instead of a wrong proposal.
         """
         given, at = numbers or {}, {n.label: n.column for n in self.program.numbers}
         values: dict[str, float] = {}
@@ -189,11 +189,11 @@ class CompiledSpace:
     def decoded(
         self, levels: Indices, columns: Vector, values: Mapping[str, float], legal: LegalNumbers | None = None
     ) -> Configuration:
-        """The configuration of levels and the natural values of the active numbers, cleaned and checked.
+        """Return the configuration of levels and the natural values of the active numbers, cleaned and checked.
 
         Args:
             columns: base columns, shape (n,); nan where unknown.
-            legal: what rules leave for the numbers there, where the caller has it.
+            legal: the legal set of the numbers at these levels, if the caller has it.
         """
         reals = {n.label: n.domain for n in self.declaration.numbers if n.domain.step is None}
         free = reals.keys() - self.in_rules
@@ -208,29 +208,29 @@ class CompiledSpace:
         return self.checked(self.program.decode(levels, {**values, **held}))
 
     def active(self, levels: Indices, values: Mapping[str, float]) -> dict[str, float]:
-        """Of some numbers, those that are active at these levels."""
+        """Return the entries of ``values`` whose numerical parameters are active at these levels."""
         z, conditions = self.program.one_hot(levels), self.program.conditions
         return {l: v for l, v in values.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
 
     def legal_numbers(self, levels: Indices, columns: Vector) -> LegalNumbers | None:
-        """What the rules leave for the numbers in them beside levels; None where only the program can tell.
+        """Return the legal set of the active numbers in rules at these levels, or None if only a solver can decide it.
 
         Args:
-            columns: base columns, shape (n,); those of helpers are used where there are too many values to try.
+            columns: base columns, shape (n,). The values of auxiliary variables are used if there are too many to enumerate.
         """
         kept: Recent[LegalNumbers | None] = self.program.derived.setdefault("legal numbers", Recent(KEPT))
-        # of the columns only helpers matter: numbers are free, or 0 where they are off
+        # only the columns of auxiliary variables matter: numbers are free, or 0 if inactive
         key = (levels.tobytes(), columns[self._helpers].tobytes())
         return kept.get(key, lambda: self._legal_numbers(levels, columns))
 
     @cached_property
     def _helpers(self) -> Indices:
-        """Columns of the variables in rules that are neither levels nor numbers."""
+        """Columns of the variables in rules that are neither levels nor numerical parameters."""
         numbers = {c for n in self.program.numbers for c in (n.column, n.latent)}
         return np.array([c for c in self.columns.values() if c not in numbers], dtype=np.int64)
 
     def _legal_numbers(self, levels: Indices, columns: Vector) -> LegalNumbers | None:
-        """The same, worked out."""
+        """Compute :meth:`legal_numbers` without the cache."""
         program, z = self.program, self.program.one_hot(levels)
         assignment: dict[int, float] = {}
         for spec, start in zip(self.declaration.groups, program.starts, strict=True):
@@ -255,7 +255,7 @@ class CompiledSpace:
 
 
 class LiveSpace:
-    """A declaration and what was made of it when its live model was last looked at."""
+    """A declaration with its compiled space, which is compiled again when the live model changes."""
 
     def __init__(self, declaration: Declaration, warned: Iterable[Forced] = ()) -> None:
         self.declaration = declaration
@@ -265,21 +265,21 @@ class LiveSpace:
         self._looked_at: BinaryProgram | None = None
 
     def now(self) -> CompiledSpace:
-        """The space as it is; compiled again when the live model has changed."""
+        """Return the space as it is now, compiled again if the live model has changed."""
         seen, held = signature(self.declaration)
         if self._known is None or self._known[0] != seen:
-            honour(self.declaration)  # refuses what cannot be obeyed, and may write rules for what is no constraint
+            honour(self.declaration)  # refuses components that are not supported, and may write rules for others
             seen, held = signature(self.declaration)
             algebra = algebraic_model(self.declaration)
             rules = (*active_rules(self.declaration), *algebra.logic)
             program = compile_space(self.declaration, algebra=algebra)
-            declared = self.declaration.copied()  # what is declared later is none of this space
-            # the expressions behind the identities in the signature are held, so that no other takes their place
+            declared = self.declaration.copied()  # later declarations do not belong to this space
+            # the expressions behind the identities in the signature are kept alive, so that no new object reuses an identity
             self._known = (seen, held, CompiledSpace(declared, program, rules, algebra))
         return self._known[2]
 
     def minimiser(self, solver: str | Backend = DEFAULT) -> Minimiser:
-        """The minimiser of the space as it is, with a solver (kept between calls)."""
+        """Return the minimiser of the space as it is now, with a solver; it is cached between calls."""
         space = self.now()
         program = space.program
         if self._looked_at is not program:
@@ -296,30 +296,30 @@ class LiveSpace:
 
 
 class PublicSpace(Protocol):
-    """A space that was declared (:class:`mipcash.Space`)."""
+    """A declared space (:class:`mipcash.Space`)."""
 
     @property
     def _live(self) -> LiveSpace:
-        """The declaration behind it."""
+        """The space's declaration and compiled form."""
 
 
 def declaration_of(space: PublicSpace) -> Declaration:
-    """What was declared: groups, numbers, conditions, and the parts of the live model."""
+    """Return the declaration of a space: groups, numbers, conditions, and the parts of the live model."""
     return space._live.declaration
 
 
 def compiled(space: PublicSpace) -> CompiledSpace:
-    """A declared space as it is now.
+    """Return a declared space compiled as it is now.
 
     Raises:
-        SpaceError: nothing to tune, or a component of the live model that cannot be obeyed.
+        SpaceError: nothing to tune, or a component of the live model is not supported.
         RuleError: a constraint of degree above two, or an equation between products of reals.
     """
     return space._live.now()
 
 
 def minimiser_of(space: PublicSpace, solver: str | Backend = DEFAULT) -> Minimiser:
-    """The minimiser of a declared space as it is now, with a solver.
+    """Return the minimiser of a declared space as it is now, with a solver.
 
     Raises:
         SolverError: the solver is not installed.

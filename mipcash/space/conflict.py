@@ -1,10 +1,10 @@
-"""Why a space is empty: a smallest set of named rules in conflict, by a deletion filter, and what would help.
+"""Diagnosis of an empty space: an irreducible set of conflicting rules, by a deletion filter, and the least relaxations.
 
-Drop rules; if the rest is still infeasible they are not needed for the conflict, else they stay. What is left is
-irreducible: each of its rules is needed (Chinneck 2008, Alg. 6.2, over rules instead of rows).
+Drop rules one after the other. If the remaining rules are still infeasible, the dropped rules are not needed for the conflict;
+otherwise they stay. The result is irreducible: each of its rules is needed (Chinneck 2008, Alg. 6.2, over rules instead of rows).
 
-The least relaxation of one rule: a slack t >= 0 on each side of its rows, minimise t over the whole space. Where the
-rest is feasible, the rule with its bound moved by t admits a configuration, and no smaller move does.
+The least relaxation of one rule: add a slack t >= 0 on each side of its rows and minimise t over the whole space. If this is
+feasible, moving the rule's bound by t admits a configuration, and no smaller move does.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_columns, without_rules
 
 BOXES = 200
-"""Boxes of the search for the least relaxation, where rules multiply reals: it helps, and need not be known."""
+"""Limit of branch-and-bound nodes in the search for the least relaxation if rules multiply reals. A relaxation is optional."""
 
 CLOSE = 1e-5
-"""Relative difference between a move and its bound that is as good as none."""
+"""Relative gap between a move and its proven bound up to which the move counts as least."""
 
 NARROW = 1e-3
-"""Share of its range below which a move is looked for again in a range of its own size."""
+"""Fraction of the slack range below which a move is solved for again over a range of its own size."""
 
 
 @dataclass(frozen=True)
 class RelaxedRule:
-    """The least move of one rule's bounds that makes the space non-empty.
+    """The least change of one rule's bounds that makes the space non-empty.
 
     Attributes:
         rule: its name.
-        by: the move, in the units of the rule's body.
+        by: the change, in the units of the rule's body.
         text: e.g. ``'memory' (<= 9): 10 suffices``.
     """
 
@@ -53,12 +53,12 @@ class RelaxedRule:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Why a space is empty.
+    """Explanation of why a space is empty.
 
     Attributes:
         rules: an irreducible set of rules that cannot hold together; () if the space is not empty, or if its
             structure alone is contradictory.
-        relaxations: for each rule whose relaxation alone suffices, by how much.
+        relaxations: the least change of each rule whose relaxation alone suffices.
     """
 
     rules: tuple[str, ...]
@@ -68,14 +68,14 @@ class Conflict:
 def is_empty(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> bool:
-    """Whether no legal configuration exists (proven within the limits), with some base columns fixed."""
+    """Return True if the solver proves within its limits that no legal configuration exists, with some base columns fixed."""
     return emptiness(program, backend, settings, fixed).status == INFEASIBLE
 
 
 def emptiness(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> Answer:
-    """Some legal configuration, the proof that there is none, or neither within the limits."""
+    """Return a legal configuration, the proof that there is none, or neither if a limit is reached first."""
     deadline = backend.deadline if isinstance(backend, TimedBackend) else NEVER
     repairing = deadline.sooner(settings.time_limit).share(REPAIRING)
     known = None if fixed else legal_columns(program, np.random.default_rng(0), repairing)
@@ -85,10 +85,10 @@ def emptiness(
 
 
 def told(answer: Answer) -> Answer:
-    """The answer, if it says whether there is a solution.
+    """Return the answer if it decides whether there is a solution.
 
     Raises:
-        UndecidedError: a limit came before either was known.
+        UndecidedError: a limit was reached before this was known.
     """
     if answer.columns is None and answer.status != INFEASIBLE:
         raise UndecidedError(
@@ -101,18 +101,18 @@ def told(answer: Answer) -> Answer:
 def conflicting(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> tuple[str, ...]:
-    """An irreducible set of rules that cannot hold together, in the order of declaration; () if there is none.
+    """Return an irreducible set of rules that cannot hold together, in order of declaration, or () if there is none.
 
-    Where the backend comes to a limit, the rules cannot hold together, but some may not be needed for that.
+    If the backend reaches a limit, the returned rules conflict, but some of them may not be needed for the conflict.
 
     Raises:
-        UndecidedError: a limit came before it was known whether they can.
+        UndecidedError: a limit was reached before it was known whether the rules conflict.
     """
     if told(emptiness(program, backend, settings, fixed)).columns is not None:
         return ()
     names = [name for name in dict.fromkeys(program.row_rule) if name]
     needed = list(names)
-    # halving first: forty rules with three in conflict then cost some twenty solves instead of forty
+    # try large chunks first: forty rules with three in conflict then take some twenty solves instead of forty
     width = max(1, len(needed) // 2)
     while width >= 1:
         k = 0
@@ -129,21 +129,21 @@ def conflicting(
 def least_relaxation(
     program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
 ) -> RelaxedRule | None:
-    """By how much one rule must give way, all others kept; None if that does not help."""
+    """Return the least relaxation of one rule, all other rules kept, or None if it does not help or is not proven to be least."""
     if program.bilinear:
         settings = replace(settings, node_limit=BOXES)
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
     most = _largest_violation(program, rows)
     answer = backend.solve(_move(program, rows, most), settings)
     if answer.columns is not None and 0.0 < answer.value < NARROW * most:
-        # a solver knows a column no better than its range allows: a second solve where the move is no longer small beside it
+        # a solver resolves a column no finer than its range allows: solve again over a range in which the move is no longer small
         nearer = backend.solve(_move(program, rows, 2.0 * answer.value), settings)
         answer = answer if nearer.columns is None else nearer
-    # a move is known no better than to what the rule may be missed by anyway, and to a solver's tolerance
+    # a move is known only up to the rule's own slack and the solver's tolerance
     loose = 4.0 * rule.slack + CLOSE * abs(answer.value)
     if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > loose):
         return None
-    # what that configuration needs: a solver's own slack may be short of it by the solver's tolerance
+    # the violations at that configuration: the solver's slack variables may be short of them by the solver's tolerance
     base = answer.columns[: program.n]
     held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
     down = max(max(0.0, row.low - value) for row, value in held)
@@ -153,13 +153,13 @@ def least_relaxation(
         parts.append(f"{_text(rule.lower - down)} suffices" if rule.lower != 0 else f"lower its bound by {_text(down)}")
     if up > noise:
         parts.append(f"{_text(rule.upper + up)} suffices" if rule.upper != 0 else f"raise its bound by {_text(up)}")
-    if not parts:  # the others leave room for it within its tolerance
+    if not parts:  # the remaining rules leave room for this rule within its tolerance
         return None
     return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
 
 
 def _move(program: BinaryProgram, rows: list[int], most: float) -> Task:
-    """The least total of two slacks, at most ``most`` each, by which the rows may be too low and too high."""
+    """Return the task that minimises the sum of two slacks, each at most ``most``, for rows that are too low or too high."""
     columns = np.zeros((program.matrix.shape[0], 2))
     for k in rows:
         columns[k, 0] = 1.0 if np.isfinite(program.row_low[k]) else 0.0
@@ -171,15 +171,15 @@ def _move(program: BinaryProgram, rows: list[int], most: float) -> Task:
 
 
 def _text(value: float) -> str:
-    """A bound without the last digits, which are the solver's."""
+    """Format a bound without its last digits, which are solver noise."""
     return number_text(float(f"{value:.12g}"))
 
 
 def _largest_violation(program: BinaryProgram, rows: list[int]) -> float:
-    """An upper bound on how far the rows can be off, from the column bounds."""
+    """Return an upper bound on the violation of the rows, from the column bounds."""
     reach = np.maximum(np.abs(program.low), np.abs(program.high))
     matrix = abs(program.matrix[rows])
     bounds = np.concatenate([program.row_low[rows], program.row_high[rows]])
     finite = np.abs(bounds[np.isfinite(bounds)])
-    # no larger than it has to be: beside a large range, small coefficients get lost in a tolerance
+    # as small as possible: next to a large range, small coefficients are lost in the solver's tolerance
     return 1.01 * float(np.max(matrix @ reach, initial=0.0) + np.max(finite, initial=0.0)) or 1.0

@@ -1,23 +1,19 @@
-"""How many legal discrete configurations there are.
+"""Number of legal discrete configurations, and coverage of algorithms by a design.
 
-The groups fall into components that no row and no condition relates; their counts multiply. A component is counted by a
-decision diagram over its groups; where legality needs the solver, or the diagram grows too
-wide, legal configurations of the component are enumerated one by one with no-good cuts, up to the limit.
+Groups that share no row, no auxiliary variable and no condition fall into independent components, whose counts multiply. The
+rules of a component become tables and linear rows over its groups, and :mod:`mipcash.program.model_count` counts them exactly
+with a decision diagram. If legality needs the solver, or the diagram grows too wide, legal configurations of the component are
+enumerated one by one with no-good cuts, up to the limit.
 
-How many legal level vectors a program has, component by component.
-
-Groups that no row, no helper and no condition relates are independent: their numbers multiply. The rules of a component become
-tables and linear rows over its groups, which :mod:`mipcash.program.model_count` counts exactly.
-
-Which algorithms a design has shown, and how many points it takes to show them all.
+The second part finds which algorithms a design has shown, and how many points it takes to show them all.
 
 Notation
     module      a group of categories on whose level other parameters depend
     shown (t, G)    levels of the points so far
 
-Where algorithms are free of each other a design can be a Latin one: each point shows another algorithm of every module that has one
-left, and as many points as the largest module has algorithms show all of them. Rules may forbid that; then each point shows the
-most that it can, algorithms of the module with the most left first, as that one decides how many points it takes.
+If the algorithms of different modules combine freely, a Latin design is possible. Each point then shows another algorithm of
+every module that has one left, and the number of points is that of the largest module's algorithms. If rules forbid this, each
+point shows as many new algorithms as possible. The module with the most left comes first, as it decides the number of points.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ from mipcash.space.minimiser import Minimiser
 
 
 def modules_of(program: BinaryProgram) -> dict[int, list[int]]:
-    """Modules, each with those that depend on it."""
+    """Return the modules, each with the modules that depend on it."""
     above = {g: program.parents(group.conditions) for g, group in enumerate(program.groups)}
     switching = set().union(*(program.parents(conditions) for conditions in program.conditions.values()))
     found = [g for g, group in enumerate(program.groups) if group.kind == "categorical" and g in switching]
@@ -53,7 +49,7 @@ def modules_of(program: BinaryProgram) -> dict[int, list[int]]:
 
 
 def points_needed(program: BinaryProgram) -> int:
-    """Points that show every algorithm of every module where no rule is in the way; 0 where there is no module."""
+    """Return how many points show every algorithm of every module if no rule prevents it; 0 if there is no module."""
     modules = modules_of(program)
 
     def needed(g: int) -> int:
@@ -63,24 +59,24 @@ def points_needed(program: BinaryProgram) -> int:
 
 
 def left(program: BinaryProgram, shown: Indices) -> dict[int, Indices]:
-    """Algorithms that no point shows, of every module that has one: of (t, G) levels, group -> levels."""
+    """Return group -> levels of the algorithms that no point, (t, G), shows, for every module that has such algorithms."""
     unseen = {g: np.setdiff1d(np.arange(program.n_levels[g]), shown[:, g]) for g in modules_of(program)}
     return {g: levels for g, levels in unseen.items() if len(levels)}
 
 
 def shows(program: BinaryProgram, shown: Indices, levels: Indices) -> bool:
-    """Whether levels, (G,), have an algorithm that no point, (t, G), shows."""
+    """Return True if levels, (G,), include an algorithm that no point, (t, G), shows."""
     return any(levels[g] in unseen for g, unseen in left(program, shown).items())
 
 
 def rewards(program: BinaryProgram, shown: Indices, others: float) -> Vector:
-    """What each algorithm that is not shown earns, on its column, shape (n_z,), 0 elsewhere.
+    """Return the reward of each algorithm not yet shown, on its column, shape (n_z,); all other columns are 0.
 
-    More of them earn more than fewer, whatever they are; of as many, those of the module with the most left, behind it included:
-    a module comes before those that depend on it.
+    More new algorithms always earn more than fewer. Among equally many, those of the module with the most left earn most, counting
+    the modules that depend on it. A module thus comes before those that depend on it.
 
     Args:
-        others: what all other levels of a point earn together, at most.
+        others: the most that all other levels of a point can earn together.
     """
     earned, unseen, modules = np.zeros(program.n_z), left(program, shown), modules_of(program)
 
@@ -94,18 +90,18 @@ def rewards(program: BinaryProgram, shown: Indices, others: float) -> Vector:
 
 
 TABULATED = 1 << 12
-"""Joint levels of a linear row up to which it is counted as a table, whose residues are the fewest there are."""
+"""Largest number of joint levels for which a linear row is counted as a table, whose residues are the fewest possible."""
 LARGEST = 1 << 21
-"""The same for a row with products and for conditions, which are nothing else."""
+"""The same limit for a row with products and for conditions, which can only be counted as tables."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """Groups that nothing relates to the others.
+    """A set of groups that is independent of all other groups.
 
     Attributes:
         groups: ascending.
-        decided: whether the legality of their levels can be told without a solver.
+        decided: True if the legality of their levels can be decided without a solver.
     """
 
     groups: tuple[int, ...]
@@ -113,7 +109,7 @@ class Component:
 
 
 def components_of(program: BinaryProgram, undecided: Sequence[BaseRow]) -> list[Component]:
-    """The components of a program.
+    """Return the independent components of a program.
 
     Args:
         undecided: rows that only a solver decides.
@@ -136,11 +132,11 @@ def components_of(program: BinaryProgram, undecided: Sequence[BaseRow]) -> list[
 def count_levels(
     program: BinaryProgram, legality: Legality, component: Component, deadline: Deadline = NEVER
 ) -> StateCount | None:
-    """The legal levels of a decided component; None where its rules are too large to be counted by.
+    """Count the legal levels of a decided component; None if its rules are too large for tables.
 
     Args:
-        legality: of levels whatever the numbers.
-        deadline: after it, a lower bound is made.
+        legality: legality of levels for any numerical values.
+        deadline: after it, the count is a lower bound.
     """
     at = {g: k for k, g in enumerate(component.groups)}
     known, rows = legality.constraints()
@@ -171,7 +167,7 @@ def count_levels(
 
 
 def never_kept(legality: Legality) -> bool:
-    """Whether a rule without any level in it does not hold."""
+    """Return True if a rule without any level in it is violated."""
     tables, rows = legality.constraints()
     without = [row for row, _ in rows if not columns_of(row.form)]
     return any(not t.scope and not bool(t.legal) for t, _ in tables) or any(
@@ -184,14 +180,17 @@ def _groups_of(program: BinaryProgram, row: BaseRow) -> list[int]:
 
 
 def _allowed(program: BinaryProgram, group: Group) -> Booleans:
-    """The levels that the bounds of a group's columns leave."""
+    """Return the levels that the bounds of a group's columns allow."""
     required = program.low[group.span] > 0.5
     allowed: Booleans = (program.high[group.span] > 0.5) & (required | ~np.any(required))
     return allowed
 
 
 def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
-    """The joint levels of a conditional group and of those that its conditions look at where it is off if any of them fails."""
+    """Return the joint levels of a conditional group and its parents at which its activity agrees with its conditions.
+
+    Return None if the table is too large or the group depends on itself.
+    """
     group = program.groups[g]
     parents = program.parents(group.conditions)
     scope = sorted({*parents, g})
@@ -208,7 +207,7 @@ def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
 
 
 def _table(program: BinaryProgram, condition: Condition, scope: Sequence[int]) -> Booleans:
-    """Return whether a condition holds at the joint levels of some groups; axes that it does not look at are of length 1."""
+    """Return the truth values of a condition at joint levels of some groups; other groups have axes of length 1."""
     if isinstance(condition, Indicator):
         parent = int(program.group_of[condition.columns[0]])
         return program.held(condition).reshape([-1 if g == parent else 1 for g in scope])
@@ -220,10 +219,10 @@ def _table(program: BinaryProgram, condition: Condition, scope: Sequence[int]) -
 
 
 class Count(int):
-    """Number of legal discrete configurations (settings of everything but the numbers): an integer that says if it is exact.
+    """Number of legal discrete configurations (all parameters except the numerical ones): an integer that knows if it is exact.
 
     Attributes:
-        exact: False where a limit stopped the count: there are at least so many.
+        exact: False if a limit stopped the count, which is then a lower bound.
     """
 
     exact: bool
@@ -238,7 +237,7 @@ class Count(int):
 
     @property
     def number(self) -> int:
-        """How many were counted."""
+        """The count as a plain integer."""
         return int(self)
 
     def __str__(self) -> str:
@@ -249,8 +248,8 @@ class Count(int):
 
 
 def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline = NEVER) -> Count:
-    """Count legal levels, up to ``limit`` where they must be enumerated one by one; after the deadline, a lower bound."""
-    # under very many rules nothing else may be known in the time
+    """Count legal levels, up to ``limit`` if they must be enumerated one by one; after the deadline, return a lower bound."""
+    # under very many rules, one known configuration may be all that is found in time
     known = legal_columns(minimiser.program, np.random.default_rng(0), deadline.share(REPAIRING))
     found = _counted(minimiser, limit, settings, deadline)
     if known is not None and not found:
@@ -262,7 +261,7 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
     program, legality = minimiser.program, minimiser.free_legality
     if never_kept(legality):
         return Count(0, True)
-    # what is decided by eliminating helpers is no table over levels alone
+    # rules decided by eliminating auxiliary variables are no tables over levels alone
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
     if undecided:
         empty = emptiness(program, minimiser.backend, deadline.within(settings))
@@ -271,7 +270,7 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
         if not program.groups:
             return Count(1, True)
     total = Count(1, True)
-    # what a solver must decide comes last, and is not asked for where another part is empty
+    # components that need a solver come last, and are skipped if another component is empty
     for component in sorted(components_of(program, undecided), key=lambda c: not c.decided):
         part = count_levels(program, legality, component, deadline) if component.decided else None
         found = Count(0, False) if part is None else Count(part.number, part.exact)
@@ -287,7 +286,7 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
 def _one_by_one(
     minimiser: Minimiser, groups: Sequence[int], limit: int, settings: SolverSettings, deadline: Deadline
 ) -> Count:
-    """Legal levels of some groups that no others depend on, found one after the other; at most ``limit`` of them."""
+    """Count legal levels of an independent set of groups by enumerating them one by one, up to ``limit``."""
     found: list[Exclusion] = []
     form = QuadraticForm.zero(minimiser.program.n)
     while len(found) < limit and not (found and deadline.passed):

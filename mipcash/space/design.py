@@ -1,17 +1,15 @@
-"""Designs, and what is left: configurations that were not proposed before, or the proof that there are none.
+"""Initial designs and new configurations: points not proposed before, or the proof that there are none.
 
-A configuration without an active number is told by its levels: a no-good cut keeps the solver away from it. Beside active
-numbers levels may come again with other numbers (below), until it is proven that there are none.
+A configuration without an active numerical parameter is identified by its levels, and a no-good cut excludes it. With active
+numerical parameters, the same levels may be proposed again with other numerical values, until no other values are legal.
 
-Other numbers beside the same levels, or the proof that there are none.
-
-Levels are closed only once it is proven that no other numbers go with them: a program over the numbers in which every earlier
-configuration must differ in one of them has no solution,
+Levels are excluded only once it is proven that no other numerical values go with them: a program over the numbers in which
+every earlier configuration must differ in one of them has no solution,
 
     sum_d (a_td + b_td) >= 1,     a_td = 1:  x_d >= v_td + e_d,     b_td = 1:  x_d <= v_td - e_d
 
-for each earlier configuration t with the same levels and each number d of value v_td that is not pinned there; e_d is the step
-of an integer, half the step of a real that has one, and a small share of the range that another real has at these levels.
+for each earlier configuration t with the same levels and each number d of value v_td that is not pinned there. Here e_d is the
+step of an integer or half the step of a real that has one. For any other real it is a small share of its range at these levels.
 """
 
 from __future__ import annotations
@@ -41,13 +39,13 @@ from mipcash.space.sampling import cover, farthest_units, finished
 from mipcash.space.solution import Solution, as_solution
 
 APART = 1e-5
-"""Share of the range that rules leave a number at some levels, by which it must differ to be another one."""
+"""Least difference between two distinct values of a number, as a fraction of its legal range at these levels."""
 PINNED = 1e-8
-"""Share of its size within which a number is pinned."""
+"""Width relative to its size up to which a number's range counts as a single value."""
 FAR = 1e-3
-"""The same share for a draw to be taken without asking a program."""
+"""Least difference on the same scale at which a random draw is accepted without solving a program."""
 TRIES = 8
-"""Draws of other numbers beside the same levels before a program is asked for them."""
+"""Number of random draws of other numerical values at the same levels before a program is solved for them."""
 
 
 def other_numbers(
@@ -58,14 +56,14 @@ def other_numbers(
     before: Sequence[Configuration],
     rng: np.random.Generator,
 ) -> Configuration | None:
-    """A legal configuration with the levels of ``config`` that is new; None where it is proven that there is none.
+    """Return a new legal configuration with the levels of ``config``, or None if it is proven that there is none.
 
     Args:
         levels, columns: of ``config``, as in :func:`mipcash.space.sampling.finished`.
-        before: earlier configurations, ``config`` among them.
+        before: earlier configurations, including ``config``.
 
     Raises:
-        SolverError: the solver could not tell within its limit.
+        SolverError: the solver could not decide within its limit.
     """
     numbers = [x for x in space.tuned if x.label in config]
     if not numbers:
@@ -84,7 +82,7 @@ def other_numbers(
 def _by_program(
     space: CompiledSpace, config: Configuration, numbers: Sequence[Number], same: Sequence[Configuration]
 ) -> Configuration | None:
-    """As :func:`other_numbers`, by the program of the module's description."""
+    """Find the configuration of :func:`other_numbers` by the program in the module's description."""
     program = space.wider({x.label for x in numbers}).program
     levels = program.encode(config)
     held = dict.fromkeys((program.starts + levels).tolist(), 1.0)
@@ -100,7 +98,7 @@ def _by_program(
         )
     at = {x.label: x.column for x in program.numbers}
     values = {x.label: float(answer.columns[at[x.label]]) for x in numbers}
-    # the answer is of the larger program; helpers have other columns in the space's own
+    # the solution belongs to the larger program; auxiliary variables have other columns in the space's own program
     found = space.decoded(levels, np.full(space.program.n, np.nan), values)
     if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
         raise SolverError(
@@ -113,9 +111,9 @@ def _by_program(
 def _farthest_of(
     draws: Sequence[Configuration], same: Sequence[Configuration], numbers: Sequence[Number]
 ) -> Configuration | None:
-    """Of some draws, the farthest from earlier configurations in shares of what the numbers vary by; None if none is far at all.
+    """Return the draw farthest from earlier configurations relative to the numbers' spread, or None if every draw is too close.
 
-    A range that rules leave may be far below what counts as a repeat on the scale of the declared one.
+    The range that rules leave may be far below the tolerance for repeats on the scale of the declared range.
     """
     values = np.array([[float(c[x.label]) for x in numbers] for c in (*draws, *same)])
     width, size = np.ptp(values, axis=0), np.abs(values).max(axis=0)
@@ -131,7 +129,7 @@ def _farthest_of(
 def _step(
     program: BinaryProgram, number: Number, config: Configuration, held: Mapping[int, float], backend: Backend
 ) -> float:
-    """By how much a number must differ at these levels to be another one; 0 where it is pinned.
+    """Return the least difference between two distinct values of a number at these levels; 0 if the number is pinned.
 
     Raises:
         SolverError: its range could not be found.
@@ -141,7 +139,7 @@ def _step(
     if number.domain.step is not None:
         return (
             0.5 * number.domain.step
-        )  # floats a step apart may lie a rounding nearer to each other, or beyond a bound
+        )  # neighbouring floats may be closer than a step by a rounding error, or beyond a bound
     (column,) = [x.column for x in program.numbers if x.label == number.label]
     ends = []
     for sign in (1.0, -1.0):
@@ -157,7 +155,7 @@ def _step(
 def _different(
     program: BinaryProgram, numbers: Sequence[Number], same: Sequence[Configuration], steps: Mapping[str, float]
 ) -> BinaryProgram:
-    """The program in which every earlier configuration differs in some number by its step (see the module's description)."""
+    """Return the program in which every earlier configuration differs in some number by its step (see the module's description)."""
     at = {x.label: x.column for x in program.numbers}
     entries: list[tuple[int, int, float]] = []  # row, column, value
     low: list[float] = []
@@ -171,7 +169,7 @@ def _different(
             # v >= above - (above - low)(1 - a)   and   v <= below + (high - below)(1 - b)
             for bound, end, sign in ((above, program.low[column], 1.0), (below, program.high[column], -1.0)):
                 if (bound > program.high[column]) if sign > 0 else (bound < program.low[column]):
-                    continue  # there is no such number
+                    continue  # no such value exists
                 row = len(low)
                 entries += [(row, column, sign), (row, program.n + k, -sign * (bound - end))]
                 low.append(sign * end)
@@ -189,11 +187,11 @@ def _different(
 
 
 DESIGN_GAP = 1e-6
-"""Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""
+"""Relative gap of a point of an initial design. An unseen level must count next to a structure that is worth ten thousand."""
 
 
 COVERAGE = "negated coverage of values"
-"""What the value of a solution of the initial design is (:func:`mipcash.space.sampling.cover`)."""
+"""Meaning of the value of a solution of the initial design (:func:`mipcash.space.sampling.cover`)."""
 
 
 def design(
@@ -204,10 +202,10 @@ def design(
     before: Sequence[Configuration] = (),
     apart: Apart | None = None,
 ) -> list[tuple[Configuration, Solution]]:
-    """n further points of an initial design, each with the solution that made it; small structures are shown as often as large.
+    """Return n further points of an initial design, each with its solution. Small structures are shown as often as large ones.
 
     Args:
-        before: earlier configurations, whose values count as covered; none is made again.
+        before: earlier configurations, whose values count as covered; none of them is returned again.
         apart: configurations to keep a distance from.
 
     Raises:
@@ -229,7 +227,7 @@ def _further(
     rng: np.random.Generator,
     apart: Apart | None,
 ) -> tuple[Configuration, Solution]:
-    """The next point of a design; levels that admit no other numbers are closed one by one."""
+    """Return the next point of a design. Levels that admit no other numerical values are excluded one by one."""
     program, settings = space.program, replace(QUESTION, gap=DESIGN_GAP)
     shown, seen = [program.encode(c) for c in before], _units(before, space.tuned)
     excluded = exclusions(space, before, apart)
@@ -251,7 +249,7 @@ def _further(
 
 
 def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> Vector:
-    """Unit values of t configurations' numbers, nan where inactive: shape (t, D)."""
+    """Return the unit values of t configurations' numbers, shape (t, D); nan if inactive."""
     values = [[x.domain.to_unit(c[x.label]) if x.label in c else np.nan for x in tuned] for c in configs]
     return np.array(values, dtype=float).reshape(len(configs), len(tuned))
 
@@ -259,11 +257,11 @@ def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> Vector:
 def _nothing_left(
     space: CompiledSpace, minimiser: Minimiser, answer: Answer, excluded: bool, apart: Apart | None
 ) -> NoReturn:
-    """Say why there is no further configuration.
+    """Raise the error that explains why there is no further configuration.
 
     Raises:
-        SpaceExhaustedError: all have been proposed, or none is far enough from the others.
-        InfeasibleSpaceError: there never was one.
+        SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``apart``.
+        InfeasibleSpaceError: the space is empty.
         UndecidedError: nothing is proven.
     """
     if answer.status != INFEASIBLE:

@@ -1,4 +1,4 @@
-"""Where something is to go: ``minimize`` or ``maximize``, ``min`` or ``max`` for short."""
+"""Direction of an objective: ``minimize`` or ``maximize``, ``min`` or ``max`` for short."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ALSO = {"min": MINIMIZE, "max": MAXIMIZE}
 
 
 def direction_of(given: Any) -> str:
-    """``minimize`` or ``maximize``.
+    """Return ``minimize`` or ``maximize``.
 
     Raises:
-        SpaceError: it is neither.
+        SpaceError: the direction is neither of them.
     """
     if isinstance(given, str) and (found := _ALSO.get(given, given)) in DIRECTIONS:
         return found

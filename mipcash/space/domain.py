@@ -1,12 +1,11 @@
-"""Where we search: one compiled space with a solver, and the way between its configurations and points.
+"""The search domain of optimizers: a compiled space with a solver, and the conversion between configurations and points.
 
-Everything that searches or learns takes a :class:`Domain`. It stands for the space as it was when the domain was made: after
-changes on the live model, make another one.
+Everything that searches or learns takes a :class:`Domain`. It represents the space at the time when the domain was made. After
+changes on the live model, make a new one.
 
-A sub-space: the configurations in which some parameters are active and have a given value.
-
-A held parameter is a rule like any other, over the binary of its level or over its variable. What checks, compiles, samples and
-walks under rules therefore stays inside, and the points of a sub-space have the same levels and units as those of the whole.
+A sub-space contains the configurations in which some parameters are active and have a given value. A fixed parameter is a rule
+like any other, over the binary of its level or over its variable. Checking, compiling, sampling and walks under rules therefore
+stay inside, and the points of a sub-space have the same levels and units as those of the whole space.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ from mipcash.space.solution import Solution
 
 
 def restricted(space: CompiledSpace, fixed: Mapping[str, Value], backend: Backend) -> CompiledSpace:
-    """The sub-space in which every parameter in ``fixed`` is active and has its value.
+    """Return the sub-space in which every parameter in ``fixed`` is active and has its value.
 
     Args:
         fixed: label -> value; of a module, its algorithm.
-        backend: who says whether anything is left.
+        backend: solver that decides whether any configuration is left.
 
     Raises:
         SpaceError: no such parameter, or a value outside its domain.
-        InfeasibleSpaceError: no legal configuration has these values; the message names the rules against it.
-        SolverError: a limit came before that was known.
+        InfeasibleSpaceError: no legal configuration has these values; the message names the conflicting rules.
+        SolverError: a limit was reached before this was known.
     """
     values = {label: _checked(space, label, value) for label, value in fixed.items()}
     rules = [rule for label, value in values.items() for rule in _rules(space, label, value)]
@@ -71,7 +70,11 @@ def restricted(space: CompiledSpace, fixed: Mapping[str, Value], backend: Backen
 
 
 def _checked(space: CompiledSpace, label: str, value: Value) -> Value:
-    """The value as configurations have it."""
+    """Return the value in the form that configurations use.
+
+    Raises:
+        SpaceError: no such parameter, or a value outside its domain.
+    """
     parameter = space.declaration.parameters.get(label)
     if parameter is None:
         raise SpaceError(
@@ -84,7 +87,7 @@ def _checked(space: CompiledSpace, label: str, value: Value) -> Value:
 
 
 def _rules(space: CompiledSpace, label: str, value: Value) -> Iterator[Rule]:
-    """What it takes that a parameter is active and has a value."""
+    """Yield the rules that make a parameter active with the given value."""
     name = _name(label, value)
     for spec in space.declaration.groups:
         if spec.parameter == label:
@@ -106,7 +109,7 @@ def _equals(name: str, variable: Variable, value: float) -> Rule:
 
 
 def _row(algebra: AlgebraicModel, rule: Rule) -> AlgebraicRow:
-    """A rule over declared variables as a row over those that stand for them."""
+    """Return a rule over declared variables as a row over the variables that represent them in the transformed model."""
     image = {i: algebra.image[i] for i in rule.body.variables}
     linear = {id(image[i]): c for i, c in rule.body.linear.items()}
     body = Quadratic(0.0, linear, {}, {id(v): v for v in image.values()})
@@ -123,15 +126,15 @@ def _why_empty(sub: CompiledSpace, backend: Backend) -> str:
 
 
 ENCODED = 4096
-"""Configurations whose points are kept."""
+"""Number of configurations whose points are cached."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Domain:
-    """A space to search, with the solver that answers for it. Make one with :meth:`of`.
+    """A space to search, with its solver. Make one with :meth:`of`.
 
     Attributes:
-        space: the space compiled.
+        space: the compiled space.
         minimiser: minimises forms over its program.
         scale: the tuned numbers on the unit scale.
     """
@@ -146,7 +149,7 @@ class Domain:
 
     @classmethod
     def of(cls, space: PublicSpace, backend: str | Backend = DEFAULT) -> Domain:
-        """The domain of a declared space.
+        """Return the domain of a declared space.
 
         Args:
             space: a :class:`mipcash.Space`.
@@ -164,10 +167,10 @@ class Domain:
         return cls(space, minimiser, UnitScale.of(space.declaration, space.program))
 
     def restricted(self, fixed: Mapping[str, Value]) -> Domain:
-        """The sub-space in which every parameter in ``fixed`` is active and has its value.
+        """Return the sub-space in which every parameter in ``fixed`` is active and has its value.
 
-        Its points have the same levels and units as those of the whole space, its program has further columns where a number
-        is held that no rule mentions.
+        Its points have the same levels and units as those of the whole space. Its program has additional columns for fixed
+        numerical parameters that no rule mentions.
 
         Args:
             fixed: label -> value; of a module, its algorithm.
@@ -175,23 +178,23 @@ class Domain:
         Raises:
             SpaceError: no such parameter, or a value outside its domain.
             InfeasibleSpaceError: no legal configuration has these values.
-            SolverError: a limit came before that was known.
+            SolverError: a limit was reached before this was known.
         """
         space = restricted(self.space, fixed, self.backend)
         return Domain._with(space, Minimiser(space.program, self.backend))
 
     def until(self, deadline: Deadline) -> Domain:
-        """The same domain, whose solver is asked until then; what searches it ends then too."""
+        """Return the same domain with a deadline, after which its solver and searches over it stop."""
         return replace(self, space=self.space.until(deadline), minimiser=self.minimiser.until(deadline))
 
     @property
     def deadline(self) -> Deadline:
-        """When searches end; never in a domain that was just made."""
+        """The time when searches stop; never in a new domain."""
         return self.minimiser.deadline
 
     @property
     def fixed(self) -> Mapping[str, Value]:
-        """Parameters that are held, by name; none in a whole space."""
+        """Parameters that a sub-space fixes, by name; empty for a whole space."""
         return self.space.fixed
 
     @property
@@ -206,7 +209,7 @@ class Domain:
 
     @property
     def wide(self) -> bool:
-        """Whether levels or parameters are so many that nothing is formed over pairs of them."""
+        """True if there are too many levels or parameters to form anything over pairs of them."""
         return is_wide(self.program.n_z, len(self.program.groups) + len(self.scale))
 
     @property
@@ -217,12 +220,12 @@ class Domain:
     # -- configurations and points ------------------------------------------------------------------------------
 
     def encode(self, configs: Sequence[Configuration]) -> Points:
-        """Points of B configurations: their levels, and their numbers on the unit scale (0.5 where inactive)."""
+        """Return the points of B configurations: their levels, and their numbers on the unit scale (0.5 if inactive)."""
         points = [self._encoded(c) for c in configs]
         return Points.of(points, len(self.program.groups), len(self.scale))
 
     def _encoded(self, config: Configuration) -> Point:
-        """One of them; an optimizer encodes its whole history for every proposal, so that they are kept."""
+        """Return the point of one configuration, cached because an optimizer encodes its whole history for every proposal."""
         kept: Recent[Point] = self.program.derived.setdefault("encoded", Recent(ENCODED))
 
         def made() -> Point:
@@ -230,11 +233,11 @@ class Domain:
 
         try:
             return kept.get(tuple((name, type(value), value) for name, value in config.items()), made)
-        except TypeError:  # a value without a hash
+        except TypeError:  # an unhashable value
             return made()
 
     def decode(self, point: Point) -> Configuration:
-        """The configuration of a point: its numbers rounded and cleaned, checked against the rules as declared.
+        """Return the configuration of a point, its numbers rounded and cleaned, checked against the rules as declared.
 
         Raises:
             SolverError: the configuration is illegal.
@@ -243,30 +246,30 @@ class Domain:
         return self.space.configuration(point.levels, self.minimiser.columns(point.levels, natural), natural)
 
     def raw(self, point: Point) -> Configuration:
-        """The configuration that a point spells, as it is; it may be illegal."""
+        """Return the configuration of a point without corrections; it may be illegal."""
         return decoded(self.program, self.scale, point.levels, point.units)
 
     def is_legal(self, point: Point) -> bool:
-        """Whether a point is known to be legal as it is; the solver is asked where the rules as declared leave it open."""
+        """Return True if a point is known to be legal without corrections, by the declared rules or the solver."""
         try:
             return not self.space.violations(self.raw(point))
-        except SolverError:  # it could not tell in time
+        except SolverError:  # it could not decide in time
             return False
 
     def columns(self, point: Point) -> Vector:
-        """Base columns of a point, shape (n,); nan for helpers, which it does not tell."""
+        """Return the base columns of a point, shape (n,); nan for auxiliary variables, which a point does not determine."""
         return self.minimiser.columns(point.levels, self.in_rules(point.units))
 
     def in_rules(self, units: Vector) -> dict[str, float]:
-        """Natural values of the numbers that have columns, from unit values, (D,)."""
+        """Return natural values of the numbers that have columns, from unit values, (D,)."""
         return self.scale.natural(units, [n.label for n in self.program.numbers])
 
     def legal_numbers(self, levels: Indices, columns: Vector | None = None) -> LegalNumbers | None:
-        """What rules leave for the active numbers in them beside some levels, (G,); None where only the program can tell.
+        """Return the legal set of the active numbers in rules at some levels, (G,), or None if only a solver can decide it.
 
         Args:
-            columns: base columns of a point with these levels, shape (n,), whose helpers' values are used where there are too
-                many to try.
+            columns: base columns of a point with these levels, shape (n,). The values of auxiliary variables are used if there are
+                too many to enumerate.
         """
         hint = np.full(self.program.n, np.nan) if columns is None else columns
         return self.space.legal_numbers(levels, hint)
@@ -284,19 +287,19 @@ class Domain:
         rng: np.random.Generator | None = None,
         restarts: int = RESTARTS,
     ) -> Answer:
-        """Minimise a form over the base columns, incumbent first, proof second.
+        """Minimise a form over the base columns: first an incumbent, then the proof of optimality.
 
         Args:
-            form: not necessarily folded; in a sub-space it may be one over the binaries of the whole space, as surrogates
-                that were fitted there give it.
-            units: unit values, (D,), at which the numbers in rules are held; None leaves them free.
-            excluded: what may not be returned.
+            form: folded or not. In a sub-space it may be a form over the binaries of the whole space, such as a surrogate that was
+                fitted there.
+            units: unit values, (D,), at which the numbers in rules are fixed; None leaves them free.
+            excluded: levels that may not be returned.
             starts: levels to start local search from.
-            rng: randomness of local search; None: no local search.
-            restarts: its descents.
+            rng: randomness of local search; None disables it.
+            restarts: number of descents of local search.
 
         Returns:
-            The answer; ``columns`` is None where nothing is legal (``infeasible``) or a limit came before anything was found.
+            The answer. ``columns`` is None if nothing is legal (``infeasible``) or a limit was reached before anything was found.
             ``program.levels_of(answer.columns)`` are its levels.
         """
         numbers = None if units is None else self.in_rules(units)
@@ -314,30 +317,30 @@ class Domain:
         restarts: int = RESTARTS,
         kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
-        """Local search alone: legal levels and their value; None where it finds none or cannot tell what is legal."""
+        """Run local search alone. Return legal levels and their value, or None if it finds none or cannot decide legality."""
         numbers = None if units is None else self.in_rules(units)
         folded = self.program.folded(self._whole(form))
         return self.minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
 
     def _whole(self, form: QuadraticForm) -> QuadraticForm:
-        """A form over all base columns; where it has fewer, numbers are not in it and binaries come first everywhere."""
+        """Return a form over all base columns. A shorter form contains no numbers, and binaries come first in every form."""
         missing = self.program.n - form.n
         return replace(form, linear=np.pad(form.linear, (0, missing))) if missing else form
 
     def legality(self, units: Vector) -> Legality | None:
-        """Which levels are legal beside numbers, (D,); None where only a solver can tell."""
-        # where a rule relates a number to a helper, levels and numbers alone do not decide
+        """Return the legality of levels at given numbers, (D,), or None if only a solver can decide it."""
+        # if a rule relates a number to an auxiliary variable, levels and numbers alone do not decide
         return self.minimiser.legality(self.in_rules(units)) if self.minimiser.separable else None
 
     @property
     def free_legality(self) -> Legality:
-        """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
+        """Legality of levels for any numerical values; complete only if no rule mixes levels and numbers."""
         return self.minimiser.free_legality
 
     # -- configurations that are made ---------------------------------------------------------------------------
 
     def sample(self, n: int, rng: np.random.Generator) -> list[Configuration]:
-        """n legal, well-spread configurations.
+        """Return n legal, well-spread configurations.
 
         Raises:
             InfeasibleSpaceError: nothing is legal.
@@ -351,10 +354,10 @@ class Domain:
         before: Sequence[Configuration] = (),
         apart: Apart | None = None,
     ) -> list[tuple[Configuration, Solution]]:
-        """n further points of an initial design, each with the solution that made it.
+        """Return n further points of an initial design, each with its solution.
 
         Args:
-            before: earlier configurations, whose values count as covered; none is made again.
+            before: earlier configurations, whose values count as covered; none of them is returned again.
             apart: configurations to keep a distance from.
 
         Raises:
@@ -365,16 +368,18 @@ class Domain:
         return design(self.space, self.minimiser, n, rng, before, apart)
 
     def nearest(self, config: Configuration) -> Configuration:
-        """The legal configuration nearest to one from elsewhere; see :meth:`mipcash.Space.nearest`."""
+        """Return the legal configuration nearest to a given one; see :meth:`mipcash.Space.nearest`."""
         return nearest(self.space, config)
 
     # -- what is new --------------------------------------------------------------------------------------------
 
     def exclusions(self, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
-        """What a new proposal must differ from: earlier configurations without an active number (their levels say it all),
-        and, at a distance, those it must keep apart from."""
+        """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
+
+        Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
+        """
         return exclusions(self.space, configs, apart)
 
     def repeats(self, config: Configuration, before: Iterable[Configuration]) -> bool:
-        """Whether a configuration is one of ``before``: the same but for 1e-6 of a number on the unit scale."""
+        """Return True if a configuration is in ``before``, up to a difference of 1e-6 in its numbers on the unit scale."""
         return repeats(self.space, config, before)

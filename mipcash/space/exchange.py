@@ -1,6 +1,6 @@
-"""Spaces of other libraries as constructors of ``Space``; the converters are in :mod:`mipcash.integrations.spaces`.
+"""Conversion of other libraries' spaces to and from ``Space``; the converters are in :mod:`mipcash.integrations.spaces`.
 
-The compiled program as a file that other solvers read.
+It also exports the compiled program as a file for other solvers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from mipcash.space.compiled import CompiledSpace
 def export(space: CompiledSpace, path: str | os.PathLike[str], suffix: str) -> Path:
     """Write the program, without an objective.
 
-    The solver writes to a folder of its own: one that cannot open a file may end the process, without a word.
+    The solver writes to a folder of its own, because a solver that cannot open a file may end the process without a message.
 
     Args:
-        path: the file; without the suffix it is added.
+        path: the file; the suffix is added if it is missing.
         suffix: ``.lp`` or ``.mps``.
 
     Returns:
         The file that was written.
 
     Raises:
-        SolverError: it cannot be written; path, cause and cure.
-        TypeError: it is no path.
+        SolverError: the file cannot be written. The message names path, cause and cure.
+        TypeError: ``path`` is not a path.
     """
     from mipcash.backends.highs import program_text
 
@@ -55,10 +55,10 @@ def export(space: CompiledSpace, path: str | os.PathLike[str], suffix: str) -> P
 
 
 def _target(given: Path, suffix: str) -> Path:
-    """The file to write, after a look at the place.
+    """Return the file to write, after checking that it and its folder can be used.
 
     Raises:
-        SolverError: it can be seen that it cannot be written.
+        SolverError: the path is a folder, or its folder does not exist.
     """
     try:
         path = given.expanduser()
@@ -83,22 +83,22 @@ def _target(given: Path, suffix: str) -> Path:
 
 
 DEFAULTS = 16
-"""Legal configurations that are tried as the default of a space of ConfigSpace."""
+"""Number of legal configurations that are tried as the default of a ConfigSpace space."""
 
 
 def _converter(name: str) -> Any:
-    """Import a module of :mod:`mipcash.integrations.spaces`, which the core finds by name alone."""
+    """Import a module of :mod:`mipcash.integrations.spaces`, which the core refers to only by name."""
     return import_module(f"mipcash.integrations.spaces.{name}")
 
 
 class Exchanged:
-    """Constructors of ``Space`` from other libraries' spaces, and the way back. Converters are imported when they are used."""
+    """Constructors of ``Space`` from other libraries' spaces, and exports to them. Converters are imported when they are used."""
 
     _declaration: Declaration
 
     @classmethod
     def from_optuna(cls, distributions: Mapping[str, Any], name: str = "space") -> Self:
-        """A space of Optuna's distributions; add rules to it as to any other.
+        """Return a space with the parameters of Optuna's distributions; rules can be added as to any other space.
 
         Args:
             distributions: name -> ``FloatDistribution | IntDistribution | CategoricalDistribution``.
@@ -111,10 +111,10 @@ class Exchanged:
         return space
 
     def to_optuna(self) -> dict[str, Any]:
-        """Optuna's distributions of the parameters.
+        """Return the parameters as Optuna distributions.
 
         Raises:
-            SpaceError: the space has rules or conditions, which they cannot say; the message names them.
+            SpaceError: the space has rules or conditions, which distributions cannot express; the message names them.
         """
         found: dict[str, Any] = _converter("optuna_distributions").distributions_of(self._declaration)
         return found
@@ -123,7 +123,7 @@ class Exchanged:
     def from_sklearn(
         cls, param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]], name: str = "space"
     ) -> Self:
-        """A space of what ``RandomizedSearchCV`` or ``GridSearchCV`` would search; add rules to it as to any other.
+        """Return a space of what ``RandomizedSearchCV`` or ``GridSearchCV`` would search; rules can be added as to any other space.
 
         Args:
             param_distributions: name -> list of values, ``scipy.stats`` distribution (uniform, loguniform, randint) or ``mc.Real``
@@ -138,10 +138,10 @@ class Exchanged:
 
     @classmethod
     def from_configspace(cls, space: Any, name: str | None = None) -> Self:
-        """A ``ConfigSpace.ConfigurationSpace``, its conditions as ``when=`` and its forbidden clauses as rules.
+        """Return a space from a ``ConfigSpace.ConfigurationSpace``: conditions become ``when=``, forbidden clauses become rules.
 
         Args:
-            name: None: that of the space.
+            name: title of the space; None takes the name of the given space.
 
         Raises:
             SpaceError: see :func:`mipcash.integrations.spaces.from_configspace.declare_configspace`.
@@ -151,17 +151,17 @@ class Exchanged:
         return made
 
     def to_configspace(self) -> Any:
-        """A ``ConfigSpace.ConfigurationSpace`` of the same configurations, its default a legal one.
+        """Return a ``ConfigSpace.ConfigurationSpace`` of the same configurations, with a legal default.
 
         Raises:
-            SpaceError: a rule, a condition or an ordering that it cannot say, by name.
+            SpaceError: a rule, a condition or an ordering that ConfigSpace cannot express; the message names it.
             InfeasibleSpaceError: the space is empty.
         """
         legal = (each for n in (1, DEFAULTS) for each in self._some(n))
         return _converter("to_configspace").configspace_of(self._declaration, legal)
 
     def _some(self, n: int) -> list[Configuration]:
-        """Legal configurations."""
+        """Return n legal configurations."""
         raise NotImplementedError
 
     @classmethod

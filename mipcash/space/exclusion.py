@@ -1,4 +1,4 @@
-"""What may not be proposed: levels to keep away from, alone or at a distance."""
+"""Exclusions: levels that may not be proposed, exactly or within a distance."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BinaryProgram
 
 COMPARED = 1 << 24
-"""Levels that are compared at a time."""
+"""Number of levels that are compared at a time."""
 ANY = -1
-"""A level that does not count, in an exclusion."""
+"""Entry of an exclusion for a group that is not compared."""
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Levels to keep away from.
+    """Levels that may not be proposed.
 
     Attributes:
-        levels: shape (G,); ANY where a group does not count.
-        distance: least number of the others in which an answer must differ (Hamming distance); 1: a no-good cut.
+        levels: shape (G,); ANY for a group that is not compared.
+        distance: least number of compared groups in which a solution must differ (Hamming distance); 1: a no-good cut.
     """
 
     levels: Indices
     distance: int = 1
 
     def cut(self, program: BinaryProgram) -> Cut:
-        """``sum_g z[g, s_g] <= G - distance`` over the G groups that count."""
+        """Return ``sum_g z[g, s_g] <= G - distance`` over the G compared groups."""
         columns = (program.starts + self.levels)[self.levels != ANY]
         return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
 
     def admits(self, levels: Indices) -> bool:
-        """Whether one answer, (G,), keeps the distance."""
+        """Return True if levels, (G,), keep the distance."""
         return bool(Exclusions.of([self]).admitted(levels[None])[0])
 
 
@@ -59,7 +59,7 @@ class Exclusions:
         return cls(levels, np.array([e.distance for e in excluded], dtype=np.int64))
 
     def admitted(self, levels: Indices) -> Booleans:
-        """Which answers keep their distance from all of them: (R, G) -> (R,)."""
+        """Return which levels keep their distance from all exclusions: (R, G) -> (R,)."""
         admitted = np.ones(len(levels), dtype=bool)
         share = max(1, COMPARED // max(1, self.levels.size))
         for a in range(0, len(levels), share):
@@ -70,10 +70,10 @@ class Exclusions:
 
 @dataclass(frozen=True)
 class Apart:
-    """A least distance between proposals that are evaluated together.
+    """Minimum distance between proposals that are evaluated at the same time.
 
     Attributes:
-        configs: the others.
+        configs: configurations to keep the distance from.
         distance: number of discrete parameters (one-hot groups) in which a proposal must differ from each of them.
     """
 

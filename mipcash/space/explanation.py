@@ -1,4 +1,4 @@
-"""What is said of an empty space: the rules in conflict, and the least that helps."""
+"""Explanation of an empty space: the conflicting rules and the least relaxations."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relax
 
 
 def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
-    """The smallest conflict found among the named rules, and the least relaxations that resolve it.
+    """Return an irreducible conflict among the named rules, and the least relaxations that resolve it.
 
     Returns:
-        An empty conflict where the space is not empty.
+        An empty conflict if the space is not empty.
 
     Raises:
-        SolverError: a limit came before that was known.
+        SolverError: a limit was reached before this was known.
     """
     names = conflicting(space.program, backend, QUESTION)
     relaxations = []
     listed = [rule.name for rule in space.rules]
     logic = {rule.name for rule in space.algebra.logic}
     for rule in space.rules:
-        # what several rows say together, or under a disjunct, has no one bound to move
+        # a rule with several rows, or under a disjunct, has no single bound to move
         if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
             try:
                 found = least_relaxation(space.program, rule, space.backend, QUESTION)
-            except SolverError:  # the conflict stands without it
+            except SolverError:  # the conflict holds without its relaxation
                 continue
             relaxations += [] if found is None else [found]
     return Conflict(names, tuple(relaxations))
 
 
 def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) -> str:
-    """Why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`.
+    """Return a text on why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`.
 
     Args:
-        empty: that is proven already.
+        empty: True if the space is already proven to be empty.
     """
     answer, name = emptiness(space.program, backend, QUESTION), space.name
     if answer.columns is not None:

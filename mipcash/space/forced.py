@@ -1,8 +1,8 @@
-"""Rules that force the condition of a parameter, most likely by mistake: what is inactive reads as 0, and 0 breaks them.
+"""Rules that force a parameter to be active, most likely by mistake: an inactive parameter counts as 0, which breaks them.
 
-For a conditional parameter p let R be the rules without ``when=`` in which p occurs. They force p where no legal configuration
-leaves p inactive and without R one would. A rule of R that does so alone is named; where only several do together, they all
-are. Each is a question of feasibility for the solver, asked only where interval arithmetic leaves it open.
+For a conditional parameter p let R be the rules without ``when=`` in which p occurs. They force p if no legal configuration
+leaves p inactive but one would without R. If single rules of R do so alone, they are named; if only several do together, all
+are named. Each question is a feasibility problem for the solver, posed only if interval arithmetic does not decide it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.rewriting import with_rows, without_rules
 
 SECONDS = 1.0
-"""What all questions of one look may take; what is open then is not warned of."""
+"""Seconds for all feasibility problems of one check. No warning is given for what is undecided by then."""
 SETTINGS = SolverSettings(time_limit=SECONDS)
 LARGEST = 100_000
-"""Nonzeros of a program that is not looked at: to load it once more would take longer."""
+"""Number of nonzeros above which a program is not checked, since loading it once more would take too long."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Forced:
 
     Attributes:
         parameter: its label.
-        rules: one that does alone, or several that do together.
+        rules: one rule that forces it alone, or several that do so together.
     """
 
     parameter: str
     rules: tuple[str, ...]
 
     def message(self, declaration: Declaration) -> str:
-        """What is said of it: rule, parameter, cure."""
+        """Return the warning: rules, parameter and how to change the rules."""
         held = [declaration.rules[name] for name in self.rules]
         named = " and ".join(f"{rule.name!r} ({shortened(rule.written, 60)})" for rule in held)
         handle = self.parameter if self.parameter.isidentifier() else f"space[{self.parameter!r}]"
@@ -64,11 +64,11 @@ class Forced:
 def warn_of_forced(
     declaration: Declaration, rules: Sequence[Rule], program: BinaryProgram, backend: Backend, known: set[Forced]
 ) -> None:
-    """Warn of the rules that force a parameter, each once.
+    """Warn of the rules that force a parameter, once each.
 
     Args:
-        rules: those that are active.
-        known: what was warned of; what is found is added.
+        rules: the active rules.
+        known: earlier warnings; new ones are added.
     """
     for found in forced(declaration, rules, program, backend, Deadline.after(SECONDS)):
         if found not in known:
@@ -79,7 +79,7 @@ def warn_of_forced(
 def forced(
     declaration: Declaration, rules: Sequence[Rule], program: BinaryProgram, backend: Backend, deadline: Deadline
 ) -> Iterator[Forced]:
-    """The parameters that rules force to be active, as far as the time allows to tell."""
+    """Yield the parameters that rules force to be active, as far as this can be decided before the deadline."""
     if program.matrix.nnz > LARGEST:
         return
     for label, suspects in _suspects(declaration, rules, deadline).items():
@@ -97,7 +97,7 @@ def forced(
 
 
 def _suspects(declaration: Declaration, rules: Sequence[Rule], deadline: Deadline) -> dict[str, list[Rule]]:
-    """Conditional parameter -> the rules in R that may not hold where it reads as 0."""
+    """Return, for each conditional parameter, the rules in R that may be broken if the parameter counts as 0."""
     levels = {g.parameter: frozenset(map(id, g.variables)) for g in declaration.groups if g.on is not None}
     held = {**levels, **{n.label: frozenset({id(n.variable)}) for n in declaration.numbers if n.on is not None}}
     label_of = {i: label for label, ids in held.items() for i in ids}
@@ -117,7 +117,7 @@ def _suspects(declaration: Declaration, rules: Sequence[Rule], deadline: Deadlin
 
 
 def _only_activity(rule: Rule, levels: Collection[int]) -> bool:
-    """Whether a rule sees of a parameter only if it is active: all its levels with one coefficient, and in no product."""
+    """Return True if a rule depends on a parameter only through its activity: all levels have one coefficient and no products."""
     seen = {rule.body.linear.get(i, 0.0) for i in levels}
     return len(seen) == 1 and not any(i in levels or j in levels for i, j in rule.body.products)
 
@@ -128,7 +128,7 @@ def _may_break(declaration: Declaration, rule: Rule, ids: Collection[int]) -> bo
 
 
 def _where_inactive(program: BinaryProgram, label: str) -> BinaryProgram:
-    """Return the program in which a parameter is inactive."""
+    """Return the program with the additional row that a parameter is inactive."""
     row, switch = np.zeros(program.n_columns), program.switch(label)
     np.add.at(row, switch.columns, switch.coefficients)
     most = -switch.constant
@@ -137,7 +137,7 @@ def _where_inactive(program: BinaryProgram, label: str) -> BinaryProgram:
 
 
 def _is_empty(program: BinaryProgram, backend: Backend, deadline: Deadline) -> bool:
-    """Whether that is proven in the time that is left."""
+    """Return True if the program is proven to be infeasible before the deadline."""
     if deadline.passed:
         return False
     return backend.solve(Task(program, QuadraticForm.zero(program.n)), deadline.within(SETTINGS)).status == INFEASIBLE

@@ -1,4 +1,4 @@
-"""The live Pyomo model: what was changed on it since the last look, and what it says beyond the declared rules."""
+"""The live Pyomo model: detection of changes, and the rules that it contains beyond the declared ones."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ LOOKED_AT = (
 
 
 def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
-    """Changes whenever anything that says what is legal changes on the live model, and when a component comes or goes.
+    """Return a signature that changes whenever the legal set changes on the live model, or a component is added or removed.
 
-    Expressions are told apart by identity; they are returned beside the signature so that the caller keeps them alive.
+    Expressions are distinguished by identity. They are returned with the signature so that the caller keeps them alive.
 
     Raises:
-        SpaceError: a component of a kind that a space does not obey.
+        SpaceError: the model has a component of a kind that a space does not support.
     """
     model: Any = declaration.model
-    refuse_unknown(model)  # Pyomo itself cannot list the contents of some
+    refuse_unknown(model)  # Pyomo itself cannot list the contents of some components
     parts: list[object] = [len(declaration.parameters), len(declaration.auxiliaries)]
     held: list[object] = []
     for data in model.component_data_objects(LOOKED_AT, descend_into=BLOCKS):
@@ -53,7 +53,7 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
 
 
 def _others(model: Any, held: list[object]) -> list[object]:
-    """Blocks that are deactivated, mutable Params, and components of kinds that are not honoured."""
+    """Return the state of deactivated blocks, mutable Params, and components of kinds that are not supported."""
     parts: list[object] = []
     for block in model.block_data_objects(descend_into=BLOCKS):
         if not block.active:
@@ -69,7 +69,7 @@ def _others(model: Any, held: list[object]) -> list[object]:
 
 
 def active_rules(declaration: Declaration) -> list[Rule]:
-    """Declared rules whose constraint is active, constraints added to the model directly, fixings and narrowed bounds."""
+    """Return the active rules: declared rules, constraints added to the model directly, fixed variables and narrowed bounds."""
     rules: list[Rule] = []
     constraints = declaration.model.rules
     for name, rule in declaration.rules.items():

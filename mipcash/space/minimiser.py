@@ -1,4 +1,4 @@
-"""Minimise a quadratic form over the legal configurations of one program, incumbent first, proof second."""
+"""Minimise a quadratic form over the legal configurations of one program: first an incumbent, then the proof of optimality."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ RESTARTS = 48
 ANCHORS = 4
 ANCHOR_SECONDS = 10.0
 LOOKED_AT = 32
-"""Solutions of local search that are held against the exclusions at a time, the best first."""
+"""Number of local search solutions that are checked against the exclusions at a time, best first."""
 
 
 class Minimiser:
-    """Minimises forms over one program with one backend; keeps legality tables and a pool of legal starts."""
+    """Minimiser of forms over one program with one backend; it caches legality tables and a pool of legal starts."""
 
     def __init__(self, program: BinaryProgram, backend: Backend) -> None:
         self.program, self.backend = program, backend
@@ -36,21 +36,21 @@ class Minimiser:
         self.orderings = orders_of(program)
 
     def until(self, deadline: Deadline) -> Minimiser:
-        """The same minimiser, which solves until then; both keep what either finds."""
+        """Return the same minimiser with a deadline; both share the cached starts."""
         twin = copy.copy(self)
         twin.backend, twin.deadline = timed(self.backend, deadline), deadline
         return twin
 
     @property
     def free_legality(self) -> Legality:
-        """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
+        """Legality of levels for any numerical values; complete only if no rule mixes levels and numbers."""
         return self._free
 
     def anchors(self, settings: SolverSettings) -> list[Indices]:
-        """A few legal levels that the solver made: starts of local search where the caller has none.
+        """Return a few legal levels found by the solver, as starts of local search if the caller has none.
 
-        They depend on the program alone, so that a minimiser that has been used answers like a fresh one. What a deadline cut
-        off is not kept.
+        They depend on the program alone, so that a minimiser that was used before returns the same as a new one. Starts that a
+        deadline cut short are not cached.
         """
         if self._anchors:
             return self._anchors[0]
@@ -63,12 +63,12 @@ class Minimiser:
         return found
 
     def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
-        """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
+        """Return the local search at fixed numbers (None: free), or None if legality cannot be decided without a solver."""
         legality = self.legality(numbers)
         return None if legality is None else LocalSearch(self.program, legality, self.deadline)
 
     def legality(self, numbers: Mapping[str, float] | None) -> Legality | None:
-        """Which levels are legal beside numbers (None: free); None where legality cannot be decided without a solver."""
+        """Return the legality of levels at given numbers (None: free), or None if it cannot be decided without a solver."""
         free = not self.program.numbers or numbers is None
         legality = self._free if free else legality_at(self.program, numbers)
         return legality if legality.complete else None
@@ -87,11 +87,11 @@ class Minimiser:
         """Minimise a form over the base columns.
 
         Args:
-            numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
-            excluded: what may not be returned (no-good cuts).
-            starts: levels to start local search from; none: the anchors. Without local search the best of them is the incumbent.
-            rng: randomness of local search; None: no local search.
-            restarts: its descents.
+            numbers: label -> natural value at which the numbers in rules are fixed; None leaves them free.
+            excluded: levels that may not be returned (no-good cuts).
+            starts: levels to start local search from; the anchors if empty. Without local search the best start is the incumbent.
+            rng: randomness of local search; None disables it.
+            restarts: number of descents of local search.
 
         Returns:
             The best point known with its bound; without columns if the program is infeasible or a limit found no point.
@@ -109,7 +109,7 @@ class Minimiser:
             return answer
         value = incumbent[1]
         if answer.columns is None and answer.status != INFEASIBLE:
-            # the limit came before the solver took the start over: the incumbent stands, with the solver's bound
+            # the limit was reached before the solver accepted the start: return the incumbent with the solver's bound
             base = np.where(np.isnan(start), 0.0, start)
             return replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value))
         if answer.columns is not None and value < answer.value - 1e-9 and np.all(np.isfinite(start)):
@@ -126,7 +126,7 @@ class Minimiser:
         restarts: int = RESTARTS,
         kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
-        """Local search alone, for a folded form: legal levels and their value; None where it cannot be used."""
+        """Run local search alone, for a folded form. Return legal levels and their value; None if it does not apply or fails."""
         in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
         if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
             return None
@@ -157,7 +157,7 @@ class Minimiser:
         excluded: Sequence[Exclusion],
         starts: Sequence[Indices],
     ) -> tuple[Indices, float] | None:
-        """The best of some levels that is legal and not excluded, with its value; None where none is, or nobody can tell."""
+        """Return the best legal start that is not excluded, with its value, or None if there is none or legality is undecided."""
         legality = self.legality(numbers) if len(starts) else None
         if legality is None or np.any(folded.linear[self.program.n_z :]):
             return None
@@ -173,7 +173,7 @@ class Minimiser:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
 
     def columns(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
-        """Base columns, shape (n,), of levels, (G,), and natural values of the numbers in rules; helpers are nan (unknown)."""
+        """Return base columns, (n,), of levels, (G,), and natural values of the numbers; nan for auxiliary variables."""
         base = np.full(self.program.n, np.nan)
         z = self.program.one_hot(levels)
         base[: self.program.n_z] = z
@@ -193,7 +193,7 @@ def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> Quadr
 
 
 def _separable(program: BinaryProgram) -> bool:
-    """Whether no row relates a tuned number to a helper, so that numbers and levels suffice to check the numbers."""
+    """Return True if no row relates a tuned number to an auxiliary variable, so that numbers and levels decide legality."""
     numbers = {c for n in program.numbers for c in (n.column, n.latent)}
     helpers = set(range(program.n_z, program.n)) - numbers - {n.place for n in program.numbers}
     helpers -= {p.column for p in program.bilinear}

@@ -1,4 +1,4 @@
-"""The legal configuration nearest to a given one, and what is said of an illegal one."""
+"""The legal configuration nearest to a given one, and the explanation of an illegal configuration."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from mipcash.space.conflict import told
 from mipcash.space.explanation import explained
 
 NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
-"""Limits of the search: a legal configuration is wanted, and not the proof that none is nearer by a thousandth."""
+"""Solver limits of the search. A legal configuration is enough; proof that none is nearer by a thousandth is not needed."""
 ABSENT_COST = 1.0
-"""Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
+"""Cost of activating a parameter that the given configuration leaves out, or of deactivating one that it contains."""
 
 
 def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
-    """See :meth:`mipcash.Space.nearest`."""
+    """Return the nearest legal configuration; see :meth:`mipcash.Space.nearest`."""
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
     if not space.violations(config):
-        return {**config, **space.fixed}  # what is held is met within a tolerance by values beside it
+        return {**config, **space.fixed}  # a fixed value is met within a tolerance: make it exact
     wide = space.wider({x.label for x in space.tuned})
     answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules)
     if told(answer).columns is None:
@@ -44,30 +44,30 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
         if x.label not in space.in_rules:
             given = config.get(x.label)
             values[x.label] = x.domain.nearest(float(given)) if is_number(given) else x.domain.from_unit(0.5)  # type: ignore[arg-type]
-    # helpers have other columns in the space's own program, which finds their values again
+    # auxiliary variables have other columns in the space's own program, which computes their values again
     found = space.decoded(levels, np.full(space.program.n, np.nan), space.active(levels, values))
     return _restored(space, found, config)
 
 
 def _restored(space: CompiledSpace, found: Configuration, config: Configuration) -> Configuration:
-    """A legal configuration with the values of another one wherever they are legal one by one.
+    """Restore the values of the given configuration one by one, as far as the result stays legal.
 
-    Within its tolerance a solver may move what need not move. What is given may use no more of the rules' tolerances, or a rule
-    over tiny ranges would be missed by all that it is about.
+    Within its tolerance a solver may change values without need. The result may use no more of the rules' tolerances than before.
+    Otherwise a rule over tiny ranges would be broken by values that its tolerance covers.
     """
     missed = _missed(space, found)
     for label in found:
         domain, given = space.declaration.parameters[label].domain, config.get(label)
         if label in config and domain.problem(given) is None and label not in space.fixed:
             trial = {**found, label: domain.canonical(given)}
-            with suppress(SolverError):  # it could not tell in time
+            with suppress(SolverError):  # it could not decide in time
                 if not space.violations(trial) and (now := _missed(space, trial)) <= missed:
                     found, missed = trial, now
     return found
 
 
 def _missed(space: CompiledSpace, config: Configuration) -> float:
-    """By how much a legal configuration misses the rule that it misses most, as a share of the rule's tolerance."""
+    """Return the largest violation of a rule by a legal configuration, as a fraction of the rule's tolerance."""
     values = check(space.declaration, config, space.rules).assignment
     most = 0.0
     for rule in space.rules:
@@ -78,7 +78,7 @@ def _missed(space: CompiledSpace, config: Configuration) -> float:
 
 
 def why_illegal(space: CompiledSpace, config: Configuration) -> str:
-    """See :meth:`mipcash.Space.why_illegal`."""
+    """Return why a configuration is illegal; see :meth:`mipcash.Space.why_illegal`."""
     violations = space.violations(config)
     if not violations:
         return ""
@@ -102,15 +102,15 @@ def nearest_point(
     settings: SolverSettings,
     bound: Collection[str],
 ) -> Answer:
-    """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
+    """Minimise the distance to a configuration (which may be illegal, incomplete, or name unknown parameters) over legal points.
 
-    The distance adds, over parameters: 1 where a category, the position of a module in an order, or activity differs; of an
-    ordered value the share of its levels that lie between, of a number the share of its natural range. A value that is none of
-    an ordered parameter's levels is as far from each as their numbers are, in shares of the range of the levels.
+    The distance is a sum over parameters. A different category, position of a module in an order, or activity costs 1. An ordered
+    value costs the fraction of its levels that lie between, a number the fraction of its natural range. A number that is not among
+    the levels of an ordered parameter costs its distance to each level, as a fraction of the range of the levels.
 
     Args:
         program: with a column for every number.
-        bound: labels of the numbers in rules; the others have what they are given, whatever else changes.
+        bound: labels of the numbers in rules. All other numbers keep their given values.
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
@@ -120,7 +120,7 @@ def nearest_point(
         given: Value = config.get(number.label)
         low, high = program.low[number.latent], program.high[number.latent]
         if is_number(given) and number.label in bound and low < high:
-            # the latent column is free where the number is off: what counts then is that it is
+            # the latent column is free if the number is inactive; only the activity then counts
             wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
             switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
@@ -163,7 +163,7 @@ def _group_costs(group: Group, config: Configuration) -> Vector:
 
 
 def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
-    """A column ``d >= |v - target| / width`` for each wanted number, whose range is as wide (1 where it is a single value)."""
+    """Return the program with a column ``d >= |v - target| / width`` for each wanted number; width is its range, or 1."""
     if not wanted:
         return program
     k = len(wanted)

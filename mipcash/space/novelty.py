@@ -1,4 +1,4 @@
-"""Which configurations are new."""
+"""Detection of new and repeated configurations."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from mipcash.space.compiled import CompiledSpace
 from mipcash.space.exclusion import Apart, Exclusion
 
 REPEAT_TOLERANCE = 1e-6
-"""Difference on the unit scale up to which two numbers count as the same proposal."""
+"""Difference on the unit scale up to which two numbers count as equal."""
 
 
 def exclusions(space: CompiledSpace, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
-    """What a new proposal must differ from: earlier configurations without an active number (their levels say it all), and, at
-    a distance, those it must keep apart from."""
+    """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
+
+    Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
+    """
     numbers, program = {x.label for x in space.tuned}, space.program
     closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
     found = [Exclusion(levels) for levels in closed.values()]
@@ -24,7 +26,7 @@ def exclusions(space: CompiledSpace, configs: Iterable[Configuration], apart: Ap
 
 
 def repeats(space: CompiledSpace, config: Configuration, before: Iterable[Configuration]) -> bool:
-    """Whether a configuration is one of ``before``: the same but for numbers within REPEAT_TOLERANCE on the unit scale."""
+    """Return True if a configuration is in ``before``, up to REPEAT_TOLERANCE in its numbers on the unit scale."""
     tuned = {x.label: x.domain for x in space.tuned}
 
     def close(label: str, a: Value, b: Value) -> bool:

@@ -1,6 +1,6 @@
-"""The optimum of an expression over the legal configurations, with a bound that holds for every one of them.
+"""The optimum of an expression over the legal configurations, with a proven bound.
 
-From a Pyomo expression to a quadratic form over a program's base columns.
+The Pyomo expression becomes a quadratic form over a program's base columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Affine = tuple[float, dict[int, float]]
 
 
 def objective_form(declaration: Declaration, program: BinaryProgram, expression: Any) -> QuadraticForm:
-    """The expression as a folded form.
+    """Return the expression as a folded form.
 
     Raises:
         RuleError: degree above two, or parameters of another space.
@@ -99,7 +99,7 @@ def _images(declaration: Declaration, program: BinaryProgram) -> dict[int, Affin
     model: Any = declaration.model
     named = {v.name: v for v in model.component_data_objects(pyo.Var, descend_into=(pyo.Block, Disjunct))}
     for name, column in program.variable_columns.items():
-        variable = named.get(name)  # None for what the transformation of logic added
+        variable = named.get(name)  # None for variables that the transformation of logic added
         if variable is not None and id(variable) not in images:
             images[id(variable)] = (0.0, {column: 1.0})
     return images
@@ -115,17 +115,17 @@ def _image(images: dict[int, Affine], variable: Any) -> Affine:
 
 
 MOVED = 1e-5
-"""Relative difference between the value of a configuration and the proven bound from which on it is not called optimal."""
+"""Relative gap between the value of a configuration and the proven bound above which the value is not called optimal."""
 
 
 def optimum(
     space: CompiledSpace, minimiser: Minimiser, expression: Any, direction: str | None, settings: SolverSettings
 ) -> Solution:
-    """See :meth:`mipcash.Space.optimum`.
+    """Optimise an expression; see :meth:`mipcash.Space.optimum`.
 
     Args:
         minimiser: of the space's program.
-        settings: its seed is that of local search, too.
+        settings: solver limits; the seed is also that of local search.
     """
     expression, direction = _objective(_expression(space.declaration, expression), direction)
     unused = _unused_numbers(space, expression)
@@ -143,30 +143,30 @@ def optimum(
 
 
 def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
-    """The answer with the objective of the configuration itself, whose numbers may differ from the program's by a rounding."""
+    """Return the answer with the objective of the configuration itself, whose numbers may differ from the program's by rounding."""
     body = take_apart(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
     if not space.program.numbers or not body.ids <= values.keys():
         return answer
     value = sign * body.value(values)
     bound = min(answer.bound, value)
-    # what the rules' own tolerance moved away from the program's point is no longer what was proven
+    # a point that moved by the rules' own tolerance is no longer the point that was proven optimal
     moved = value - bound > MOVED * max(1.0, abs(value), abs(bound)) and answer.status == OPTIMAL
     return replace(answer, status=FEASIBLE if moved else answer.status, value=value, bound=bound)
 
 
 def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
-    """Labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
+    """Return the labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
     used = take_apart(expression, "the objective").ids
     missing = [n for n in space.tuned if n.label not in space.in_rules]
     return {n.label for n in missing if any(id(v) in used for v in n.columns())}
 
 
 def _expression(declaration: Declaration, expression: Any) -> Any:
-    """What can be optimised: an expression as it is, a parameter by its name.
+    """Return an expression that can be optimised; the name of a parameter stands for that parameter.
 
     Raises:
-        SpaceError: a name that there is not, or what has no numeric value.
+        SpaceError: an unknown name, or an expression without a numeric value.
     """
     if isinstance(expression, str):
         expression = declaration[expression]
@@ -188,10 +188,11 @@ def _expression(declaration: Declaration, expression: Any) -> Any:
 
 
 def _objective(expression: Any, direction: str | None) -> tuple[Any, str]:
-    """What is optimised and in which direction.
+    """Return the expression to optimise and its direction, ``minimize`` if none is given.
 
     Raises:
-        SpaceError: no direction, or one that contradicts the objective's own.
+        SpaceError: an indexed component without exactly one active member, an invalid direction, or a direction that contradicts
+            the objective's own.
     """
     if isinstance(expression, IndexedComponent) and expression.is_indexed():
         active = [data for data in expression.values() if data.active]

@@ -1,10 +1,10 @@
 """Legal samples and initial designs, without rejection loops.
 
-Where most of the product domain is legal, uniform levels are drawn and the illegal ones dropped, in one batch. Elsewhere
+If most of the product domain is legal, uniform levels are drawn in one batch and the illegal ones dropped. Otherwise
 the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
-the legal configuration nearest to the target. Random walks of legal moves then spread the seeds (beside numbers that
-rules bind, at the seed's numbers); where legality cannot be decided without the solver, every sample is a seed.
-Numbers are stratified over their unit scale (Latin hypercube), or, where rules bind them, moved by hit-and-run inside.
+which yields the legal configuration nearest to the target. Random walks of legal moves then spread the seeds. If rules bind
+numbers, the walks keep the seed's numbers. If legality cannot be decided without the solver, every sample is a seed.
+Numbers are stratified over their unit scale (Latin hypercube), or, if rules bind them, moved by hit-and-run inside.
 """
 
 from __future__ import annotations
@@ -31,43 +31,45 @@ from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
 
 SEEDS = 48
-"""Solver-made starting points of a large sample."""
+"""Number of starting points that the solver makes for a large sample."""
 SEEDING = 0.6
-"""Share of what is left of the time that they may take together; what is made of them has the rest."""
+"""Fraction of the remaining time that all seeds may take together; the rest is for walks from them."""
 FEW_SEEDS = 4
-"""The same under MANY rows; points of a design then start from local search and are proven no further than EASY."""
+"""The same number under MANY rows. Points of a design then start from local search and are solved only within the limits of EASY.
+"""
 EASY = SolverSettings(time_limit=2.0, gap=0.05, node_limit=200)
 FOUND = 0.5
-"""Relative gap at which the first point of a design is taken there."""
+"""Relative gap at which the first point of a design is accepted under MANY rows."""
 DESCENTS = 8
-"""Of that local search."""
+"""Number of descents of that local search."""
 BATCH = 2048
 TIE_BREAK = 0.1
-"""Pull of the random target beside the reward of an unseen level: a level that excludes many others is still worth it."""
+"""Weight of the random target relative to the reward of an unseen level, so that even a level that excludes many others is worth
+it."""
 HEAVIEST = 1e4
-"""Weight of a level at most: a solver cannot tell the others' rewards from nothing beside larger ones."""
+"""Largest weight of a level. Next to larger weights, a solver cannot distinguish the other rewards from zero."""
 LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
 WALK_STEPS = 40
-"""Hit-and-run steps for numbers that rules bind, at least."""
+"""Least number of hit-and-run steps for numbers that rules bind."""
 DRAWS = 8
-"""Draws of bound numbers of which a design takes the farthest from what it has."""
+"""Number of draws of bound numbers, of which a design takes the farthest from its earlier points."""
 
 
 @dataclass(frozen=True)
 class DiscreteSample:
-    """Levels, (G,), with base columns, (n,), where a solver made them (None for levels whose numbers are unbound by rules)."""
+    """Levels, (G,), with base columns, (n,), if a solver made them (None for levels whose numbers no rule binds)."""
 
     levels: Indices
     columns: Vector | None
 
 
 def sample(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[Configuration]:
-    """n legal, well-spread configurations; fewer where the deadline of the minimiser passes.
+    """Return n legal, well-spread configurations; fewer if the deadline of the minimiser passes.
 
     Raises:
-        InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
-        SolverError: a limit came before any was known.
+        InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
+        SolverError: a limit was reached before any configuration was known.
     """
     samples = sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
     if n and not samples:
@@ -89,12 +91,12 @@ def finished(
     rng: np.random.Generator,
     before: Vector | None = None,
 ) -> Configuration:
-    """A sampled configuration: levels, numbers drawn over their legal set where rules bind them, stratified ones elsewhere.
+    """Return a sampled configuration: levels, numbers in rules drawn over their legal set, and all other numbers from ``units``.
 
     Args:
-        columns: base columns of a point with these levels; None where no rule binds a number.
+        columns: base columns of a point with these levels; None if no rule binds a number.
         units: unit values of the numbers that no rule binds, shape (D,).
-        before: unit values of earlier configurations, (t, D): of some draws, the farthest from them is taken.
+        before: unit values of earlier configurations, (t, D). If given, the farthest of several draws is taken.
     """
     tuned = space.tuned
     numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
@@ -118,12 +120,12 @@ def finished(
 def sample_levels(
     minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
-    """n legal level vectors; fewer only if the space is empty (then none).
+    """Return n legal level vectors; fewer only if the space is empty (then none) or the deadline passes.
 
     Every solve is bounded by ``settings``; no loop depends on luck.
 
     Raises:
-        SolverError: a limit came before anything was found or proven.
+        SolverError: a limit was reached before anything was found or proven.
     """
     program = minimiser.program
     search = minimiser.search(None) if not program.numbers else None
@@ -140,10 +142,10 @@ def sample_levels(
 def _seeds(
     minimiser: Minimiser, count: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[tuple[Indices, Vector]]:
-    """Levels and base columns of so many solver-made points, fewer where the deadline passes; none if nothing is legal.
+    """Return levels and base columns of ``count`` seeds, fewer if the deadline passes, none if nothing is legal.
 
     Raises:
-        SolverError: a limit came before anything was found or proven.
+        SolverError: a limit was reached before anything was found or proven.
     """
     if many_over_levels(minimiser.program):
         repairing = minimiser.until(minimiser.deadline.share(REPAIRING))
@@ -157,7 +159,7 @@ def _seeds(
             break
     if (
         len(answers) == 1 and answers[0].status == UNKNOWN and seeding.deadline.passed
-    ):  # the first one may take all the time
+    ):  # the first solve may take all the time
         answers.append(seed(minimiser, settings, rng))
     found = [a.columns for a in answers if a.columns is not None]
     if answers and not found:
@@ -186,7 +188,7 @@ def _seeds_and_walks(
 def _walks_beside_numbers(
     minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
-    """Samples where rules bind numbers: seeds, then walks of the levels at each seed's numbers."""
+    """Sample if rules bind numbers: seeds, then walks of the levels at each seed's numbers."""
     seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
     found = [DiscreteSample(levels, columns) for levels, columns in seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
@@ -196,7 +198,7 @@ def _walks_beside_numbers(
         numbers = {x.label: float(columns[x.latent]) for x in minimiser.program.numbers}
         search = minimiser.search(numbers) if minimiser.separable else None
         if search is None:
-            with suppress(UndecidedError):  # what there is by now stands
+            with suppress(UndecidedError):  # samples found so far are returned
                 found += [DiscreteSample(*point) for point in _seeds(minimiser, share, settings, rng)]
             continue
         starts = np.repeat(levels[None], share, axis=0)
@@ -207,7 +209,7 @@ def _walks_beside_numbers(
 
 
 def uniform_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices:
-    """Uniform latent levels, rules ignored (orderings are permutations): shape (n, G)."""
+    """Return uniform latent levels, shape (n, G). Rules are ignored, but orderings are permutations."""
     program = minimiser.program
     counts = program.n_levels
     latent = rng.integers(counts, size=(n, len(counts))) if len(counts) else np.zeros((n, 0), dtype=np.int64)
@@ -225,13 +227,13 @@ def seed(
     pull: float = 1.0,
     starts: Sequence[Indices] = (),
 ) -> Answer:
-    """The legal point nearest to a random target, in a random weighting of the groups.
+    """Solve for the legal point nearest to a random target, in a random weighting of the groups.
 
     Args:
-        starts: levels to start local search from; none: there is no local search.
+        starts: levels to start local search from; if empty, there is no local search.
         pull: mean weight of the target.
         bonus: extra reward per one-hot column, shape (n_z,).
-        excluded: what may not be returned.
+        excluded: levels that may not be returned.
     """
     program = minimiser.program
     linear = np.zeros(program.n)
@@ -256,18 +258,20 @@ def cover(
     rng: np.random.Generator,
     excluded: Sequence[Exclusion] = (),
 ) -> Answer:
-    """The next point of an initial design that covers the levels a legal configuration can take, structure and rare ones first.
+    """Solve for the next point of an initial design that covers the levels a legal configuration can take.
 
-    A level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2; a random target breaks ties and keeps points
-    apart. Levels on which other parameters depend (the structure) come before those, as large structures, which have more
-    levels to show, would be all that is ever seen otherwise: w (1 + U) where a level was shown at most once more than the
-    rarest of its group, 3 w where it was never shown, else no more than w U / 2. U is uniform, so that groups do not
-    alternate in step, and w such that all that depends on the group earns less than w / 2 (up to five levels deep or so, where
-    w reaches its limit and deeper structures are shown somewhat more often).
+    A level that no earlier point shows earns 1, a level shown k times 1 / (1 + k)^2. A random target breaks ties and spreads the
+    points. Levels on which other parameters depend (the structure) come before the levels that depend on them. Otherwise large
+    structures, which have more levels to show, would crowd out small ones.
+
+    A structural level earns 3 w if it was never shown. If it was shown at most once more than the rarest level of its group, it
+    earns w (1 + U), otherwise no more than w U / 2. U is uniform, so that groups do not alternate in step. w is such that all
+    levels that depend on the group earn less than w / 2. This holds up to about five nested levels, where w reaches its maximum.
+    Deeper structures are shown somewhat more often.
 
     Args:
         shown: levels of the earlier points.
-        excluded: what may not be returned.
+        excluded: levels that may not be returned.
     """
     program = minimiser.program
     count = program.one_hot(np.array(shown)).sum(axis=0) if shown else np.zeros(program.n_z)
@@ -290,21 +294,21 @@ def cover(
 
 
 def _of_algorithms(program: BinaryProgram, shown: Sequence[Indices], bonus: Vector) -> Vector:
-    """What algorithms earn that no point shows, more than all else; see :mod:`mipcash.space.counting`."""
+    """Return the rewards of algorithms that no point shows, above all other rewards; see :mod:`mipcash.space.counting`."""
     unseen = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
     others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
     return rewards(program, unseen, min(HEAVIEST, float(others)))
 
 
 def _repaired(minimiser: Minimiser, rng: np.random.Generator) -> list[Indices]:
-    """Legal levels near random ones, made without a solver before the deadline; none where that fails."""
+    """Return legal levels near random ones, made without a solver before the deadline; an empty list if none are found."""
     target = uniform_levels(minimiser, 1, rng)[0]
     found = repaired(minimiser.free_legality, target, rng, minimiser.deadline)
     return [] if found is None else [found]
 
 
 def _structure(program: BinaryProgram) -> dict[int, float]:
-    """Groups on which others depend, with twice of what those can earn (and 2), up to a limit."""
+    """Return the groups on which others depend, each with the weight 2 + twice the reward of its dependents, up to a maximum."""
     dependents: dict[int, set[int]] = {}
     for child, group in enumerate(program.groups):
         for parent in {int(program.group_of[c]) for condition in group.conditions for c in condition.columns}:
@@ -321,13 +325,13 @@ def _structure(program: BinaryProgram) -> dict[int, float]:
 
 
 def farthest_units(before: Vector, k: int, rng: np.random.Generator, candidates: int = 32) -> Vector:
-    """Of some random points in the unit cube, the one farthest from those before (nan: inactive there). (t, k) -> (k,)"""
+    """Return the one of several random points in the unit cube that is farthest from ``before`` (nan: inactive). (t, k) -> (k,)"""
     drawn = rng.random((candidates, k))
     return np.asarray(drawn[farthest(drawn, before)])
 
 
 def farthest(drawn: Vector, before: Vector) -> int:
-    """Which of some points, (c, k), is the farthest from those before, (t, k); the first where there are none."""
+    """Return the index of the point, (c, k), that is farthest from ``before``, (t, k); 0 if ``before`` is empty."""
     if not len(before) or not drawn.shape[1]:
         return 0
     apart = drawn[:, None, :] - before[None, :, :]

@@ -20,16 +20,16 @@ class Solution:
     """The result of one exact question.
 
     Attributes:
-        config: the incumbent, legal; None where there is none (``infeasible``, ``unknown``).
+        config: the legal incumbent; None if there is none (``infeasible``, ``unknown``).
         value: objective of the incumbent, in the direction asked for; nan without an incumbent.
         bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
         gap: ``|value - bound| / max(|value|, |bound|)``, so between 0 and 2 also around 0; 0 with a complete proof (to within
-            1e-9, which is as close as solvers look), inf without an incumbent or a bound.
+            1e-9, the resolution of solvers), inf without an incumbent or a bound.
         status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
         seconds: wall-clock time of the solve.
-        solver: who proved it: the name of a solver, or ``enumeration`` for the project's own; where nothing is proven, the solver
-            that was asked, or ``local search`` where none was.
-        of: what the value is, where it is not that of an expression that a user gave.
+        solver: the prover: the name of a solver, or ``enumeration`` for the project's own. Without a proof, the solver that was
+            used, or ``local search`` if none was.
+        of: meaning of the value, unless it is that of an expression that a user gave.
     """
 
     config: Configuration | None
@@ -53,7 +53,7 @@ class Solution:
         return table(proof_text(self.status, self.value, self.bound, self.solver, self.of), (), rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for a journal; the configuration is kept as it is."""
+        """Return plain values for a journal; the configuration is kept as it is."""
         return asdict(self)
 
     @classmethod
@@ -62,19 +62,19 @@ class Solution:
 
 
 LOCAL_SEARCH = "local search"
-"""The solver of a proposal that no solver was asked about."""
+"""Solver name of a proposal that was made without a solver."""
 
 
 def as_solution(
     config: Configuration | None, answer: Answer, sign: float, began: float, solver: str, of: str = ""
 ) -> Solution:
-    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises.
+    """Return the public solution for the answer of a minimisation; ``sign`` is -1 if the user maximises.
 
     Args:
-        solver: who was asked, named where nobody proved anything.
-        of: what the value is, where it is not that of an expression that a user gave.
+        solver: the solver that was used, named if nothing proved the answer.
+        of: meaning of the value, unless it is that of an expression that a user gave.
     """
-    from mipcash.backends.task import relative_gap  # brings scipy along, which worker processes do without
+    from mipcash.backends.task import relative_gap  # imports scipy, which worker processes do without
 
     seconds, by = time.perf_counter() - began, answer.prover or solver
     if config is None:

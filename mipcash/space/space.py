@@ -1,4 +1,4 @@
-"""The public space: what is declared, and the questions that a solver answers about it."""
+"""The public space: declarations, and the questions that a solver answers about them."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ from mipcash.space.solution import Solution
 
 
 class Space(Exchanged):
-    """A search space with rules.
+    """A search space with rules (known constraints).
 
     Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
     :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
 
     Args:
         name: a title for messages and reports.
-        expand_limit: integers, and reals with a step, of more values than this stay numbers instead of one-hot binaries.
+        expand_limit: largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries. A
+            parameter with more values stays one numerical variable.
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
@@ -62,13 +63,13 @@ class Space(Exchanged):
 
     @classmethod
     def from_pyomo(cls, model: Any, *, auxiliary: Iterable[str] = (), expand_limit: int | None = None) -> Space:
-        """A space whose parameters are the variables of a Pyomo model and whose rules are its constraints.
+        """Return a space whose parameters are the variables of a Pyomo model and whose rules are its constraints.
 
-        The model is used as it is, live: later changes count. Objectives in it are ignored (the black box is the objective).
+        The model is used live: later changes take effect. Objectives in it are ignored (the black box is the objective).
 
         Args:
             model: a ``ConcreteModel``; every variable bounded.
-            auxiliary: names of variables that are helpers: in constraints, absent from configurations.
+            auxiliary: names of auxiliary variables: in constraints, absent from configurations.
 
         Raises:
             SpaceError: see :func:`mipcash.modelling.live.adoption.adopt_model`.
@@ -79,11 +80,11 @@ class Space(Exchanged):
         return space
 
     def __copy__(self) -> Space:
-        """Deep: a copy that shared the model would pass its rules on to this space."""
+        """Return a deep copy. A copy that shared the model would add its rules to this space."""
         return deepcopy(self)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """For ``copy.deepcopy`` and ``pickle``: what is declared, its live model included. What was made of it is made again."""
+        """Return the state for ``copy.deepcopy`` and ``pickle``: the declaration with its live model. The rest is recomputed."""
         return self._declaration, self._live.warned
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -99,12 +100,12 @@ class Space(Exchanged):
 
     @property
     def expand_limit(self) -> int:
-        """Integers, and reals with a step, of more values than this are numbers instead of one-hot binaries."""
+        """Largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries."""
         return self._declaration.expand_limit
 
     @property
     def model(self) -> ConcreteModel:
-        """The live Pyomo model: what is added to it, or changed on it, counts from the next question on."""
+        """The live Pyomo model. Additions and changes take effect from the next question on."""
         return self._declaration.model
 
     @property
@@ -114,7 +115,7 @@ class Space(Exchanged):
 
     @property
     def auxiliaries(self) -> dict[str, NumericParameter]:
-        """Name -> helper."""
+        """Name -> auxiliary variable."""
         return self._declaration.auxiliaries
 
     @property
@@ -123,7 +124,7 @@ class Space(Exchanged):
         return self._declaration.rules
 
     def __getitem__(self, name: str) -> Any:
-        """A parameter or auxiliary by its name."""
+        """Return a parameter or auxiliary variable by its name."""
         return self._declaration[name]
 
     def __repr__(self) -> str:
@@ -143,7 +144,7 @@ class Space(Exchanged):
         return "\n".join([f"space {self._summary()}", *listing(self._described()), *listing(self._ruled(), 10)])
 
     def _described(self) -> list[tuple[str, str]]:
-        """Parameters and auxiliaries with what they are."""
+        """Return parameters and auxiliary variables with their descriptions."""
         return [(name, p.described()) for name, p in {**self.parameters, **self.auxiliaries}.items()]
 
     def _ruled(self) -> list[tuple[str, str]]:
@@ -160,7 +161,7 @@ class Space(Exchanged):
     def real(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: When = None
     ) -> Numeric:
-        """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``).
+        """Declare a real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``).
 
         With ``step=`` it takes the values ``low, low + step, ..., <= high``, calculated as decimals: three steps of 0.1 from 0 are
         0.3. A configuration may hold a number that differs from such a value by rounding.
@@ -170,11 +171,11 @@ class Space(Exchanged):
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: When = None
     ) -> Numeric:
-        """An integer parameter ``low, low + step, ..., <= high``."""
+        """Declare an integer parameter ``low, low + step, ..., <= high``."""
         return self._declaration.integer(name, low, high, step=step, log=log, when=when)
 
     def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: When = None) -> Any:
-        """An ordered list of values; where all are numbers it may be used in rules by its value.
+        """Declare an ordered list of values. If all are numbers, rules may use the parameter by its value.
 
         Args:
             values: all of them; with ``step=`` the lowest and the highest number, ``space.ordinal("width", (16, 128), step=16)``.
@@ -182,28 +183,28 @@ class Space(Exchanged):
         return self._declaration.ordinal(name, values, step=step, when=when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: When = None) -> Choice:
-        """An unordered list of values; rules use ``parameter[value]``."""
+        """Declare an unordered list of values; rules use ``parameter[value]``."""
         return self._declaration.categorical(name, values, when=when)
 
     def module(
         self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: When = None
     ) -> Module:
-        """A choice of algorithm, each with its own hyperparameters.
+        """Declare a choice of algorithm, each with its own hyperparameters.
 
-        A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
+        A hyperparameter is named ``module.algorithm.name`` in configurations and is active if its algorithm is chosen.
 
         Args:
             algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}; or a list of
-                names of algorithms without any.
+                names of algorithms without hyperparameters.
         """
         return self._declaration.module(name, algorithms, when=when)
 
     def ordering(self, name: str, modules: Sequence[Module | str]) -> Ordering:
-        """The order in which ``modules`` are applied; a value is a tuple of their names."""
+        """Declare the order in which ``modules`` are applied; a value is a tuple of their names."""
         return self._declaration.ordering(name, modules)
 
     def auxiliary(self, name: str, low: int, high: int) -> Numeric:
-        """An integer helper in ``[low, high]``: it occurs in rules, is not tuned, and is absent from configurations."""
+        """Declare an integer auxiliary variable in ``[low, high]``: used in rules, not tuned, absent from configurations."""
         return self._declaration.auxiliary(name, low, high)
 
     def rule(self, name: str, relation: Relation = None, *, when: RuleWhen = None) -> Rule:  # type: ignore[assignment]
@@ -211,12 +212,12 @@ class Space(Exchanged):
 
         Args:
             name: for messages; unique.
-            relation: ``<=``, ``>=``, ``==`` (of whole numbers and single discrete parameters also ``<``, ``>``, ``!=``) between
-                expressions of degree at most two, with ``abs``, ``mc.maximum`` and ``mc.minimum`` in them; or relations and 0/1
-                indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
-            when: an indicator or a list of them (all must hold): the rule holds only there. An inactive parameter
-                reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``; one that
-                forces it to be active is warned of (:class:`mipcash.errors.RuleWarning`) when the space is first searched.
+            relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two, which may contain ``abs``, ``mc.maximum``
+                and ``mc.minimum``. Whole numbers and single discrete parameters also allow ``<``, ``>`` and ``!=``. Or relations
+                and 0/1 indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
+            when: an indicator or a list of them. The rule applies only if all of them hold. An inactive parameter counts as 0, so a
+                rule about a conditional parameter usually needs ``when=parameter.is_active()``. A rule that forces it to be active
+                causes a warning (:class:`mipcash.errors.RuleWarning`) when the space is first searched.
 
         Raises:
             RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
@@ -227,28 +228,28 @@ class Space(Exchanged):
     # -- legality -----------------------------------------------------------------------------------------------
 
     def validate(self, config: Configuration) -> list[Violation]:
-        """Every reason why a configuration is illegal, by name; empty: it is legal.
+        """Return every reason why a configuration is illegal, by name; an empty list if it is legal.
 
-        Values are compared with the domains and the rules as declared, at natural values; a rule may be missed by 1e-9 of its
-        largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliaries, and disjunctions, hold if some values of the
-        auxiliaries and indicators satisfy them.
+        Values are compared with the domains and the rules as declared, at natural values. A rule has a tolerance of 1e-9 of its
+        largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliary variables, and disjunctions, hold if some values
+        of the auxiliary variables and indicators satisfy them.
         """
         return compiled(self).violations(config)
 
     def is_legal(self, config: Configuration) -> bool:
-        """Whether a configuration is legal; :meth:`validate` says why not."""
+        """Return True if a configuration is legal; :meth:`validate` returns the reasons if not."""
         return not self.validate(config)
 
     def why_illegal(self, config: Configuration) -> str:
-        """Everything that is wrong with a configuration, and the nearest legal one; "" where it is legal."""
+        """Return everything that is wrong with a configuration, and the nearest legal one; "" if it is legal."""
         return why_illegal(compiled(self), config)
 
     def nearest(self, config: Configuration, *, time_limit: float | None = QUESTION.time_limit) -> Configuration:
-        """The nearest legal configuration: itself if it is legal. Mends proposals that come from elsewhere.
+        """Return the nearest legal configuration: the given one if it is legal. Use it to repair proposals from other sources.
 
-        Unknown names are dropped, missing parameters filled in, values outside their domain moved into it. The distance adds 1
-        per category, position in an order or activity that changes, of ordered values the share of the levels between, of
-        numbers the share of their natural range.
+        Unknown names are dropped, missing parameters filled in, and values outside their domain moved into it. The distance adds 1
+        for each change of a category, position in an order or activity. For an ordered value it adds the fraction of the levels
+        between, for a number the fraction of its natural range.
 
         Raises:
             ConfigurationError: not a dict.
@@ -262,14 +263,14 @@ class Space(Exchanged):
     def sample(
         self, n: int = 1, seed: int | np.random.Generator = 0, *, time_limit: float | None = QUESTION.time_limit
     ) -> list[Configuration]:
-        """n legal, well-spread configurations.
+        """Return n legal, well-spread configurations.
 
         Args:
-            time_limit: seconds; when they are over, what was found by then is returned, with a warning where it is fewer than n.
-                Where moves tell what is legal, n are returned all the same, less well spread.
+            time_limit: seconds. After it, the samples found so far are returned, with a warning if they are fewer than n. If
+                legality is decided without a solver, n samples are returned in any case, but less well spread.
 
         Raises:
-            InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
+            InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
             SolverError: nothing was found in the time.
             SpaceError: n or the seed is no whole number, or negative.
         """
@@ -305,14 +306,14 @@ class Space(Exchanged):
         """Minimise or maximise an expression over the legal configurations, with proof.
 
         Args:
-            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. Or the name
-                of a parameter. A Pyomo ``Objective`` brings its direction along.
+            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. The name of a
+                parameter is accepted, too. A Pyomo ``Objective`` sets its own direction.
             direction: ``minimize`` or ``maximize`` (``min``, ``max``); None: that of an ``Objective``, else ``minimize``.
             time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
 
         Raises:
             RuleError: degree above two, or parameters of another space.
-            SpaceError: no direction, or a product of two numbers.
+            SpaceError: an invalid direction, an unknown name, or a product of two numbers.
             SolverError: the solver is not installed.
         """
         deadline = Deadline.after(time_limit)
@@ -320,16 +321,16 @@ class Space(Exchanged):
         return optimum(compiled(self), minimiser_of(self, solver).until(deadline), expression, direction, settings)
 
     def count(self, limit: int = 10_000, *, time_limit: float | None = QUESTION.time_limit) -> Count:
-        """How many legal discrete configurations there are: settings of everything but reals and wide integers.
+        """Return the number of legal discrete configurations: combinations of all parameters except reals and wide integers.
 
-        Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``; a part
-        that only the solver decides, or that is too tangled to be counted, is enumerated one by one, up to ``limit``.
+        Independent parts of the space are counted separately and multiplied, so the number may far exceed ``limit``. A part
+        that only the solver decides, or that is too large to be counted, is enumerated one by one, up to ``limit``.
 
         Args:
-            time_limit: seconds; when they are over, the answer is a lower bound.
+            time_limit: seconds; after it, the result is a lower bound.
 
         Returns:
-            An integer; its ``exact`` is False where a limit came first, and it prints as "at least n" then.
+            An integer. If a limit was reached, its ``exact`` is False and it prints as "at least n".
         """
         deadline = Deadline.after(time_limit)
         return count(minimiser_of(self).until(deadline), limit, QUESTION, deadline)
@@ -337,11 +338,11 @@ class Space(Exchanged):
     def bounds(
         self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit
     ) -> dict[str, Extent]:
-        """The tightest extent of each parameter under the rules; parameters that can never be active are left out.
+        """Return the tightest extent of each parameter under the rules; parameters that can never be active are left out.
 
         Args:
-            time_limit: seconds; when they are over, extents hold every legal value and may be wider than that; their
-                ``proven`` says which are the tightest.
+            time_limit: seconds. After it, extents contain every legal value but may be too wide; ``proven`` is True for the
+                tightest ones.
 
         Raises:
             InfeasibleSpaceError: the space is empty.
@@ -350,23 +351,23 @@ class Space(Exchanged):
         return extents(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
 
     def conflict(self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit) -> Conflict:
-        """The smallest conflict found among the named rules, and the least relaxations that resolve it.
+        """Return an irreducible conflict among the named rules, and the least relaxations that resolve it.
 
         Returns:
-            An empty conflict where the space is not empty. When the time is over, the rules cannot hold together, and some of them
-            may not be needed for that.
+            An empty conflict if the space is not empty. If the time limit was reached, the rules cannot hold together, but some may
+            not be needed for the conflict.
 
         Raises:
-            SolverError: the time was over before it was known whether the space is empty.
+            SolverError: the time limit was reached before it was known whether the space is empty.
         """
         deadline = Deadline.after(time_limit)
         return conflict_of(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
 
     def explain(self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit) -> str:
-        """Why the space is empty, or that it is not, or that the time was over before that was known.
+        """Return why the space is empty, or that it is not, or that the time limit was reached before this was known.
 
-        An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
-        them the least change of its bound that alone makes the space non-empty.
+        The text names an irreducible set of rules that cannot hold together (a deletion filter over the named rules). For each
+        of them it states the least change of its bound that alone makes the space non-empty.
         """
         deadline = Deadline.after(time_limit)
         return explained(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
@@ -374,7 +375,7 @@ class Space(Exchanged):
     # -- the program --------------------------------------------------------------------------------------------
 
     def sizes(self) -> dict[str, int]:
-        """Size of the space and of its program, for reports."""
+        """Return the size of the space and of its program, for reports."""
         space = compiled(self)
         program = space.program
         return {
@@ -392,17 +393,17 @@ class Space(Exchanged):
         }
 
     def to_lp(self, path: str | os.PathLike[str]) -> Path:
-        """Write the compiled program (no objective) in LP format, for any solver; returns the path.
+        """Write the compiled program (no objective) in LP format, for any solver. Return the path.
 
         Raises:
-            SolverError: it cannot be written there.
+            SolverError: the file cannot be written.
         """
         return export(compiled(self), path, ".lp")
 
     def to_mps(self, path: str | os.PathLike[str]) -> Path:
-        """Write the compiled program (no objective) in MPS format; returns the path.
+        """Write the compiled program (no objective) in MPS format. Return the path.
 
         Raises:
-            SolverError: it cannot be written there.
+            SolverError: the file cannot be written.
         """
         return export(compiled(self), path, ".mps")

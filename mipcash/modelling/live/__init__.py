@@ -1,1 +1,1 @@
-"""What a live Pyomo model may hold, and how its variables, sets and logic are taken over."""
+"""Components of a live Pyomo model, and the adoption of its variables, sets and logic."""

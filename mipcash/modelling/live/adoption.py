@@ -1,14 +1,14 @@
-"""Start from an existing Pyomo model: its variables become parameters, its constraints are the rules.
+"""Adoption of an existing Pyomo model: its variables become parameters, its constraints become rules.
 
     binary, integer, evenly spaced    integer parameter; up to ``expand_limit`` levels it is expanded, x == sum_l v_l z_l
     any other finite set of numbers   ordinal parameter, expanded
-    bounded real                      real parameter; of a domain with holes, with a binary per interval
+    bounded real                      real parameter; if its domain has holes, with a binary per interval
     BooleanVar                        categorical parameter with the values False and True
 
-No parameters are: variables named in ``auxiliary`` (helpers: they occur in constraints, and configurations do not show them),
-indicators of disjuncts, the inner variables of a ``Piecewise``, variables that are fixed or whose bounds leave one value, and
-variables of blocks that are deactivated. All that the model says is honoured, or refused by name (see
-:mod:`mipcash.modelling.live.components`); a model that was refused is left as it was.
+Variables named in ``auxiliary`` are no parameters: they occur in constraints but not in configurations. Neither are indicators of
+disjuncts, the inner variables of a ``Piecewise``, variables that are fixed or whose bounds leave one value, and variables of
+deactivated blocks. Every component of the model is supported, or refused by name (see
+:mod:`mipcash.modelling.live.components`). A refused model is left unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIXED, OFF = "was fixed", "was part of a deactivated block"
 
 @dataclass
 class _Plan:
-    """What each variable of the model becomes, found out before anything is changed."""
+    """Plan of what each variable of the model becomes, made before anything is changed."""
 
     numbers: list[tuple[Any, Values]] = field(default_factory=list)
     booleans: list[Any] = field(default_factory=list)
@@ -49,11 +49,11 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
     """Turn the variables of ``model`` into parameters of ``declaration`` (in place, on the live model).
 
     Args:
-        auxiliary: names of helpers: variables, indexed variables, or blocks (all that is in them).
+        auxiliary: names of auxiliary variables: variables, indexed variables, or blocks (everything in them).
 
     Raises:
-        SpaceError: not a concrete model, a variable without finite bounds, an unknown name in ``auxiliary``, a component
-            that can be neither honoured nor ignored.
+        SpaceError: not a concrete model, a variable without finite bounds, an unknown name in ``auxiliary``, or a component
+            that can be neither supported nor ignored.
         RuleError: a constraint that is not a relation of degree at most two.
     """
     if not isinstance(model, pyo.ConcreteModel):
@@ -141,7 +141,7 @@ def _carry_out(declaration: Declaration, plan: _Plan, undo: list[Callable[[], No
 
 
 def _restore(variable: Any) -> Callable[[], None]:
-    """Puts a variable back as it is now."""
+    """Return a function that restores a variable to its present state."""
     domain, low, high = variable.domain, variable._lb, variable._ub
 
     def restore() -> None:

@@ -1,7 +1,7 @@
-"""What a Pyomo model may hold: honoured, without meaning for legality, or refused by name.
+"""Components of a Pyomo model: supported, without meaning for legality, or refused by name.
 
-Every kind of component that is active on the live model is looked up here. One that is not listed is refused, so that no
-part of a model is lost in silence.
+Every kind of component that is active on the live model is looked up here. A kind that is not listed is refused, so that no
+part of a model is silently ignored.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ HONOURED = frozenset(
         *(pyo.Constraint, pyo.LogicalConstraint, pyo.SOSConstraint),
     }
 )
-"""Kinds of components that say what is legal, and that the space obeys."""
+"""Kinds of components that define legality and that the space supports."""
 
 WITHOUT_MEANING = frozenset(
     {
-        *(Set, RangeSet, SetOf, pyo.Param, pyo.Expression, pyo.ExternalFunction),  # count where a constraint uses them
+        *(Set, RangeSet, SetOf, pyo.Param, pyo.Expression, pyo.ExternalFunction),  # act in constraints that use them
         *(pyo.Objective, pyo.Suffix),  # the black box is the objective; big-M suffixes are read by the transformation
-        *(pyo.BuildAction, pyo.BuildCheck),  # done when the model was built
+        *(pyo.BuildAction, pyo.BuildCheck),  # executed when the model was built
     }
 )
-"""Kinds that say nothing about legality on their own."""
+"""Kinds that do not affect legality on their own."""
 
 WITHOUT_MEANING_BY_NAME = frozenset({"Port", "Connector", "PiecewiseLinearFunction"})
-"""The same, of packages that are imported by who uses them: their meaning is in an Arc or in a constraint."""
+"""Such kinds from packages that users import themselves; their meaning is in an Arc or in a constraint."""
 
 CURES = {
     "Complementarity": "turn it into disjunctions first: TransformationFactory('mpec.simple_disjunction').apply_to(model)",
@@ -60,16 +60,16 @@ CURES = {
     "MatrixConstraint": "write its rows as a Constraint",
     "ExternalGreyBoxBlock": "write what it computes as constraints of degree at most two, or leave it to the objective",
 }
-"""Kinds that are known and refused -> what to do instead."""
+"""Known kinds that are refused -> what to do instead."""
 
 
 def honour(declaration: Declaration) -> None:
-    """Look over the live model: refuse by name what the space could not obey, and write as rules what is no constraint.
+    """Check the live model: refuse unsupported components by name, and write rules for components that are not constraints.
 
-    To be called when the live model has changed, before it is compiled. It may add to ``model.rules``.
+    Call it when the live model has changed, before it is compiled. It may add to ``model.rules``.
 
     Raises:
-        SpaceError: a component that is neither honoured nor without meaning, a variable whose domain was changed.
+        SpaceError: a component that is neither supported nor without meaning, or a variable whose domain was changed.
         RuleError: a constraint that is not of degree at most two, or that no finite program expresses.
     """
     model = declaration.model
@@ -83,7 +83,7 @@ def honour(declaration: Declaration) -> None:
 
 
 def owners(component: Any) -> Iterator[Any]:
-    """The blocks around a component, from the inside out, the model itself left out."""
+    """Yield the blocks around a component, innermost first, without the model itself."""
     block = component.parent_block()
     while block is not None and block.parent_block() is not None:
         yield block
@@ -94,10 +94,10 @@ def owners(component: Any) -> Iterator[Any]:
 
 
 def refuse_unknown(model: Any) -> None:
-    """Refuse active components of a kind that the space does not obey.
+    """Refuse active components of a kind that the space does not support.
 
     Raises:
-        SpaceError: with the name of the component and the cure.
+        SpaceError: with the name of the component and the remedy.
     """
     on = dict[int, bool]()
     for block in model.block_data_objects(descend_into=BLOCKS):
@@ -115,7 +115,11 @@ def refuse_unknown(model: Any) -> None:
 
 
 def _refuse_unreadable(component: Any) -> None:
-    """Some containers call themselves constraints, and Pyomo fails when it lists what is in them, active or not."""
+    """Refuse a container that calls itself a constraint but makes Pyomo fail when listing its contents, active or not.
+
+    Raises:
+        SpaceError: always.
+    """
     name, kind = component.name, type(component).__name__
     raise SpaceError(
         f"{name!r} is a component of type {kind}, whose parts Pyomo cannot list with those of the model; "
@@ -124,7 +128,7 @@ def _refuse_unreadable(component: Any) -> None:
 
 
 def _is_spent(component: Any) -> bool:
-    """Whether a component says nothing: it has no members, only deactivated ones, or is a set that was discretised."""
+    """Return True if a component has no effect: it has no members, only deactivated ones, or is a discretised set."""
     if component.ctype.__name__ == "ContinuousSet":
         return bool(component.get_discretization_info())
     members = list(component.values())
@@ -143,7 +147,7 @@ def _refuse(component: Any, kind: str) -> None:
 
 
 def relations_of(declaration: Declaration) -> Iterator[Any]:
-    """The active relations that the user put on the model: constraints, logical ones, disjunctions, special ordered sets."""
+    """Yield the active relations that the user added to the model: constraints, logical ones, disjunctions, ordered sets."""
     model: Any = declaration.model
     kinds = (pyo.Constraint, pyo.LogicalConstraint, Disjunction, pyo.SOSConstraint)
     for data in model.component_data_objects(kinds, active=True, descend_into=pyo.Block):
@@ -153,7 +157,11 @@ def relations_of(declaration: Declaration) -> Iterator[Any]:
 
 
 def _constraints(declaration: Declaration) -> Iterator[Rule]:
-    """The active constraints that the user put on the model, disjuncts included."""
+    """Yield the active constraints that the user added to the model, including those in disjuncts, as rules.
+
+    Raises:
+        RuleError: a constraint that is no sum of products of variables.
+    """
     model: Any = declaration.model
     for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=BLOCKS):
         if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
@@ -177,7 +185,11 @@ def _check_rule(declaration: Declaration, rule: Rule) -> None:
 
 
 def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) -> None:
-    """A variable that is no parameter: it must be bounded, and its domain one that a solver knows or that rows can state."""
+    """Check a variable that is no parameter: it must be bounded, and its domain must be one that a solver or rows can express.
+
+    Raises:
+        SpaceError: it was left out when the space was declared, or has no finite bounds.
+    """
     parts = declaration.parts
     if id(variable) in parts.left_out:
         why = parts.left_out[id(variable)][1]
@@ -242,7 +254,7 @@ def _refuse_sets_in_disjuncts(model: Any) -> None:
 
 
 def _derive(declaration: Declaration) -> None:
-    """Rules for special ordered sets, fixed booleans and narrowed levels; those of what is gone are taken back."""
+    """Write rules for special ordered sets, fixed booleans and narrowed levels; delete the rules of components that are gone."""
     parts, wanted = declaration.parts, dict[str, Any]()
     for data in declaration.model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=pyo.Block):
         wanted[data.name] = special_set_key(data)
@@ -259,7 +271,7 @@ def _derive(declaration: Declaration) -> None:
 
 
 def _restricted(declaration: Declaration) -> Iterator[tuple[str, Any, float, float]]:
-    """What is fixed or narrowed on the live model without the program's columns knowing: name, expression, bounds."""
+    """Yield name, expression and bounds of variables that are fixed or narrowed on the live model but not in the program."""
     for boolean in declaration.model.component_data_objects(pyo.BooleanVar, descend_into=BLOCKS):
         binary = boolean.get_associated_binary()
         if boolean.fixed and binary is not None and not binary.fixed:

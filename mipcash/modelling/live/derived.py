@@ -1,7 +1,7 @@
-"""Rules that the live model states in other ways than by constraints, written as constraints so that everything reads them.
+"""Rules that the live model states by other components than constraints, written as constraints so that all code can read them.
 
-A special ordered set, a domain with holes, a ``BooleanVar`` that is fixed, bounds that are narrowed on the live model: each
-becomes rows of ``model.rules`` under the name that the user knows, with helper variables of its own where it needs some.
+Special ordered sets, domains with holes, fixed ``BooleanVar``s and bounds narrowed on the live model each become rows of
+``model.rules`` under the name that the user knows, with their own auxiliary variables if needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mipcash.modelling.rules import make_rule
 
 
 def helper_block(declaration: Declaration, name: str) -> Any:
-    """A fresh block for the helper variables of derived rules."""
+    """Return a new block for the auxiliary variables of derived rules."""
     parameters: Any = declaration.model.parameters
     index = f"{name} (helper)"
     if index in parameters:
@@ -26,7 +26,7 @@ def helper_block(declaration: Declaration, name: str) -> Any:
 
 
 def write(declaration: Declaration, name: str, key: Hashable, relations: Sequence[Any]) -> None:
-    """Make ``relations`` the rules derived under ``name``, in place of what there was.
+    """Replace the rules derived under ``name`` by ``relations``.
 
     Raises:
         RuleError: a relation that no value satisfies.
@@ -46,7 +46,7 @@ def write(declaration: Declaration, name: str, key: Hashable, relations: Sequenc
 
 
 def erase(declaration: Declaration, name: str, *, keep_helpers: bool = False) -> None:
-    """Take back the rules derived under a name, and their helper variables."""
+    """Delete the rules derived under a name, and their auxiliary variables unless ``keep_helpers``."""
     declaration.parts.derived.pop(name, None)
     rules, parameters = declaration.model.rules, declaration.model.parameters
     for index in [i for i in rules if isinstance(i, tuple) and i[0] == name and isinstance(i[1], int)]:

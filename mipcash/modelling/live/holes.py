@@ -1,7 +1,7 @@
 """Domains with holes: values and intervals of a variable as rules over binaries, one per value or interval.
 
 x in [l_1, u_1] or ... or [l_k, u_k]      sum l_i b_i <= x <= sum u_i b_i,  sum b_i = 1
-x in {v_1, ..., v_k}                      x = sum v_i b_i,  sum b_i = 1      (a helper; a parameter has levels instead)
+x in {v_1, ..., v_k}                      x = sum v_i b_i,  sum b_i = 1      (auxiliary variables only; a parameter has levels)
 x in {v, v + step, ...}                   x = v + step k,  k an integer
 """
 
@@ -20,7 +20,7 @@ from mipcash.modelling.quadratic import interval, take_apart
 
 
 def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> None:
-    """Keep a variable to a union of intervals; on the model itself its domain becomes the reals between the outer ends."""
+    """Restrict a variable to a union of intervals; on the model its domain becomes the reals between the outer ends."""
     name, parts = f"the domain of {variable.name}", pieces.parts
     block = helper_block(declaration, name)
     block.part = pyo.Var(range(len(parts)), domain=pyo.Binary)
@@ -35,7 +35,7 @@ def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> Non
 
 
 def write_helper_domain(declaration: Declaration, variable: Any) -> None:
-    """The domain of a variable that is no parameter, where Pyomo's types do not say all about it.
+    """Write the domain of a variable that is no parameter, if Pyomo's types do not describe it completely.
 
     Raises:
         SpaceError: see :func:`mipcash.modelling.live.value_sets.values_of`.
@@ -69,7 +69,7 @@ def write_helper_domain(declaration: Declaration, variable: Any) -> None:
 def bound_by_rows(variable: Any) -> None:
     """Give an inner variable of a ``Piecewise`` the bounds that the linear rows of its block imply.
 
-    Pyomo leaves weights that add up to 1 without an upper bound, and calls them positive where it means at least 0.
+    Pyomo leaves weights that add up to 1 without an upper bound, and declares them positive although it means at least 0.
     """
     if variable.is_continuous() and variable.lb == 0:
         variable.domain = pyo.NonNegativeReals

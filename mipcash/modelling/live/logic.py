@@ -1,4 +1,4 @@
-"""Logic that Pyomo's transformations can take out, told from what they cannot, before anything is transformed."""
+"""Checks that Pyomo's transformations can handle the model's logic, made before anything is transformed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONNECTIVES = (
     *(logic.AndExpression, logic.OrExpression),
 )
 COUNTS = (logic.AtLeastExpression, logic.AtMostExpression, logic.ExactlyExpression)
-"""The first argument is a number, the others are logical."""
+"""Their first argument is a number, all other arguments are logical."""
 
 
 def refuse_logic(model: Any) -> None:
-    """Refuse what cannot be transformed.
+    """Refuse logic that cannot be transformed.
 
     Raises:
-        RuleError: a logical constraint with a relation, a count of something else or an unknown operator in it; an active
+        RuleError: a logical constraint that contains a relation, a count up to a variable or an unknown operator; an active
             disjunct that no active disjunction lists.
     """
     for data in model.component_data_objects(pyo.LogicalConstraint, active=True, descend_into=BLOCKS):

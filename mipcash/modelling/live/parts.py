@@ -1,4 +1,4 @@
-"""What a declaration remembers of its live model: how variables were taken over, and rules derived from its parts."""
+"""State that a declaration keeps of its live model: how variables were adopted, and rules derived from its components."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mipcash.modelling.rules import Rule
 
 @dataclass(frozen=True)
 class Derived:
-    """What was made of one part of the live model.
+    """Rules derived from one component of the live model.
 
     Attributes:
-        key: changes whenever the part does.
+        key: changes whenever the component does.
         rules: as written into ``model.rules[name, k]``.
     """
 
@@ -26,12 +26,12 @@ class Derived:
 
 @dataclass(frozen=True)
 class Known:
-    """A user's variable as it was when the space took it over.
+    """A user's variable at the time when the space adopted it.
 
     Attributes:
         domain: its Pyomo set.
-        low, high: the extent of its values.
-        bounds: on the model; they may reach further, from 0.5 to 3.5 for the integers from 1 to 3.
+        low, high: its least and greatest value.
+        bounds: on the model; they may be wider, such as 0.5 to 3.5 for the integers from 1 to 3.
     """
 
     variable: Variable
@@ -41,30 +41,30 @@ class Known:
     bounds: tuple[float, float]
 
     def widened(self) -> bool:
-        """Whether the bounds are wider than they were."""
+        """Return True if the bounds are wider than at adoption."""
         low, high = bounds_of(self.variable)
         return not self.variable.fixed and (low < self.bounds[0] or high > self.bounds[1])
 
     def narrowed(self) -> tuple[float, float] | None:
-        """The bounds, where they leave less than they did; else None."""
+        """Return the bounds if they are narrower than at adoption and the variable is not fixed; else None."""
         low, high = bounds_of(self.variable)
         less = low > max(self.low, self.bounds[0]) or high < min(self.high, self.bounds[1])
         return (low, high) if less and not self.variable.fixed else None
 
 
 def bounds_of(variable: Variable) -> tuple[float, float]:
-    """Bounds of a variable, infinite where there are none."""
+    """Return the bounds of a variable, infinite if there are none."""
     low, high = variable.bounds
     return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
 
 
 @dataclass
 class LiveParts:
-    """What a declaration remembers of its live model.
+    """State that a declaration keeps of its live model.
 
     Attributes:
-        derived: name -> rules that were derived.
-        known: id of a variable -> how it was taken over.
+        derived: name -> derived rules.
+        known: id of a variable -> the variable at adoption.
         left_out: id of a variable that is no parameter -> the variable and why.
     """
 
@@ -73,7 +73,7 @@ class LiveParts:
     left_out: dict[int, tuple[Variable, str]] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For copies and pickles, whose variables have ids of their own."""
+        """Return the state for copies and pickles, whose variables have other ids."""
         return _gathered, (self.derived, list(self.known.values()), list(self.left_out.values()))
 
     def remember(self, variable: Variable, low: float, high: float) -> None:

@@ -2,8 +2,8 @@
 
 Notation
     x_i     the variables in the order of their weights
-    d_i     1 where x_i differs from 0: a sum of levels where x_i has levels, x_i itself where it is binary, else a helper
-            with low d <= x <= high d
+    d_i     1 if x_i differs from 0: a sum of levels if x_i has levels, x_i itself if it is binary, else an auxiliary
+            variable with low d <= x <= high d
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mipcash.modelling.live.derived import helper_block, write
 from mipcash.modelling.names import user_name
 
 SET_LIMIT = 256
-"""Variables of one special ordered set; each may need a binary and a row over all that follow it."""
+"""Largest number of variables of one special ordered set; each may need a binary and a row over all that follow it."""
 
 
 def special_set_key(data: Any) -> Hashable:
-    """Changes whenever a special ordered set, or a bound that its rows use, changes."""
+    """Return a key that changes whenever a special ordered set, or a bound that its rows use, changes."""
     return (
         data.level,
         tuple((id(v), float(w), v.fixed, v.value if v.fixed else None, *v.bounds) for v, w in data.get_items()),
@@ -57,7 +57,7 @@ def write_special_set(declaration: Declaration, data: Any) -> None:
 
 
 def _differs(declaration: Declaration, name: str, variable: Any, helper: Any, relations: list[Any]) -> Any:
-    """d_i as an expression; adds the rows that a helper needs."""
+    """Return d_i as an expression; add the rows that an auxiliary variable needs."""
     if variable.fixed:
         return int(variable.value != 0)
     link = next((link for link in declaration.links if link.variable is variable), None)

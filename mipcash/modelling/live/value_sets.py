@@ -1,8 +1,8 @@
-"""What a variable of a Pyomo model may take: its domain, a Pyomo set, cut by its bounds.
+"""The values of a Pyomo variable: its domain, a Pyomo set, restricted to its bounds.
 
-Pyomo describes a set as a union of ranges: intervals, progressions, single values. What is left of them between the bounds
-is a ``Real``, an ``Integer`` (with a step, where the values are whole and evenly spaced), an ``Ordinal`` (any other finite
-set of numbers), ``Pieces`` (several intervals, such as {0} and [2, 5] of a semi-continuous variable) or a ``Constant``.
+Pyomo describes a set as a union of ranges: intervals, progressions, single values. The part between the bounds is an interval
+(``Real``), a single value (``Constant``) or several intervals (``Pieces``), such as {0} and [2, 5] of a semi-continuous
+variable. A finite set is an ``Integer``, with a step, if its values are whole and evenly spaced, otherwise an ``Ordinal``.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from mipcash.modelling.domains import Integer, Ordinal, Real
 from mipcash.modelling.live.parts import bounds_of
 
 LEVEL_LIMIT = 1024
-"""Values of a finite set that is no progression of whole numbers; each becomes a binary."""
+"""Largest number of values of a finite set that is no progression of whole numbers; each becomes a binary."""
 PIECE_LIMIT = 64
-"""Intervals of a union; each becomes a binary."""
+"""Largest number of intervals of a union; each becomes a binary."""
 LISTING_LIMIT = 100_000
-"""Values of overlapping progressions that are listed to find out what they are together."""
+"""Largest number of values of overlapping progressions that are listed to merge them."""
 ROUNDING = 1e-9
-"""How far a bound may miss a whole number and still mean it."""
+"""Tolerance within which a bound counts as a whole number."""
 SAME = 1e-12
-"""Bounds that are closer than this, relative to their size, leave a constant: 0.3 and 0.1 + 0.2."""
+"""Relative difference between bounds below which the variable is a constant: 0.3 and 0.1 + 0.2."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """The numbers between two ends; a single value where they are equal."""
+    """The numbers between two ends; a single value if they are equal."""
 
     low: float
     high: float
@@ -75,7 +75,7 @@ class _Run:
         return [self.first + k * self.step for k in range(self.count)]
 
     def holds(self, other: _Run) -> bool:
-        """Whether all values of another run are among this one's."""
+        """Return True if all values of another run are among this one's."""
         if other.first < self.first or other.last > self.last:
             return False
         return (other.first - self.first) % self.step == 0 and (other.count == 1 or other.step % self.step == 0)
@@ -85,17 +85,17 @@ Values = Real | Integer | Ordinal | Pieces | Constant
 
 
 def is_plain(variable: Any) -> bool:
-    """Whether a solver's own types say all about a variable: every real, or every integer, between bounds that it can take."""
+    """Return True if bounds and a solver's type (real or integer) describe a variable completely, and it can attain them."""
     if variable.is_integer():
         return all(math.isinf(b) or b == math.floor(b) for b in bounds_of(variable))
     return bool(variable.is_continuous()) and not _is_open(variable)
 
 
 def values_of(variable: Any) -> Values:
-    """What a variable may take.
+    """Return the values that a variable can take.
 
     Raises:
-        SpaceError: the domain holds something that is not a number, is not bounded, is empty, leaves out an end of an
+        SpaceError: the domain contains something that is not a number, is not bounded, is empty, leaves out an end of an
             interval (which has no smallest violation), or has too many values to be listed.
     """
     name, (runs, pieces) = variable.name, _clipped(variable)
@@ -125,7 +125,11 @@ def _is_open(variable: Any) -> bool:
 
 
 def _clipped(variable: Any) -> tuple[list[_Run], list[Piece]]:
-    """Progressions and intervals of the domain within the bounds."""
+    """Return progressions and intervals of the domain within the bounds.
+
+    Raises:
+        SpaceError: the domain contains something that is not a number, or is not bounded.
+    """
     ranges = list(variable.domain.ranges())
     for r in ranges:
         if not isinstance(r, NumericRange):
@@ -165,7 +169,7 @@ def _clipped_piece(r: Any, low: float, high: float) -> Piece:
 
 
 def _clipped_run(r: Any, low: float, high: float) -> _Run | None:
-    """The members of a discrete range between two bounds; a count of infinity where there is no end to them."""
+    """Return the members of a discrete range between two bounds, or None; the count is infinite if they never end."""
     start, step = r.start, abs(r.step) or 1
     first, last = (r.end, start) if r.step < 0 else (start, r.end)
     low, high = low - ROUNDING - SAME * abs(low), high + ROUNDING + SAME * abs(high)
@@ -181,7 +185,7 @@ def _whole(run: _Run) -> bool:
 
 
 def _merged_runs(runs: Sequence[_Run]) -> list[_Run]:
-    """The same values in fewer runs: those inside another are dropped, those that continue one another are joined."""
+    """Merge runs: drop runs inside another, and join runs that continue one another."""
     found: list[_Run] = []
     for run in sorted(runs, key=lambda r: (r.first, -r.count)):
         if any(other.holds(run) for other in found[-2:]):
@@ -246,7 +250,7 @@ def _of_pieces(variable: Any, runs: Sequence[_Run], pieces: Iterable[Piece]) -> 
 
 
 def _united(pieces: Iterable[Piece]) -> list[Piece]:
-    """Intervals that overlap or touch become one; an end that one of them holds is closed."""
+    """Merge intervals that overlap or touch; an end that one of them includes is closed."""
     found: list[Piece] = []
     for piece in sorted(pieces, key=lambda p: (p.low, not p.low_closed)):
         last = found[-1] if found else None

@@ -1,1 +1,1 @@
-"""What rules leave for the numbers beside given levels: a union of parts, drawn from and walked over."""
+"""The legal set of the numerical parameters at given levels: a union of parts, sampled and walked over."""

@@ -1,4 +1,4 @@
-"""The parts of the legal set of the numbers: what rules are left at some levels, for each combination of helpers' values."""
+"""The parts of the legal set of the numbers: the rules at some levels, for each combination of auxiliary values."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mipcash.space.numbers.part import NumberRules
 from mipcash.space.numbers.rule_rows import LinearPart, RuleRows, unknown_of
 
 PARTS = 64
-"""Combinations of helpers' values, each with its rules, that are looked at."""
+"""Largest number of combinations of auxiliary values, each with its own rules."""
 
 
 def number_rules(
     rules: RuleRows, assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
 ) -> Iterator[NumberRules]:
-    """What the rules say about the active numbers: one set of rules per part of the legal set.
+    """Yield the rules on the active numbers, one set of rules per part of the legal set.
 
     Args:
-        rules: all of the space, logic taken apart.
+        rules: all rules of the space, logic resolved.
         assignment: id of every other variable of the configuration (levels, inactive numbers) -> value.
         active: the tuned numbers that are free.
-        hint: values of helpers, used where there are too many combinations of them.
+        hint: values of auxiliary variables, used if they have too many combinations.
     """
     position = {id(n.variable): k for k, n in enumerate(active)}
     fixed = {i: v for i, v in assignment.items() if i not in position}
@@ -62,13 +62,13 @@ def number_rules(
 
 
 def _related(rules: Sequence[Rule], fixed: Mapping[int, float], unknown: Set[int]) -> list[Rule]:
-    """The rules that what is unknown depends on, directly or through other helpers."""
+    """Return the rules that involve the unknown variables, directly or through other auxiliary variables."""
     groups = clusters((set(ids_of(r)) - fixed.keys(), r) for r in rules)
     return [rule for ids, listed in groups if ids & unknown for rule in listed]
 
 
 def _may_apply(rule: Rule, fixed: Mapping[int, float]) -> bool:
-    """Whether no condition of a rule is known to fail."""
+    """Return True if no condition of a rule is known to fail."""
     return all(not w.ids <= fixed.keys() or w.value(fixed) > 0.5 for w in rule.when)
 
 
@@ -80,11 +80,11 @@ def _part(
     active: Sequence[Number],
     position: Mapping[int, int],
 ) -> NumberRules:
-    """The rules as one set, in the order of the space.
+    """Return one set of rules, in the order of the space.
 
     Args:
-        linear: those that are rows.
-        mixed: the others that may apply, with their numbers.
+        linear: rules that are matrix rows.
+        mixed: all other rules that may apply, with their indices.
     """
     k, rows, products = len(active), [linear.linear], dict[int, Vector]()
     at, constants, sizes, plains = [linear.rules], [linear.constant], [linear.substituted], list[bool]()
@@ -135,17 +135,17 @@ def _part(
 
 
 def _substituted(rule: Rule, fixed: Mapping[int, float]) -> float:
-    """Sum of the sizes of the terms that are constants now."""
+    """Return the sum of the absolute values of the terms that are constant now."""
     linear = sum(abs(c * fixed[i]) for i, c in rule.body.linear.items() if i in fixed)
     products = rule.body.products.items()
     return linear + sum(abs(c * fixed[i] * fixed[j]) for (i, j), c in products if i in fixed and j in fixed)
 
 
 def _unmerged(rule: Rule, fixed: Mapping[int, float]) -> bool:
-    """Whether every number is left in one term of the rule alone, as it was written."""
+    """Return True if each remaining number occurs in one term of the rule only, with its coefficient as written."""
     left = [i for i in rule.body.linear if i not in fixed]
     for i, j in rule.body.products:
         other = fixed.get(i, fixed.get(j))
         if other is None or other:
-            return False  # of a level with a value of its own, the coefficient here is a product already
+            return False  # a level's own value is already multiplied into the coefficient
     return len(left) == len(set(left))

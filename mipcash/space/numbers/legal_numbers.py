@@ -1,9 +1,9 @@
-"""The legal set of the numbers at fixed levels: a union of parts (:mod:`mipcash.space.numbers.part`), walked and corrected.
+"""The legal set of the numbers at fixed levels: a union of parts (:mod:`mipcash.space.numbers.part`), with walks and corrections.
 
-A walk is hit-and-run with shrinkage (slice sampling over a line): its stationary distribution is uniform over the set, holes
-in it are jumped over where a line crosses them, and where parts lie in different hyperplanes each walk begins in one of them.
+A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. It
+jumps over holes where a line crosses them. If parts lie in different hyperplanes, each walk starts in one of them.
 Lines run along differences of vertices, which follow the shape of the set however thin it is, along axes and at random.
-Numbers on a log scale are uniform on that scale: along their axes lines are measured on it, elsewhere points weigh 1 / x.
+Numbers on a log scale are uniform on that scale: steps along their axes are measured on it, other points are weighted by 1 / x.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules
 
 SHRINKAGES = 40
-"""Halvings of a step before a walk stays where it is."""
+"""Number of times a step is shortened before the walk stays at its point."""
 MIXING = 10
-"""Steps per number until a walk has forgotten where it began."""
+"""Number of steps per dimension until a walk has forgotten its start."""
 LONGEST = 500
-"""Steps of a walk at most: that of a hundred numbers stays nearer to the middle that it began in."""
+"""Largest number of steps of a walk: a walk over a hundred numbers stays closer to the middle where it began."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class LegalNumbers:
         return self.parts[0].labels
 
     def part_at(self, x: Vector, tolerance: float = 1.0) -> NumberRules | None:
-        """The first part that x lies in."""
+        """Return the first part that contains x, or None."""
         return next((part for part in self.parts if part.legal(x, tolerance)), None)
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
-        """Whether x lies in some part; ``tolerance`` as in :meth:`NumberRules.legal`."""
+        """Return True if x lies in some part; ``tolerance`` as in :meth:`NumberRules.legal`."""
         return self.part_at(x, tolerance) is not None
 
     def clean(self, x: Vector) -> Vector | None:
-        """The numbers as they should be proposed (:meth:`NumberRules.clean`), of the part that is nearest; None if none is."""
+        """Return x cleaned for a proposal (:meth:`NumberRules.clean`), in its own or the nearest part; None if impossible."""
         here = self.part_at(x)
         if here is not None and (found := here.clean(x)) is not None:
             return found
@@ -53,11 +53,11 @@ class LegalNumbers:
         return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
 
     def spread(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
-        """A point drawn over the whole legal set: a walk from the middle of one of its parts.
+        """Draw a point over the whole legal set by a walk from the middle of one of its parts.
 
         Args:
-            start: where the walk begins if no part tells its middle; legal.
-            steps: at least so many, more in many dimensions.
+            start: legal start of the walk if the middle of the part is unknown.
+            steps: least number of steps; many dimensions take more.
         """
         for k in rng.permutation(len(self.parts)):
             middle = self.parts[k].centre(rng)
@@ -69,7 +69,7 @@ class LegalNumbers:
         return self.walk(start, max(steps, min(LONGEST, MIXING * len(start))), rng)
 
     def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
-        """Steps from a legal start; never leaves the legal set."""
+        """Walk from a legal start without leaving the legal set; an illegal start is returned unchanged."""
         x, here = start.copy(), self.part_at(start)
         if here is None:
             return x
@@ -85,7 +85,7 @@ class LegalNumbers:
         return x
 
     def _axis_step(self, x: Vector, k: int, rng: np.random.Generator) -> Vector:
-        """Another value of one real, uniform on its own scale."""
+        """Draw another value of one real, uniform on its own scale."""
         part = self.parts[0]
         scaled = np.log if part.log[k] else np.asarray
         low, high, here = float(scaled(part.low[k])), float(scaled(part.high[k])), float(scaled(x[k]))
@@ -100,10 +100,10 @@ class LegalNumbers:
         return x
 
     def _step(self, x: Vector, direction: Vector, whole: bool, rng: np.random.Generator) -> Vector:
-        """A point on a line, uniform over its legal part (of the pieces that shrinkage comes upon).
+        """Draw a point on a line, uniform over its legal part (among the pieces that shrinkage reaches).
 
         Args:
-            whole: only whole multiples of the direction are taken.
+            whole: take only whole multiples of the direction.
         """
         part = self.parts[0]
         moving = np.abs(direction) > np.where(part.integer, 0.0, 1e-14 * (part.high - part.low))
@@ -129,7 +129,7 @@ class LegalNumbers:
 
 
 class _Lines:
-    """Where lines of a walk point to: fixed before the walk begins, so that its steps can be taken back."""
+    """Directions of the lines of a walk, fixed before the walk begins so that its steps are reversible."""
 
     def __init__(self, part: NumberRules, rng: np.random.Generator | None) -> None:
         self._part = part
@@ -137,19 +137,19 @@ class _Lines:
         equations = part.equal[part.products]
         bound = np.any(part.linear[part.equal] != 0, axis=0) | np.any(part.quadratic[equations] != 0, axis=(0, 1))
         self._axes = np.flatnonzero(~part.integer & ~bound)
-        # from a corner of the set nearly every oblique line leaves on both sides
+        # from a corner of the set, nearly every oblique line leaves the set on both sides
         self._axis_share = 0.6 if np.any(part.log) else 0.3
         corners = part.corners(rng) if rng is not None and len(self._null) > 1 and not np.any(part.integer) else None
         self._corners = corners if corners is not None and len(corners) > 1 else None
 
     def axis(self, rng: np.random.Generator) -> int | None:
-        """The number to move by itself in this step, on its own scale; None: a line of another kind."""
+        """Return the index of a number to move alone in this step, on its own scale; None for a line of another kind."""
         if not len(self._axes) or rng.random() >= self._axis_share:
             return None
         return int(self._axes[rng.integers(len(self._axes))])
 
     def draw(self, rng: np.random.Generator) -> tuple[Vector | None, bool]:
-        """A direction in natural units, and whether only whole multiples of it will do; None where nothing can move."""
+        """Return a direction in natural units (None if nothing can move), and True if only whole multiples of it are allowed."""
         kinds = int(bool(len(self._integers))) + int(bool(len(self._null)))
         if not kinds:
             return None, False
@@ -163,7 +163,7 @@ class _Lines:
 
 
 def _within_rows(part: NumberRules, x: Vector, direction: Vector, left: float, right: float) -> tuple[float, float]:
-    """The piece of a line within the linear inequalities; equations are kept by the direction."""
+    """Return the segment of a line within the linear inequalities; the direction already preserves equations."""
     linear, sizes, low, high = part.inequalities
     slope, body = linear @ direction, linear @ x
     at = np.abs(slope) > 1e-14 * (sizes @ np.abs(direction))
@@ -177,5 +177,5 @@ def _within_rows(part: NumberRules, x: Vector, direction: Vector, left: float, r
 
 
 def union_of(parts: Sequence[NumberRules]) -> LegalNumbers | None:
-    """The union of some parts; None where there is none."""
+    """Return the union of some parts; None if there are none."""
     return LegalNumbers(tuple(parts)) if parts else None

@@ -1,10 +1,10 @@
-"""The rules that are left for the numbers once everything discrete is fixed.
+"""The rules on the numbers once all discrete parameters are fixed.
 
 Notation
     x (k,)  natural values of the active tuned numbers that occur in rules, in the order of ``labels``
     low_r <= a_r . x + x'Q_r x <= high_r   for each rule r
 
-Where rules hold for values of helpers (the indicators of disjuncts, auxiliaries), each combination of these values is a part
+If rules depend on auxiliary variables (including the indicators of disjuncts), each combination of their values gives a part
 of the legal set, and the set is the union of its parts.
 """
 
@@ -24,12 +24,12 @@ from mipcash.program.forms import Indices, Vector
 
 EPS = float(np.finfo(float).eps)
 STRICT = 16.0
-"""Roundings by which a corrected number keeps clear of an inequality, however its sum is written."""
+"""Number of rounding errors by which a corrected number stays clear of an inequality, whatever the order of its sum."""
 HELD = 1e4
-"""Price of moving a number away from a bound, in those of moving another by the same share of its range."""
+"""Cost of moving a number away from a bound, relative to moving another number by the same fraction of its range."""
 CORRECTIONS = 4
 MANY = 400
-"""Rules from which on vertices are found once and kept."""
+"""Number of rules above which vertices are computed once and cached."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class NumberRules:
     Attributes:
         labels: k names.
         low, high: natural bounds of x, shape (k,).
-        step: between neighbouring values of an integer or a real with a step, 0 for any other real, shape (k,).
-        log: which numbers are searched on a log scale, shape (k,).
-        near: how close to its lower bound a number is taken to be that bound, shape (k,); less on a log scale.
+        step: distance between neighbouring values of an integer or a real with a step, 0 for any other real, shape (k,).
+        log: True for numbers that are searched on a log scale, shape (k,).
+        near: distance from the lower bound within which a number is set to it, shape (k,); smaller on a log scale.
         linear: shape (m, k).
         quadratic: Q_r of the rules that multiply numbers, symmetric, shape (q, k, k).
-        products: which rules these are, shape (q,).
+        products: indices of these rules, shape (q,).
         row_low, row_high: shape (m,).
-        slack: how far each rule may be missed, shape (m,).
-        size: what was moved into each rule's bounds, shape (m,): sums with it are no more precise.
-        plain: which rules come to two terms at most, as they were written, shape (m,): there is one way to evaluate them.
+        slack: tolerance of each rule, shape (m,).
+        size: magnitude of the terms moved into each rule's bounds, shape (m,); it limits the precision of the rule's sum.
+        plain: True for rules with at most two terms as written, shape (m,), which can be evaluated in one order only.
         names: rule names.
     """
 
@@ -69,7 +69,7 @@ class NumberRules:
     names: tuple[str, ...]
 
     def part(self, rows: Indices) -> NumberRules:
-        """Some of the rules, ascending."""
+        """Return the same numbers with some of the rules, ascending."""
         place = np.full(len(self.row_low), -1)
         place[rows] = np.arange(len(rows))
         inside = place[self.products] >= 0
@@ -88,52 +88,52 @@ class NumberRules:
 
     @property
     def integer(self) -> NDArray[np.bool_]:
-        """Which numbers move in whole steps: integers and reals with a step, shape (k,)."""
+        """True for numbers that move in steps: integers and reals with a step, shape (k,)."""
         return np.asarray(self.step > 0)
 
     @cached_property
     def curved(self) -> NDArray[np.bool_]:
-        """Which rules multiply numbers, shape (m,)."""
+        """True for rules that multiply numbers, shape (m,)."""
         curved = np.zeros(len(self.row_low), dtype=bool)
         curved[self.products] = True
         return curved
 
     @cached_property
     def equal(self) -> NDArray[np.bool_]:
-        """Which rules are equations, shape (m,)."""
+        """True for rules that are equations, shape (m,)."""
         return np.asarray(self.row_low == self.row_high)
 
     @cached_property
     def inequalities(self) -> tuple[Vector, Vector, Vector, Vector]:
-        """The linear ones of r rows: coefficients and their sizes, (r, k), lower and upper bounds, (r,)."""
+        """The r linear inequalities: coefficients and their absolute values, (r, k), lower and upper bounds, (r,)."""
         rows = ~self.curved & ~self.equal
         return self.linear[rows], np.abs(self.linear[rows]), self.row_low[rows], self.row_high[rows]
 
     @cached_property
     def polytope(self) -> Polytope:
-        """The linear rules, integers taken as reals."""
+        """The linear rules, integers relaxed to reals."""
         flat = ~self.curved
         return Polytope(self.low, self.high, self.linear[flat], self.row_low[flat], self.row_high[flat])
 
     def body(self, x: Vector) -> Vector:
-        """Values of the rules' bodies at x, shape (m,)."""
+        """Return the values of the rules' bodies at x, shape (m,)."""
         value: Vector = self.linear @ x
         if len(self.products):
             value[self.products] += np.einsum("mij,i,j->m", self.quadratic, x, x)
         return value
 
     def gradient(self, x: Vector) -> Vector:
-        """Derivatives of the bodies, shape (m, k)."""
+        """Return the derivatives of the bodies, shape (m, k)."""
         value: Vector = self.linear.copy()
         if len(self.products):
             value[self.products] += 2.0 * np.einsum("mij,j->mi", self.quadratic, x)
         return value
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
-        """Whether x is inside its bounds and keeps every rule.
+        """Return True if x is within its bounds and satisfies every rule.
 
         Args:
-            tolerance: scales the usual slack of inequalities; equations keep half of theirs at least.
+            tolerance: scales the usual slack of inequalities; equations keep at least half of theirs.
         """
         if np.any(x < self.low - 1e-9 * self._reach) or np.any(x > self.high + 1e-9 * self._reach):
             return False
@@ -148,12 +148,12 @@ class NumberRules:
     # -- clean values -------------------------------------------------------------------------------------------
 
     def clean(self, x: Vector) -> Vector | None:
-        """Nearly the same numbers: bounds and zeros exact, inequalities kept as floats evaluate them, equations to rounding.
+        """Return nearly the same numbers that satisfy the rules in floats: bounds and zeros exact, equations up to rounding.
 
-        An inequality that the others leave no room (``x <= 1`` beside ``x >= 1``) is kept within its slack.
+        If other rules leave an inequality no room (``x <= 1`` together with ``x >= 1``), it holds within its slack.
 
         Returns:
-            None where no such numbers are near.
+            None if there are no such numbers near x.
         """
         snapped, whole = self._snapped(x), self._on_grid(x)
         candidates = [snapped, whole]
@@ -169,7 +169,7 @@ class NumberRules:
 
     @cached_property
     def ends(self) -> tuple[Vector, Vector]:
-        """Bounds of each number that its domain and rules over it alone come to, as floats evaluate them: (k,), (k,)."""
+        """Bounds of each number from its domain and the rules over it alone, as floats evaluate them: (k,), (k,)."""
         low, high = self.low.copy(), self.high.copy()
         for r in np.flatnonzero((np.count_nonzero(self.linear, axis=1) == 1) & ~self.curved):
             k = int(np.flatnonzero(self.linear[r])[0])
@@ -183,21 +183,21 @@ class NumberRules:
         return np.where(crossed, self.low, low), np.where(crossed, self.high, high)
 
     def _snapped(self, x: Vector) -> Vector:
-        """The numbers at the bounds, or at the zero, that they are within a rounding of."""
+        """Round the numbers to bounds, or to zero, where they are within a rounding error."""
         whole = self._on_grid(x)
         low, high = self.ends
         moved = self._snapped_within(whole, high - low)
-        # what rules leave of a wide range may be so narrow that no rounding takes a number to its end
+        # rules may leave so little of a wide range that rounding relative to that range moves no number to its end
         return moved if np.array_equal(moved, whole) else self._snapped_within(whole, self._left_at(whole))
 
     def _snapped_within(self, x: Vector, width: Vector) -> Vector:
-        """The same where reals have some width, shape (k,)."""
+        """Round as in :meth:`_snapped`, for reals of a given width, shape (k,)."""
         (low, high), real, far = self.ends, ~self.integer, SNAP * width
         x = np.where(real & (x <= low + np.minimum(self.near, far)), low, np.where(real & (x >= high - far), high, x))
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
 
     def _left_at(self, x: Vector) -> Vector:
-        """Widths that the linear rules leave for each number beside the integers of x, by interval arithmetic: shape (k,)."""
+        """Return the widths that the linear rules leave for each number at the integers of x, shape (k,): interval arithmetic."""
         (low, high), flat = (end.copy() for end in self.ends), ~self.curved
         low[self.integer] = high[self.integer] = x[self.integer]
         a, widest = self.linear[flat], np.maximum(high - low, 0.0)
@@ -214,12 +214,12 @@ class NumberRules:
         return np.clip(high - low, 0.0, widest)
 
     def _on_grid(self, x: Vector) -> Vector:
-        """The numbers within their bounds, integers among their values."""
+        """Return the numbers clipped to their bounds, integers rounded to their values."""
         grid = self.low + np.round((x - self.low) / np.where(self.integer, self.step, 1.0)) * self.step
         return np.clip(np.where(self.integer, grid, x), self.low, self.high)
 
     def _noise(self, x: Vector) -> Vector:
-        """What a sum of each rule's terms may be off by, shape (m,)."""
+        """Return the possible rounding error of the sum of each rule's terms, shape (m,)."""
         terms = np.abs(self.linear) @ np.abs(x)
         if len(self.products):
             terms[self.products] += np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
@@ -228,26 +228,26 @@ class NumberRules:
         return noise
 
     def _kept(self, x: Vector) -> bool:
-        """Whether inequalities hold however they are summed, and equations up to rounding."""
-        # there is one way to evaluate a plain inequality
+        """Return True if inequalities hold in whatever order they are summed, and equations up to rounding."""
+        # there is only one way to evaluate a plain inequality
         body, noise = self.body(x), np.where(self.plain & ~self.equal, 0.0, self._noise(x))
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
         clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
         at, first, second = self._terms
-        if len(at):  # as Python adds, which a dot product may not
+        if len(at):  # as Python adds, which may differ from a dot product
             value = self.linear[at, first] * x[first] + self.linear[at, second] * x[second] * (second != first)
             clear[at] = (self.row_low[at] <= value) & (value <= self.row_high[at])
         return all(self._exactly_kept(int(r), x) for r in np.flatnonzero(~clear))
 
     @cached_property
     def _terms(self) -> tuple[Indices, Indices, Indices]:
-        """The plain inequalities, and the numbers of their first and their last term."""
+        """The plain inequalities, with the indices of the numbers in their first and last term."""
         at = np.flatnonzero(self.plain & ~self.equal)
         there = self.linear[at] != 0.0
         return at, np.argmax(there, axis=1), there.shape[1] - 1 - np.argmax(there[:, ::-1], axis=1)
 
     def _exactly_kept(self, r: int, x: Vector) -> bool:
-        """Whether a rule holds at numbers where its terms and their sum are floats, so that no order of them is rounded."""
+        """Return True if an inequality holds and its terms and their sum are exact floats."""
         if self.equal[r]:
             return False
         factors: list[tuple[float, ...]] = [
@@ -267,7 +267,7 @@ class NumberRules:
         return total == Fraction(float(total)) and bool(self.row_low[r] <= float(total) <= self.row_high[r])
 
     def _refined(self, x: Vector) -> Vector:
-        """Newton's method on the equations and on the inequalities that are missed, over the reals that are not at a bound."""
+        """Apply Newton's method to equations and violated inequalities, over the reals that are not at a bound."""
         for _ in range(CORRECTIONS):
             body, clear = self.body(x), np.where(self.equal, 0.0, STRICT) * self._noise(x)
             below, above = self.row_low + clear - body, self.row_high - clear - body
@@ -283,7 +283,7 @@ class NumberRules:
         return x
 
     def _corrected(self, x: Vector, margin: float) -> Vector | None:
-        """The least change of the reals, by linear programs over the rules as they are near x."""
+        """Return x after the least change of its reals, by linear programs over the linearised rules; None if there is none."""
         real = np.flatnonzero(~self.integer)
         k = len(real)
         if not k:
@@ -291,7 +291,7 @@ class NumberRules:
         for _ in range(CORRECTIONS):
             body, slope, width = self.body(x), self.gradient(x)[:, real], (self.high - self.low)[real]
             clear = np.where(self.equal, 0.0, margin * STRICT * self._noise(x))
-            movable = np.any(slope, axis=1)  # what integers decide alone holds to its slack, or no real mends it
+            movable = np.any(slope, axis=1)  # the rest depends on integers alone, and no real can repair it
             both = Polytope(
                 np.zeros(2 * k),
                 np.concatenate([self.high[real] - x[real], x[real] - self.low[real]]),
@@ -315,7 +315,10 @@ class NumberRules:
     # -- walks --------------------------------------------------------------------------------------------------
 
     def centre(self, rng: np.random.Generator) -> Vector | None:
-        """A point inside, the mean of vertices in random directions; None where rules are curved or bind integers to reals."""
+        """Return an inner point, the mean of vertices in random directions.
+
+        Return None if there is none, or if rules have products or bind integers to reals.
+        """
         corners = self.corners(rng)
         if corners is None:
             return None
@@ -323,14 +326,14 @@ class NumberRules:
         return middle if self.legal(middle) else self.clean(middle)
 
     def is_point(self, rng: np.random.Generator) -> bool:
-        """Whether there is nowhere to go: vertices in random directions are one and the same."""
+        """Return True if the set is a single point: vertices in random directions coincide."""
         corners = self.corners(rng)
         return corners is not None and bool(np.all(np.ptp(corners, axis=0) <= SNAP * self._width))
 
     def corners(self, rng: np.random.Generator) -> Vector | None:
-        """Vertices in random directions, integers taken as reals, (c, k); None where rules are curved or there are none.
+        """Return vertices in random directions, integers relaxed to reals, (c, k); None if rules have products or there are none.
 
-        Of MANY rules they are found once: those of the first generator that asks.
+        For more than MANY rules they are computed once, with the first generator, and cached.
         """
         if len(self.row_low) <= MANY:
             return self._found_corners(rng)
@@ -346,7 +349,7 @@ class NumberRules:
         if np.any(self.curved):
             return None
         drawn = rng.normal(size=(self._n_corners // 2, len(self.low))) / self._width
-        # to and fro, so that a set with any extent shows it
+        # in opposite directions, so that a set of any extent yields different vertices
         found = [self.polytope.minimise(cost) for cost in (*drawn, *-drawn)]
         corners = [x for x in found if x is not None]
         return np.array(corners) if len(corners) == len(found) else None
@@ -361,7 +364,7 @@ class NumberRules:
 
     @cached_property
     def directions(self) -> Vector:
-        """Directions of single integers, the reals moving along so that linear equations stay as they are; shape (d, k)."""
+        """Directions of single integers, with the reals adjusted to preserve linear equations; shape (d, k)."""
         flat = self.equal & ~self.curved
         rows, real = self.linear[flat], ~self.integer
         found = []
@@ -385,7 +388,7 @@ class NumberRules:
 
     @cached_property
     def null_space(self) -> Vector:
-        """Directions of the reals that keep linear equations, scaled to the ranges: orthonormal rows, shape (d, k)."""
+        """Directions of the reals that preserve linear equations, scaled to the ranges: orthonormal rows, shape (d, k)."""
         real = np.flatnonzero(~self.integer)
         rows = (self.linear * self._width)[self.equal & ~self.curved][:, real]
         whole = np.zeros((len(real), len(self.low)))
@@ -399,7 +402,7 @@ class NumberRules:
 
 
 def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -> float:
-    """The float nearest to ``bound / c`` from which ``c x`` evaluates within [low, high], looking inwards."""
+    """Return the float nearest to ``bound / c``, searched inwards, for which ``c x`` evaluates within [low, high]."""
     x = bound / c
     for _ in range(8):
         if low <= c * x <= high:
@@ -409,7 +412,7 @@ def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -
 
 
 def _exchanges(rows: Vector, i: int, j: int, step: Vector) -> list[Vector]:
-    """Moves of two integers that an equation with whole coefficients binds to each other."""
+    """Return the moves of two integers that an equation with whole coefficients ties to each other."""
     found = []
     for row in rows[(rows[:, i] != 0) & (rows[:, j] != 0)]:
         a, b = row[i] * step[i], row[j] * step[j]

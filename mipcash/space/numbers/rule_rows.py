@@ -1,11 +1,13 @@
-"""The rules of a space as rows of matrices, so that what they say at some values is told of all at once.
+"""The rules of a space as matrix rows, so that all are evaluated at given values at once.
 
 Notation
     v           the variables in rules, in the order in which the rules name them
-    A (m, V)    coefficients of the linear rules, each row in the order of its rule: sums are those of plain Python
+
+    A (m, V)    coefficients of the linear rules, each row in the order of its rule, so sums equal those of plain Python
+
     W           coefficients of their conditions, ``constant + W v``, each a row of its own
 
-Rules with products, and those over what is neither known nor a free number, are left to plain Python.
+Plain Python evaluates rules with products, and rules over variables that are neither known nor free numbers.
 """
 
 from __future__ import annotations
@@ -23,19 +25,19 @@ from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Indices, Vector
 
 UNKNOWN, KNOWN, FREE = 0, 1, 2
-"""What is told of a variable."""
+"""State of a variable."""
 
 
 @dataclass(frozen=True)
 class LinearPart:
-    """What the linear rules that are about free numbers say of them: r of them, over k numbers.
+    """The linear rules on free numbers with known values substituted: r rules over k numbers.
 
     Attributes:
-        rules: which they are, shape (r,), ascending.
+        rules: indices of the rules, shape (r,), ascending.
         linear: shape (r, k).
-        constant: what the known values come to, shape (r,).
-        substituted: sum of the sizes of those terms, shape (r,).
-        terms: how many numbers are in each, shape (r,).
+        constant: sum of the substituted terms, shape (r,).
+        substituted: sum of the absolute values of those terms, shape (r,).
+        terms: number of free numbers in each rule, shape (r,).
     """
 
     rules: Indices
@@ -53,7 +55,7 @@ class RuleRows:
 
     @cached_property
     def _linear(self) -> Indices:
-        """The rules without products."""
+        """Indices of the rules without products."""
         return np.array([r for r, rule in enumerate(self.rules) if not rule.body.products], dtype=np.int64)
 
     @cached_property
@@ -93,26 +95,26 @@ class RuleRows:
 
     @cached_property
     def slack(self) -> Vector:
-        """How far each rule may be missed."""
+        """Tolerance of each rule."""
         return np.array([rule.slack for rule in self.rules], dtype=float)
 
     @cached_property
     def scale(self) -> Vector:
-        """Size of the constant in each rule's bounds."""
+        """Absolute value of the constant in each rule's bounds."""
         return np.array([rule.scale for rule in self.rules], dtype=float)
 
     @cached_property
     def _plain(self) -> tuple[tuple[int, Rule], ...]:
-        """The rules that are no rows, with their numbers."""
+        """The rules that are not matrix rows, with their indices."""
         rows = set(self._linear.tolist())
         return tuple((r, rule) for r, rule in enumerate(self.rules) if r not in rows)
 
     def split(self, known: Mapping[int, float], free: Mapping[int, int]) -> tuple[LinearPart, list[tuple[int, Rule]]]:
-        """What the linear rules over free numbers and known values say of the numbers, and the rules that it leaves out.
+        """Return the linear rules on free numbers with known values substituted, and the rules that need plain Python.
 
         Args:
             known: id of a variable -> value.
-            free: id of a free number -> its place.
+            free: id of a free number -> its position.
         """
         place = self._place
         values, state = np.zeros(len(place)), np.full(len(place), UNKNOWN)
@@ -150,7 +152,7 @@ class RuleRows:
 
     @cached_property
     def _occurs(self) -> sparse.csr_array:
-        """1 where a variable is in a rule."""
+        """Matrix with 1 where a variable occurs in a rule."""
         return _with_data(self._bodies, np.ones(self._bodies.nnz))
 
     @cached_property
@@ -158,7 +160,7 @@ class RuleRows:
         return sparse.csc_array(self._bodies)
 
     def _matrix(self, bodies: Sequence[Quadratic]) -> sparse.csr_array:
-        """One row per body, its coefficients in the body's own order."""
+        """Return a matrix with one row per body, its coefficients in the body's own order."""
         place, shape = self._place, (len(bodies), len(self._place))
         columns = np.array([place[i] for body in bodies for i in body.linear], dtype=np.int64)
         values = np.array([c for body in bodies for c in body.linear.values()], dtype=float)
@@ -167,12 +169,12 @@ class RuleRows:
 
 
 def _with_data(matrix: sparse.csr_array, data: Vector) -> sparse.csr_array:
-    """The same places with other values, in the same order."""
+    """Return a matrix of the same sparsity pattern with other values, in the same order."""
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def unknown_of(rules: Sequence[tuple[int, Rule]], known: Mapping[int, float], free: Mapping[int, int]) -> set[int]:
-    """Ids in some rules that are neither known nor free."""
+    """Return the ids in some rules that are neither known nor free."""
     found: set[int] = set()
     for _, rule in rules:
         found |= ids_of(rule) - known.keys() - free.keys()
