@@ -1,4 +1,4 @@
-"""What is known beforehand of the pipelines of Tables A2 and A3 and of the usual ones: rules on algorithms, their hyperparameters and their order.
+"""Rules of the pipelines of Tables A2 and A3 and of the usual ones: on algorithms, their hyperparameters and their order.
 
 Only what cannot work is ruled out (what scikit-learn refuses, or what no machine would finish), and what would say the same thing
 twice. What depends on the rows beyond :class:`~mipcash.models._pipeline_parts.Facts` (a selection that leaves no column,

@@ -2,8 +2,9 @@
 
 ``space=a2`` is Table A2 of Liu et al., "An ADMM based framework for AutoML pipeline configuration": 8 x 11 x 7 x 11 = 6,776
 compositions with 92 hyperparameters; ``space=a3`` its Table A3, 6 x 3 x 6 = 108. ``space=usual`` is what practitioners reach for
-(:mod:`mipcash.models._automl_usual`). Algorithms and ranges of the tables: :mod:`mipcash.models._automl_algorithms`; what is known beforehand of which go together: :mod:`mipcash.models._automl_rules`. With
-``order=yes`` the modules before the estimator may stand in any order.
+first (:mod:`mipcash.models._automl_usual`). Algorithms and ranges of the tables: :mod:`mipcash.models._automl_algorithms`; what
+is known beforehand of which go together: :mod:`mipcash.models._automl_rules`. With ``order=yes`` the modules before the estimator
+may stand in any order.
 
 Texts become one column per value and missing numbers the median (the imputer and the encoder of the tables, which leave no choice).
 

@@ -40,7 +40,7 @@ SHOWN = {
     *("keepalives_interval", "keepalives_count", "tcp_user_timeout", "gssencmode", "gsslib"),
     *("krbsrvname", "channel_binding", "require_auth", "target_session_attrs", "load_balance_hosts"),
     *("hostaddr", "passfile", "service", "options", "replication"),
-    *("requirepeer"),
+    "requirepeer",
 }
 """Options of libpq that messages show. Any other option may be a password under a misspelt name."""
 

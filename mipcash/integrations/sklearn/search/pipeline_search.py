@@ -49,7 +49,8 @@ def preparation_of(x: Any) -> Any:
 
     if hasattr(x, "tocsr"):
         raise DataError(
-            "X is sparse, and the pipelines that are searched where none are given take dense rows; give X.toarray(), or a space= of your own modules"
+            "X is sparse, and the pipelines that are searched by default take dense rows; give X.toarray(), or a space= of your "
+            "own modules"
         )
     if not hasattr(x, "iloc"):
         rows = np.asarray(x)
