@@ -151,9 +151,7 @@ class _Ask:
         return self.limits.measured(self.settled, self.state.unit or 1.0)
 
     def _begun(self, shown: Booleans) -> AdmmState:
-        """Return the initial state: z and theta are the best known, for every algorithm its own; all known evaluations count as
-        pulls.
-        """
+        """Return the initial state: z and theta are the best known, per algorithm; known evaluations count as pulls."""
         variables, m = self.variables, len(self.request.limits)
         zero, arms = np.zeros(variables.size), int(variables.sizes.sum())
         self.state = AdmmState(

@@ -106,8 +106,7 @@ class RoundedSearch:
         return rows, self.domain.free_legality.check(levels)
 
     def _neighbours(self, observed: Vector, count: int, rng: np.random.Generator) -> Vector:
-        """Return the best rows with a few active variables of each changed; inactive columns are drawn in case they become active.
-        """
+        """Return the best rows with a few active variables changed; inactive columns are drawn, in case they become active."""
         base = observed[: self.best][np.arange(count) % min(self.best, len(observed))]
         drawn, variables, n = rng.random(base.shape), self.cube.variables, self.cube.n_variables
         on = np.zeros((count, n), dtype=bool)

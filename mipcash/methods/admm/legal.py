@@ -132,8 +132,7 @@ class LegalChoices:
         return program.levels_of(answer.columns)[self.variables.choices]
 
     def _apart(self, weights: Sequence[Vector]) -> Indices:
-        """Return the best level of every choice regardless of rules; for an order, the best assignment of its modules to positions.
-        """
+        """Return the best level of every choice regardless of rules; for an order, the best assignment of modules to positions."""
         z = np.array([int(np.argmax(w)) for w in weights], dtype=np.int64)
         where = {int(g): k for k, g in enumerate(self.variables.choices)}
         for groups in self.domain.minimiser.orderings.values():
