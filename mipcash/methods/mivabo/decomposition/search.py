@@ -237,8 +237,9 @@ class _Search:
     # -- primal points ------------------------------------------------------------------------------------------
 
     def round(self, box: Box, found: DualBound) -> None:
-        """Round the slaves' solutions to a point: levels and rule-bound numbers of the discrete slave, other numbers of the
-        continuous.
+        """Round the slaves' solutions to a point, improve it, and store it if it is the best.
+
+        Levels and rule-bound numbers are those of the discrete slave, other numbers those of the continuous slaves.
         """
         if found.answer.columns is None:
             return

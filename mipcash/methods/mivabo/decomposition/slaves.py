@@ -106,9 +106,7 @@ class Slaves:
         return DualBound(bound, answer, copies, seen > 0)
 
     def supergradient(self, dual: DualBound) -> Vector:
-        """Return C(u_0) - C(u_F), shape (F, M): a supergradient of L if the slaves are exact, an ascent direction if they are
-        bounded.
-        """
+        """Return C(u_0) - C(u_F), shape (F, M): a supergradient of L for exact slaves, an ascent direction for bounded ones."""
         cosines = np.cos(dual.copies @ self.split.omega.T + self.split.phase)
         direction: Vector = (cosines[:1] - cosines[1:]) * self.coupled
         return direction

@@ -3,7 +3,7 @@
 Notation
     f(z, u) = f_d(z) + base . C(u) + sum_F sum_s state_Fs(z) amplitude_Fs . C(u).
     C(u) = cos(omega u + phase) (M,)    the cosines of all blocks, with their normalisation in the amplitudes.
-    state_Fs(z)    0/1 polynomials of degree <= 2, exactly one of them 1 at a legal z:
+    state_Fs(z)    0/1 polynomials of degree <= 2, exactly one of them 1 at a legal z. They are
                    z[g, l] of a group, z[g, l] z[h, l'] of a pair, 1 - on(z) and on(z) of a conditional number
 
 Features of a block are constant, linear and pairwise in an encoding that is linear in z. The contribution of a level is their value
@@ -132,8 +132,7 @@ class SplitFunction:
         return found
 
     def starts(self, levels: Vector | None) -> list[Vector]:
-        """Return initial multipliers, shape (F, M): zero; the mean over the states; those that make the continuous slave f(z, .).
-        """
+        """Return initial multipliers, shape (F, M): zero; the mean over states; those that make the continuous slave f(z, .)."""
         coupled = self.coupled()
         found = [np.zeros(coupled.shape)]
         if np.any(coupled):

@@ -90,8 +90,7 @@ class Units:
 
     @classmethod
     def of(cls, blocks: tuple[Block, ...], right: tuple[Vector, ...], settings: SparseSettings) -> Units:
-        """Make units of pairs in every block and of linear terms in blocks of mixed products (in all blocks if the settings ask).
-        """
+        """Make units of pairs in all blocks, and of linear terms in blocks of mixed products (in all blocks if so set)."""
         of_row: list[Indices] = []
         keys: list[tuple[int, Pair]] = []
         sizes: list[float] = []

@@ -201,7 +201,7 @@ class SparsePosterior:
         """Return the inclusion of each pair of groups, in [0, 1]: the mean of 1 - kappa over the draws.
 
         kappa_u = 1 / (1 + a_u) is the shrinkage factor (Carvalho, Polson and Scott 2010) with a_u = c tau^2 lambda_u^2. The factor
-        c, the prior variance of all units' parts of f at lambda = tau = 1, removes the scale of V: each unit would have 1/2 if all
+        c, the prior variance of all units' parts of f at lambda = tau = 1, removes the scale of V. Each unit would have 1/2 if all
         units were alike and together made the variance of the losses. A pair in several blocks counts with its largest unit.
         """
         size = float(np.sum(self.mixture.spread))
