@@ -1,7 +1,7 @@
 """Certification of answers: every answer is checked against the rows, and repaired or excluded, before its backend returns it.
 
-A solver works within tolerances, also on integers: an indicator of 1e-7 rounds to 0, yet its big-M row admits a number that the
-indicator should switch off. An answer is therefore rounded and checked against the rows with their own slack
+A solver works within tolerances, also on integers: an indicator of 1e-7 rounds to 0, yet its big-M row admits a numerical parameter
+that the indicator should switch off. An answer is therefore rounded and checked against the rows with their own slack
 (:mod:`mipcash.modelling.rules`). An answer that violates a row is solved again with
 
     1. its integers fixed: a linear program over the numerical columns, at the tightest tolerance
@@ -115,7 +115,7 @@ def _certified(
             moved, proven = _with_integers(given, found)
         found = found if moved is None else moved
         if found is not None:
-            # if all integers are binaries, the linear program finds the best numbers: the levels need no second solve
+            # if all integers are binaries, the linear program finds the best numerical values: the levels need no second solve
             known = exact and moved is not None and proven
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
@@ -163,7 +163,7 @@ def _with_numbers(task: Task) -> bool:
 
 
 def _improved(task: Task, answer: Answer, columns: Vector) -> Answer:
-    """Return the answer with the best numbers for its integers if they are better; its bound is lowered with them."""
+    """Return the answer with the best numerical values for its integers if they are better; its bound is lowered with them."""
     better, _ = _with_integers(task, columns)
     return answer if better is None or not task.form.value(better) < answer.value else _at(answer, better, task)
 
@@ -214,7 +214,7 @@ def _best_of(best: Answer | None, last: Answer) -> Answer:
 
 
 def _exact(task: Task) -> bool:
-    """Return True if all free integers are binaries, so that one cut excludes them and a linear program finds the best numbers."""
+    """Return True if all free integers are binaries: one cut excludes them, a linear program finds the best numerical values."""
     program = task.program
     free = [c for c in range(program.n_z, program.n) if program.integer[c] and c not in task.fixed]
     return len(free) == len(_switches(task))
@@ -241,7 +241,7 @@ def kept(task: Task, columns: Vector) -> Vector | None:
 
 
 def _switched_off(program: BinaryProgram, columns: Vector) -> Vector:
-    """Return the columns with inactive numbers set to exactly zero, where a big-M constant leaves them more."""
+    """Return the columns with inactive numerical parameters set to exactly zero, where a big-M constant leaves them more."""
     z, changed = columns[: program.n_z], columns
     for number in program.numbers:
         if columns[number.column] and not all(bool(c.holds(z)) for c in number.conditions):
@@ -290,7 +290,7 @@ def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve)
 
 
 def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
-    """Find the best numbers for the integers of ``columns`` by a linear program.
+    """Find the best numerical values for the integers of ``columns`` by a linear program.
 
     Returns:
         The columns and whether they are proven to be the best; or None and whether it is proven that there are none.
@@ -334,7 +334,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
 
 
 def _bounded(numbers: Polytope) -> Polytope | None:
-    """Return the polytope with rows over one number as its bounds, so that a switched-off number has no range.
+    """Return the polytope with rows over one column as its bounds, so that a switched-off column has no range.
 
     Return None if bounds cross.
     """
@@ -373,7 +373,7 @@ def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector
 
 
 def _gradient(task: Task, base: Vector) -> Vector:
-    """Return the slopes of the objective at the integers, shape (n,); it has no products of two numbers."""
+    """Return the slopes of the objective at the integers, shape (n,); it has no products of two numerical parameters."""
     form = task.form
     slope = form.linear.copy()
     np.add.at(slope, form.rows, form.values * base[form.cols])

@@ -125,7 +125,7 @@ class HighsBackend:
             first: options of the first run.
 
         Raises:
-            SolverError: both runs failed.
+            SolverError: HiGHS returned no answer.
         """
         began = time.perf_counter()
         easier = reduced(task, self._reductions)

@@ -27,7 +27,7 @@ TIGHTEST = 1e-10
 MANY = 400
 """Number of rows from which on they are added lazily, once violated: nearly all of so many are slack at any vertex."""
 TAKEN = 2
-"""Violated rows that are added at a time, per number."""
+"""Violated rows that are added at a time, per numerical parameter."""
 REFINEMENTS = 3
 ROUNDING = 1e-17
 """Violations below this are not refined."""

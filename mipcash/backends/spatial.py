@@ -261,7 +261,7 @@ class _Search:
             self._admitted(columns)
 
     def _cut(self, box: _Box, columns: Vector) -> tuple[int, float] | None:
-        """Return the column to branch on and the point at which to split it; None if all boxes are too narrow."""
+        """Return the column to branch on and the point at which to split it; None if no range is wide enough."""
         found: list[tuple[float, int]] = []
         for p in self.products:
             product = p.scale * columns[p.first] * columns[p.second]

@@ -1,9 +1,9 @@
 """``solver="enumeration"``: proof by soft consistency and enumeration, without a solver, for programs that allow it.
 
-A program allows it if its numbers are fixed, its auxiliary variables follow from the levels, and its rules reduce to pairs and
-linear rows over few states (:mod:`mipcash.backends.enumeration.network`). It also allows it if it has few joint levels at all. Of
-wide programs only those are accepted in which no rule or cost connects groups. The effort is limited in nodes, so that a proof does
-not depend on the clock; without a proof the answer is the best point found and a bound.
+A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
+pairs and linear rows over few states (:mod:`mipcash.backends.enumeration.network`). It also allows it if it has few joint levels at
+all. Of wide programs only those are accepted in which no rule or cost connects groups. The effort is limited in nodes, so that a
+proof does not depend on the clock; without a proof the answer is the best point found and a bound.
 
 If rules are more than pairs and linear rows, an exact answer needs a list of all legal levels of a small program.
 
@@ -74,7 +74,7 @@ def make_legal_levels(legality: Legality, allowed: NDArray[np.bool_]) -> LegalLe
     """Return the legal levels of a program, or None if the list would be too long or legality cannot be decided without a solver.
 
     Args:
-        legality: at the fixed numbers.
+        legality: at the fixed numerical values.
         allowed: columns that may be one, shape (n_z,).
     """
     if not legality.complete:
@@ -86,7 +86,7 @@ def make_legal_levels(legality: Legality, allowed: NDArray[np.bool_]) -> LegalLe
 
 
 def _legal_at_some_numbers(program: BinaryProgram, allowed: NDArray[np.bool_]) -> Indices | None:
-    """Return the level vectors that satisfy all rules without numbers, shape (S, G); None if there are too many to check."""
+    """Return the level vectors that satisfy all rules over levels alone, shape (S, G); None if there are too many to check."""
     choices = [np.flatnonzero(allowed[x.start : x.stop]) for x in program.groups]
     if math.prod(map(len, choices)) > LISTED:
         return None
@@ -256,7 +256,7 @@ def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: flo
 
 
 def _inexpressible(task: Task) -> str:
-    """Return the reason why a task is not over levels alone, with every number fixed and legal; "" if it is."""
+    """Return the reason why a task is not over levels alone, with legal fixed numerical parameters; "" if it is."""
     program, form = task.program, task.form
     if not program.n_z:
         return "it has no levels"

@@ -101,7 +101,7 @@ class _Pending:
 
 
 def prove(potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int, ...] = (), share: float = 1.0) -> bool:
-    """Search for all solutions better than ``best`` and store the best in it; return False if the effort ran out first."""
+    """Search for solutions better than ``best`` and store the best one in it; return False if the effort ran out first."""
     if potentials.tighten(best.upper, SWEEPS):
         effort.done += share
         return True

@@ -1,4 +1,4 @@
-"""A program at fixed numbers as a network of finite variables with pairwise interactions only.
+"""A program at fixed numerical values as a network of finite variables with pairwise interactions only.
 
 Notation
     i       variable: one group, or groups that rules bind so tightly that their legal joint levels are few.
@@ -135,7 +135,7 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
     """Make the network of a program. Return None if it would be too large, or if rules are more than pairs and linear rows.
 
     Args:
-        legality: complete, at the fixed numbers.
+        legality: complete, at the fixed numerical values.
         allowed: columns that may be one, shape (n_z,).
     """
     program = legality.program
@@ -167,7 +167,7 @@ def _free_rules(
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
-    """Return the rules that hold at any numbers and the variables that they join; None as in :func:`_as_tables`."""
+    """Return the rules that hold at any numerical values and the variables that they join; None as in :func:`_as_tables`."""
     rules = _as_tables(program, [t for t, free in tables if free], [r for r, free in rows if free])
     if rules is None:
         return None

@@ -154,7 +154,7 @@ MIN_WALKERS, MAX_WALKERS = 8, 16
 
 
 class LocalSearch:
-    """Descent over the legal levels of one program at fixed numbers.
+    """Descent over the legal levels of one program at fixed numerical values.
 
     Args:
         program: the compiled space.
@@ -173,7 +173,7 @@ class LocalSearch:
         """Descend from legal starts and from random legal walks away from them.
 
         Args:
-            form: folded, over base columns; terms in numbers must be absent.
+            form: folded, over base columns; terms in numerical parameters must be absent.
             starts: shape (K, G), legal levels, K >= 1.
             restarts: number R of descents; the first ones begin at the starts themselves.
             kicks: rounds of iterated local search from the best local optimum.

@@ -80,7 +80,7 @@ def repaired(
 
 
 def many_over_levels(program: BinaryProgram) -> bool:
-    """Return True if the program has MANY rows and no numbers."""
+    """Return True if the program has MANY rows and no numerical parameters."""
     return len(program.base_rows) >= MANY and not program.numbers
 
 

@@ -126,7 +126,7 @@ class PyomoBackend:
                 return replace(second, seconds=answer.seconds + second.seconds)
         if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
-        # a tolerance may have decided about numbers: HiGHS has to confirm it with options that check such cases
+        # a tolerance may have decided: HiGHS has to confirm the answer with options that check such cases
         second = HighsBackend().solve(task, replace(settings, time_limit=left))
         return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
 

@@ -5,8 +5,8 @@ Notation
                     Reals with a step have a unit of which all their values are multiples.
     r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones.
 
-A solver's tolerances are absolute. Beside a conditional number in [0, 1e6], ``x <= 1e6 on`` lets x = 1 pass with on = 1e-6, which
-rounds to 0; after scaling the row is ``x' <= on``. Powers of two leave every digit unchanged.
+A solver's tolerances are absolute. For a conditional numerical parameter x in [0, 1e6], the row ``x <= 1e6 on`` allows x = 1 with
+on = 1e-6, which rounds to 0. After scaling the row is ``x' <= on``. Powers of two leave every digit unchanged.
 
 Rows that are multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients) are
 written in that unit, with integer bounds. Points that are legal within the slack stay legal, and the tolerance no longer decides
@@ -70,7 +70,7 @@ class ScaledProgram:
     Attributes:
         program: the scaled program; only its rows, bounds and integrality are meant to be used.
         columns: c.
-        delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
+        delicate: whether a tolerance may decide: there are free reals, rows in no whole unit, or large coefficients.
         contradictory: whether the bounds of some row contain no whole number.
         tiny: whether coefficients are so small or large that presolve may go wrong.
         stepped: integers that are scaled like reals.

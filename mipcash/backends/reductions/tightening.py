@@ -1,4 +1,4 @@
-"""Bounds of numbers that the rules imply, and big-M constants no larger than these bounds need.
+"""Bounds of numerical parameters that the rules imply, and big-M constants no larger than these bounds need.
 
 Notation
     row     sum_c a_c v_c <= b   (other rows are brought into this form);   sup  the maximum of a part of it.
@@ -8,7 +8,8 @@ Notation
     a < 0       if sup(rest) + a < b, the row is redundant at s = 1:       a <- b - sup(rest).
     a > 0       if sup(rest) < b, it is redundant at s = 0:                a <- a - (b - sup(rest)),  b <- sup(rest).
 
-    latent      of a conditional number: the range that rules leave to the number, since the two are equal if it is active
+    latent      of a conditional numerical parameter: the range that rules leave to the parameter itself, since the two are equal
+                if it is active
 
 (Savelsbergh 1994). Every point that is legal within its slack stays legal, and a constant that was larger than all terms of its row
 no longer hides a tolerance.
@@ -39,7 +40,7 @@ ROOM = 1e-9
 
 
 class Tightening(ProgramReduction):
-    """Tightens bounds and constants of programs with numbers."""
+    """Tightens bounds and constants of programs with numerical parameters."""
 
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
         """See :func:`tightened`."""
@@ -47,11 +48,10 @@ class Tightening(ProgramReduction):
 
 
 class LatentRanges(ProgramReduction):
-    """Narrows the latent range of a conditional number to what rules leave of the number, if that is a small part.
+    """Narrows the latent range of a conditional numerical parameter to the range that rules leave to it, if that is small.
 
-    Big-M rows connect the two, with constants as large as the latent range: beside 1e6, a solver's tolerance is larger than a
-    number of 1e-3. If the number is inactive, its latent value is arbitrary, so the reduction accepts only tasks that do not use
-    it.
+    Big-M rows connect the two, with constants as large as the latent range: beside 1e6, a solver's tolerance is larger than a value
+    of 1e-3. If the parameter is inactive, its latent value is arbitrary, so the reduction accepts only tasks that do not use it.
     """
 
     def accepts(self, task: Task) -> bool:

@@ -249,7 +249,10 @@ def _functions(network: CostNetwork, task: Task) -> Functions:
 
 
 def _start(network: CostNetwork, consistent: Consistent, task: Task, costs: _Costs) -> tuple[float, list[int]] | None:
-    """Return Q at the start and the state of each live variable among the remaining ones (-1: unknown); None if Q is unknown."""
+    """Return Q at the start and the state of each live variable among the remaining ones (-1: unknown).
+
+    Return None if there is no start, if it is not legal, or if Q is unknown.
+    """
     if task.start is None:
         return None
     chosen: dict[int, int] = {}

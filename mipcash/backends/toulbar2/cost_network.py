@@ -8,8 +8,9 @@ Notation
 A row over few states becomes a table. A longer row without products becomes a linear constraint with integer weights per state. A
 longer row with products gets one more variable per product, X_i X_j, linked to its factors by tables.
 
-A continuous column is accepted only if it can take finitely many values. These are a fixed number, the value in rules of a
-conditional number whose latent value is fixed (0 or that value), and the product of a binary and an integer that the compiler made.
+A continuous column is accepted only if it can take finitely many values. It may be a fixed numerical parameter. It may be the value
+in rules of a conditional numerical parameter whose latent value is fixed (0 or that value). Or it is the product of a binary and an
+integer that the compiler made.
 """
 
 from __future__ import annotations

@@ -41,15 +41,14 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     Args:
         space: the parameters that objectives suggest, with the same names and ranges, and the rules between them. The objective
-            stays
-            define-by-run: it suggests the active parameters. None: the parameters that all complete trials have in common form a
-            space without rules, as in Optuna's own model-based samplers, and ``independent_sampler`` samples the rest.
+            stays define-by-run: it suggests the active parameters. None: the parameters that all complete trials have in common
+            form a space without rules, as in Optuna's own model-based samplers, and ``independent_sampler`` samples the rest.
         optimizer, settings, solver: as in :class:`mipcash.Study`; by name.
         limits: outcome constraints on user attributes that the objective sets, by name: an upper end or (low, high). The sampler
-            passes
-            them to Optuna as constraints. Constraints set by ``trial.set_constraint`` are modelled without being listed here.
-        seed: a whole number; the same seed gives the same proposals for the same trials, also if threads draw at the
-            same time. None: another seed for each sampler.
+            passes them to Optuna as constraints. Constraints set by ``trial.set_constraint`` are modelled without being listed
+            here.
+        seed: a whole number; the same seed gives the same proposals for the same trials, also if threads draw at the same time.
+            None: another seed for each sampler.
         seconds_per_proposal: maximum wall-clock seconds of a proposal; None: no limit.
         constraints_func: takes a trial and returns its constraints, as in Optuna's other samplers; ``set_constraint`` is the newer
             way.
@@ -57,13 +56,13 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     Pruned trials count as noisier observations of their last value, failed trials as failures; see
     :mod:`mipcash.integrations.optuna.history`. The study is stopped when every legal configuration has been evaluated. If only a
-    proposal can show that (numbers, more than 10,000 settings, fixed values), the best one is evaluated once more first.
+    proposal can show that (numerical parameters, more than 10,000 settings, fixed values), the best one is evaluated once more
+    first.
 
     Raises:
         TypeError: ``space`` is no space, or ``optimizer`` no name.
         ValueError: an invalid argument. While a study runs: several objectives, or a parameter that the space does not have, has
-            with
-            other values, or that is not active in the proposal.
+            with other values, or that is not active in the proposal.
         MipcashError: no such optimizer, or settings of another one.
     """
 
@@ -111,7 +110,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         """Reseed the independent sampler; proposals are drawn by the number of their trial, and differ anyway."""
         self._independent.reseed_rng()
 
-    # -- what Optuna asks ---------------------------------------------------------------------------------------
+    # -- the interface of Optuna --------------------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
         """Return the parameters that are sampled jointly; none if there is a space, whose values are returned one by one."""
@@ -216,7 +215,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
                 self._search = Search(space, *self._how, self._limits, dict(search_space))
             return self._search.space
 
-    # -- what is refused, and what is warned of -----------------------------------------------------------------
+    # -- errors and warnings ------------------------------------------------------------------------------------
 
     def _refuse_several(self, study: Any) -> None:
         if len(study.directions) != 1:

@@ -104,7 +104,7 @@ class Search:
     def finished(self, trials: Sequence[Any], direction: Any) -> bool:
         """Return True if trials cover every legal configuration.
 
-        Return False, too, if only a proposal can show that (numbers, or too many settings).
+        Return False, too, if only a proposal can show that (numerical parameters, or too many settings).
         """
         number = self._number()
         if number is None or len(trials) < number:

@@ -55,8 +55,9 @@ class Fold:
 class CrossValidated:
     """An objective for :func:`mipcash.minimize`: the cross-validated loss of the estimator that a configuration builds.
 
-    >>> objective = mc.CrossValidated(build, x, y, scoring="roc_auc") >>> result = mc.minimize(objective, space, 40) >>> model =
-    mc.ensemble(result)
+    >>> objective = mc.CrossValidated(build, x, y, scoring="roc_auc")
+    >>> result = mc.minimize(objective, space, 40)
+    >>> model = mc.ensemble(result)
 
     Called with a configuration it is a generator: it yields the outputs of each fold, so that it can be pruned, and returns their
     mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for custom scorers. It is to be minimised
@@ -84,8 +85,7 @@ class CrossValidated:
 
     Raises:
         DataError: x and y do not fit together, y has missing or infinite values, or a class has fewer rows than there are folds.
-            The
-            scoring does not exist, is for the other task or does not accept the values of y. The seed is invalid.
+            Also if the scoring does not exist, is for the other task or does not accept the values of y, or if the seed is invalid.
     """
 
     direction = MINIMIZE
@@ -177,7 +177,7 @@ class CrossValidated:
             Probabilities, shape (rows, classes), columns as in ``classes``; or values, shape (rows,).
 
         Raises:
-            DataError: the file of the predictions is deleted at once.
+            DataError: the file of the predictions was deleted before it could be read.
         """
         kept = self.predictions.get(config, repeat)
         if kept is None:

@@ -190,8 +190,8 @@ class Selected:
 def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
     """Fit an ensemble of the best configurations of a run.
 
-    >>> model = mc.ensemble(mc.minimize(objective, space, 40))  # objective: mc.CrossValidated(...) >>> model.predict_proba(x),
-    model.weights, model.named_estimators_
+    >>> model = mc.ensemble(mc.minimize(objective, space, 40))  # objective: mc.CrossValidated(...)
+    >>> model.predict_proba(x), model.weights, model.named_estimators_
 
     Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never worse
     than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.

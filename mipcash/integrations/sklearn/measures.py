@@ -1,7 +1,8 @@
 """Costs of using a fitted estimator: times of its predictions, and its size.
 
-* ``latency_ms``: milliseconds to predict BATCH = 1,000 rows at once, which is microseconds per row, * ``single_ms``: milliseconds
-to predict one row alone, * ``model_bytes``: of the fitted estimator, pickled.
+* ``latency_ms``: milliseconds to predict BATCH = 1,000 rows at once, which is microseconds per row,
+* ``single_ms``: milliseconds to predict one row alone,
+* ``model_bytes``: of the fitted estimator, pickled.
 
 A time is the median over at least LEAST calls, and as many more as fit into SPENT seconds, at most MOST. A first call, which fills
 caches, does not count, and garbage collection is off. Wall-clock time depends on the machine and on its other load. The clock

@@ -142,7 +142,7 @@ def _condition(declaration: Declaration, condition: Any, child: str) -> Any:
 
 
 def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value] | None:
-    """Return the values of a parameter with a binary for each; None if it is a number."""
+    """Return the values of a parameter with a binary for each; None if it is a numerical parameter."""
     values: Sequence[Value] | None = getattr(parameter.domain, "values", None)
     if values is None or declaration.model.parameters[parameter.label].component("z") is None:
         return None
@@ -225,7 +225,7 @@ def _write(declaration: Declaration, text: str, holding: Sequence[Any], relation
 
 
 def _outside(literal: Any, parameter: Any) -> list[Any]:
-    """Return relations that all hold if a number violates no clause."""
+    """Return relations that hold together exactly if a numerical parameter is outside a forbidden clause."""
     kind, domain = type(literal).__name__, parameter.domain
     apart = _margin(domain)
     if kind in ("ForbiddenEqualsClause", "ForbiddenInClause"):
@@ -241,7 +241,7 @@ def _outside(literal: Any, parameter: Any) -> list[Any]:
 
 
 def _apart(declaration: Declaration, relation: Any, left: Parameter, right: Parameter) -> list[Any]:
-    """Return relations that all hold if two parameters, at least one of them a number, do not satisfy a relation."""
+    """Return relations that hold together if two parameters, one of them numerical, do not satisfy a relation."""
     a, b = (_as_number(p, str(relation)) for p in (left, right))
     kind = type(relation).__name__
     if kind == "ForbiddenLessThanRelation":

@@ -1,8 +1,8 @@
 """A declaration as a space of ConfigSpace, if ConfigSpace can express it.
 
 It can express parameters other than orderings, activity, and rules over lists of values (a setting that violates one becomes a
-forbidden clause). Of rules over numbers it can express bounds on one number and comparisons of two. Other rules are refused by
-name.
+forbidden clause). Of rules over numerical parameters it can express bounds on one parameter and comparisons of two. Other rules are
+refused by name.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
 
     Args:
         legal: legal configurations; the first that ConfigSpace accepts becomes the default. ConfigSpace refuses a space whose
-            default
-            is forbidden, and some others, since it evaluates "not equal" of an inactive parent inconsistently.
+            default is forbidden, and some others, since it evaluates "not equal" of an inactive parent inconsistently.
 
     Raises:
         SpaceError: ConfigSpace cannot express the declaration; the message names the part.
@@ -53,7 +52,7 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
         parts = [*made.values(), *filter(None, map(back.condition, declaration.conditions)), *clauses]
         try:
             space.add(*parts)
-        except ValueError as error:  # all of its exceptions are
+        except ValueError as error:  # the base class of all its exceptions
             problem = str(error)
         else:
             return space
@@ -208,7 +207,7 @@ class _Back:
     def _together(self, literals: Sequence[Any]) -> Any:
         return literals[0] if len(literals) == 1 else self.theirs.ForbiddenAndConjunction(*literals)
 
-    # -- rules over numbers -----------------------------------------------------------------------------------------
+    # -- rules over numerical parameters ----------------------------------------------------------------------------
 
     def _of_numbers(self, rule: Rule, numbers: Mapping[int, str]) -> Iterator[Any]:
         """Yield clauses for ``c x <= b`` and ``x <= y``, where other parameters have given values."""
@@ -223,13 +222,13 @@ class _Back:
         for w in rule.when:
             groups = self._groups(w.ids)
             if any(_same(w, other) for other in own):
-                continue  # ConfigSpace forbids nothing of what is not active
+                continue  # in ConfigSpace an inactive parameter violates no clause
             if len(groups) != 1 or (w.constant > 0.5 and groups[0].on is not None):
                 raise refused
             literals.append(
                 self._literal(groups[0], [l for l, v in enumerate(groups[0].variables) if _value(w, v) > 0.5])
             )
-        for other in own:  # an inactive number counts as 0, which the rule may forbid
+        for other in own:  # an inactive numerical parameter counts as 0, which the rule may forbid
             at_zero = body.constant
             if not any(_same(w, other) for w in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
                 raise refused

@@ -3,10 +3,11 @@
     min f(z, theta)   z choices, theta = (theta^c, theta^d) hyperparameters, under rules and outcome constraints
     f~(z, theta~) = f(z, P_z(theta~))     theta~ in a box, P_z the nearest legal point with z fixed            eq. 4
 
-1. initial design: solver-made configurations 2. theta-min, I evaluations: f~ + rho/2 ||theta~^d - b||^2 over the active set of z
-(eq. 10); the inactive set is projected (eq. 9) 3. delta-min: the legal integers nearest to a = theta~^d + lam / rho, with z fixed
-(eq. 11) 4. z-min, I evaluations: f~ over legal choices at this theta (eq. 12) 5. lam += rho (theta~^d - delta), mu += rho (g -
-epsilon + u); I grows by F; back to 2
+1. initial design: solver-made configurations
+2. theta-min, I evaluations: f~ + rho/2 ||theta~^d - b||^2 over the active set of z (eq. 10); the inactive set is projected (eq. 9)
+3. delta-min: the legal integers nearest to a = theta~^d + lam / rho, with z fixed (eq. 11)
+4. z-min, I evaluations: f~ over legal choices at this theta (eq. 12)
+5. lam += rho (theta~^d - delta), mu += rho (g - epsilon + u); I grows by F; back to 2
 
 The choices z are modules, plain categories, categories on which other parameters depend, and orders. The hyperparameters theta are
 all integers, ordinals and reals, and the categories among an algorithm's hyperparameters. A space without modules is treated as one
@@ -140,7 +141,7 @@ class _Ask:
         after = replace(self.state, asked=(*self.state.asked, asked))
         return replace(made, state=after.as_dict())
 
-    # -- what is known ------------------------------------------------------------------------------------------
+    # -- observations -------------------------------------------------------------------------------------------
 
     @property
     def limits(self) -> Limits:

@@ -2,25 +2,26 @@
 
 Notation
     x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
-                column per member of an ordering (its position), the unit values of the numbers. Inactive columns are 1/2.
+                column per member of an ordering (its position). Numerical parameters have their unit values. Inactive columns
+                are 1/2.
 
 1. One Gaussian process over all columns (:mod:`mipcash.methods.admm.matern`), with a length-scale per column.
    Pending trials count at their means, so that deviations shrink near them (the kriging believer of ginsbourger2010). A proposal
    keeps a distance to them if it can.
-2. Expected improvement at the rounded points, over the lowest posterior mean. 3. A rounded point that violates a rule is moved to
-the nearest legal configuration.
+2. Expected improvement at the rounded points, over the lowest posterior mean.
+3. A rounded point that violates a rule is moved to the nearest legal configuration.
 
 The expected improvement of the process is maximised over the whole cube, evaluated at rounded points only.
 
 Notation
     x (B, d)    rows of the cube (:mod:`mipcash.optimizers.unit_cube`); inactive columns are 1/2.
-    P(x)        x rounded to levels and orders, with columns that its conditions switch off at 1/2. Numbers stay as they are,
-                also wide integers, whose steps are below 1/64.
+    P(x)        x rounded to levels and orders, with columns that its conditions switch off at 1/2. Numerical parameters stay as
+                they are, also wide integers, whose steps are below 1/64.
     a(x)        minus the logarithm of the expected improvement
 
-1. A pool: uniform rows, and the best observations with a few of their variables redrawn or moved; all of them rounded. 2. L-BFGS-B
-from the best of them over the active ordered columns, by the gradient of the process, then rounding. 3. All rows ordered by
-a(P(x)); rows whose levels violate rules come last.
+1. A pool: uniform rows, and the best observations with a few of their variables redrawn or moved; all of them rounded.
+2. L-BFGS-B from the best of them over the active ordered columns, by the gradient of the process, then rounding.
+3. All rows ordered by a(P(x)); rows whose levels violate rules come last.
 """
 
 from __future__ import annotations

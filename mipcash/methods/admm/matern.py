@@ -1,7 +1,7 @@
 """A Gaussian process over vectors with a Matern-5/2 kernel and a length-scale per column, with all gradients in closed form.
 
 It is the usual model of Bayesian optimization (liu2020, appendix 3; rasmussen2006, Sec. 4.2 and 5.4) in the unit cube: over the
-active numbers of a subproblem, or over a whole configuration with one-hot columns.
+active numerical parameters of a subproblem, or over a whole configuration with one-hot columns.
 
 Notation
     x (t, d)    observed rows;   y (t,) their values, standardised;   v (t,) variances beside the fitted noise, on that scale.
@@ -123,17 +123,17 @@ class MaternProcess:
 
     @property
     def variance(self) -> float:
-        """s."""
+        """The signal variance s."""
         return math.exp(self.theta[0])
 
     @property
     def fitted_noise(self) -> float:
-        """n."""
+        """The noise variance n."""
         return math.exp(self.theta[1])
 
     @property
     def lengths(self) -> Vector:
-        """l, (d,)."""
+        """The length-scales l, (d,)."""
         return np.asarray(np.exp(self.theta[2:]))
 
     @cached_property

@@ -130,7 +130,7 @@ class AdmmState:
 
     @property
     def shift(self) -> Vector:
-        """lam / rho."""
+        """The scaled multipliers lam / rho, 0 if rho is 0."""
         return self.lam / self.rho if self.rho > 0.0 else np.zeros(len(self.lam))
 
     @property

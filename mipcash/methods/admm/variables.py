@@ -1,12 +1,13 @@
 """The split of parameters into choices z and hyperparameters theta, and theta as a vector.
 
 Notation
-    G groups and D numbers of the program;   Z of the groups are choices.
+    G groups and D numerical parameters of the program;   Z of the groups are choices.
     z (Z,)      levels of the choices: modules, plain categories, categories on which others depend, positions in orders.
     theta (P,)  coordinates in [0, 1] of everything else. An ordered group has one, its level (an integer: its value on the unit
-                scale). A category has one per level, one-hot, or one if it has two levels. A number has its unit value.
+                scale). A category has one per level, one-hot, or one if it has two levels. A numerical parameter has its unit
+                    value.
     m (P,)      metric: ||theta - theta'||^2 = sum_p m_p (theta_p - theta'_p)^2, 1/2 for one-hot coordinates, so that the distance
-                of two categories equals that of the two ends of a number.
+                of two categories equals that of the two ends of a numerical parameter.
     D~, D       theta~ in the box [0, 1]^P; delta where some group or integer has a value
 
 Hyperparameters of algorithms that are not chosen also have coordinates in theta, on which no evaluation depends: the inactive set
@@ -65,12 +66,12 @@ class Variables:
 
     @property
     def size(self) -> int:
-        """P."""
+        """Number of coordinates P."""
         return int(self.spans[-1]) + len(self.scale)
 
     @cached_property
     def spans(self) -> Indices:
-        """Index of the first coordinate of each tuned group, and of the numbers."""
+        """Index of the first coordinate of each tuned group, and of the numerical parameters."""
         return np.cumsum([0, *(t.shape[1] for t in self.tables)])
 
     @cached_property
@@ -92,7 +93,7 @@ class Variables:
 
     @cached_property
     def metric(self) -> Vector:
-        """m, shape (P,)."""
+        """The metric m, shape (P,)."""
         groups = [ONE_HOT if t.shape[1] > 1 else 1.0 for t in self.tables for _ in range(t.shape[1])]
         return np.array([*groups, *([1.0] * len(self.scale))])
 

@@ -69,7 +69,7 @@ class ZProblem:
 
     @property
     def arms(self) -> int:
-        """K."""
+        """Number of arms K."""
         return int(self.sizes.sum())
 
     def one_hot(self, z: Indices) -> Vector:

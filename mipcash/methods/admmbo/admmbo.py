@@ -2,11 +2,11 @@
 
     min f(x) + sum_i M 1(c_i(z_i) > 0)    where x = z_i, i = 1..N                                         eq. 7
 
-1. initial design: solver-made configurations, all outputs of each 2. OPT, Algorithm 3.2: a few steps of expected improvement of
-f(x) + sum_i rho/2 ||x - z_i + y_i/rho||^2 (eq. 10, 11);
+1. initial design: solver-made configurations, all outputs of each
+2. OPT, Algorithm 3.2: a few steps of expected improvement of f(x) + sum_i rho/2 ||x - z_i + y_i/rho||^2 (eq. 10, 11);
    x is the best observation of it
-3. FEAS, Algorithm 3.3, for each constraint: the same of 1(c_i(z) > 0) + rho/2M ||x - z + y_i/rho||^2 (eq. 12 to 14); z_i is the
-   best
+3. FEAS, Algorithm 3.3, for each constraint: the same of 1(c_i(z) > 0) + rho/2M ||x - z + y_i/rho||^2 (eq. 12 to 14);
+   z_i is the best observation of it
 4. y_i += rho (x - z_i); if both residuals are small, the optimizer asks to stop; else rho is balanced (eq. 15), and back to 2
 
 Every subproblem's improvement is maximised over legal configurations by the mixed search of the default optimizer, so a proposal is

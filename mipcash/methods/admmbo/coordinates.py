@@ -2,12 +2,13 @@
 
 Notation
     p (B, P)        coordinates. An ordered group has one, its level from 0 to 1. A category has one per level, one-hot over the
-                    root of 2. A number has one, its unit value times its width. The distance of two categories equals that of
-                    the two ends of an ordered group.
+                    root of 2. A numerical parameter has one, its unit value times its width. The distance of two categories
+                    equals that of the two ends of an ordered group.
     z (n_z,), u (D,)    one-hot binaries and unit values of a point, as everywhere.
-    q(p) = sum_i (weight / 2) ||p - c_i||^2       a penalty towards centres c_i (N, P), separable by groups and numbers
+    q(p) = sum_i (weight / 2) ||p - c_i||^2       a penalty towards centres c_i (N, P), separable by groups and numerical parameters
 
-Inactive coordinates are 1/2 before scaling. The quadratic is linear in the binaries at fixed numbers, so every search supports it.
+Inactive coordinates are 1/2 before scaling. The quadratic is linear in the binaries at fixed numerical values, so every search
+supports it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Coordinates:
     Attributes:
         program, scale: of the space.
         tables: coordinates of every level of each group.
-        widths: of the numbers, shape (D,).
+        widths: of the numerical parameters, shape (D,).
     """
 
     program: BinaryProgram
@@ -49,7 +50,7 @@ class Coordinates:
         """Make the coordinates of a domain.
 
         Args:
-            kind: ``unit`` or ``natural`` numbers.
+            kind: ``unit`` or ``natural`` numerical parameters.
         """
         tables = [level_table(g) * (1.0 if g.ordered else math.sqrt(0.5)) for g in domain.program.groups]
         ends = [(float(d.low), float(d.high), d.log) for d in domain.scale.domains]
@@ -59,7 +60,7 @@ class Coordinates:
 
     @property
     def size(self) -> int:
-        """P."""
+        """Number of coordinates P."""
         return int(self._spans[-1]) + len(self.widths)
 
     def __call__(self, points: Points) -> Vector:
@@ -73,7 +74,7 @@ class Coordinates:
         return np.where(active, points.units, INACTIVE)
 
     def parts(self, centre: Vector) -> tuple[list[Vector], Vector]:
-        """Return the coordinates of each group, and of the numbers, of a vector (P,)."""
+        """Return the coordinates of each group, and of the numerical parameters, of a vector (P,)."""
         groups = [centre[a:b] for a, b in itertools.pairwise(self._spans)]
         return groups, centre[self._spans[-1] :]
 
@@ -106,7 +107,7 @@ class Quadratic:
         return self.at(self.space(points))
 
     def section(self, z: Vector) -> Section:
-        """Return q at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        """Return q at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         scale, stiffness = self.space.scale, self.weight * len(self.centres)
         active = scale.active(z[None])[0] > 0
         constant = 0.5 * self.weight * self.spread + float(self.by_column @ z)

@@ -65,7 +65,7 @@ class Augmented:
         return mean + self.known.values(points), deviation
 
     def section(self, z: Vector) -> MomentSection:
-        """Return the moments at fixed binaries, (n_z,), as functions of the numbers with their gradients."""
+        """Return the moments at fixed binaries, (n_z,), as functions of the numerical parameters with their gradients."""
         inner, known = self.posterior.section(z), self.known.section(z)
 
         def at(u: Vector) -> tuple[float, float, Vector, Vector]:
@@ -103,7 +103,7 @@ class FeasibilityEI:
         return -self.logarithm(self.best - self.known.values(points), kept)[0]
 
     def section(self, z: Vector) -> Section:
-        """Return the acquisition at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         inner, known = self.posterior.section(z), self.known.section(z)
 
         def at(u: Vector) -> tuple[float, Vector]:

@@ -10,7 +10,7 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.surrogates.structured.surrogate import StructuredSettings
 
 UNIT, NATURAL = "unit", "natural"
-"""Coordinates of numbers: from 0 to 1, or as declared (a number on a log scale: its logarithm)."""
+"""Coordinates of numerical parameters: from 0 to 1, or as declared (a numerical parameter on a log scale: its logarithm)."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AdmmboSettings:
         factor: tau of eq. 15.
         unit: scale of the loss, for rho and M; None: the range of the losses at the first step, so that neither depends on the
             unit of the loss. The paper has 1.
-        coordinates: of numbers, ``unit``, or ``natural`` as in the paper.
+        coordinates: of numerical parameters, ``unit``, or ``natural`` as in the paper.
         equality: tolerance of an equality constraint, in units of the range of the output's values.
         polish: limits of the search.
         refit, restart_every: as in :class:`mipcash.optimizers.hybrid.HybridSettings`.
@@ -74,7 +74,7 @@ class AdmmboSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmboSettings:
-        """Return the paper's settings: two initial points, unscaled losses and numbers, an end by the residuals alone."""
+        """Return the paper's settings: two initial points, unscaled losses and coordinates, an end by the residuals alone."""
         own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL, "improvement": None}
         return cls(**(own | changes))
 

@@ -118,7 +118,7 @@ class AdmmState:
             "asked": [[a.number, a.iteration, a.subproblem] for a in self.asked],
         }
 
-    # -- what is to be done -------------------------------------------------------------------------------------
+    # -- the next subproblem ------------------------------------------------------------------------------------
 
     @property
     def phase(self) -> range:

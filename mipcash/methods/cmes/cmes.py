@@ -300,7 +300,7 @@ class Cmes(Hybrid):
             return ConstrainedEntropy(fitted.loss, minima, list(limits.values()), self.settings.noise)
         together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
         options = [together]
-        if costs:  # outputs without a limit are evaluated with the loss
+        if costs:  # unconstrained outputs are evaluated with the loss
             with_loss = sum(cost for name, cost in costs.items() if name not in limits)
             options.append(Option(frozenset(), True, math.log(with_loss)))
             alone = ((name, cost) for name, cost in costs.items() if name in limits)

@@ -123,7 +123,7 @@ class ConstrainedEntropy:
         return np.asarray(math.log(len(self.minima)) - logsumexp(gains, axis=0))
 
     def section(self, z: Vector) -> Section:
-        """Return the acquisition at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         loss, limits = self.loss.section(z), [kept.posterior.section(z) for kept in self.limits]
 
         def at(u: Vector) -> tuple[float, Vector]:

@@ -98,7 +98,7 @@ class EntropySearch:
         return np.argsort(self.scores(points)[:, 0], kind="stable")
 
     def section(self, z: Vector) -> Section:
-        """Return the acquisition at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         sections = [p.section(z) for p in self._posteriors]
         n = len(sections)
 

@@ -1,9 +1,9 @@
 """The feature blocks of the two presets, and their numbers of features.
 
 Notation of :mod:`mipcash.methods.mivabo.posterior`. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs. 3.1 and
-4). ``evidence``: one-hot features with variances fitted to the evidence. If interactions are declared, numbers that interact share
-a joint phi_c over their pair. Each declared (group, number) then makes mixed products with a phi_c of that number alone, and only
-declared pairs of groups are multiplied.
+4). ``evidence``: one-hot features with variances fitted to the evidence. If interactions are declared, numerical parameters that
+interact share a joint phi_c over their pair. Each declared (group, numerical parameter) then makes mixed products with a phi_c of
+that numerical parameter alone, and only declared pairs of groups are multiplied.
 
 Quadrature Fourier features of the squared-exponential kernel (Mutny and Krause 2018).
 
@@ -17,8 +17,8 @@ The kernel is the expectation of cos(omega . (u - u')) over omega ~ N(0, diag(1 
 
 and cos(omega . (u - u')) = cos cos' + sin sin' makes a cosine and a sine feature of each node. The nodes are symmetric, and -omega
 makes the same two, so half the grid suffices: m^D features. The error falls like (e / (4 m length^2))^m (Theorem 1). It is
-negligible once m > 3 / length^2, and large far below. For many dimensions, separate grids for few interacting numbers each keep the
-features few (additive kernels, Sec. 3.1 there).
+negligible once m > 3 / length^2, and large far below. For many dimensions, separate grids for few interacting numerical parameters
+each keep the features few (additive kernels, Sec. 3.1 there).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ LARGEST = 4096
 
 @dataclass(frozen=True)
 class QuadratureFeatures:
-    """Quadrature Fourier features over some of the numbers.
+    """Quadrature Fourier features over some of the numerical parameters.
 
     Attributes:
-        dims: the numbers that they depend on, shape (D',).
+        dims: the numerical parameters that they depend on, shape (D',).
         omega: frequencies, shape (M, D').
         phase: 0 for a cosine, -pi/2 for a sine; shape (M,).
         amplitude: square roots of the nodes' weights, shape (M,).
@@ -111,7 +111,7 @@ class QuadratureFeatures:
         return cosine_gradient(self.embedded(len(u)), self.phase, self.amplitude, u)
 
     def embedded(self, n_numbers: int) -> Vector:
-        """Return the frequencies over all numbers, zero at numbers that the features do not depend on: (M, D)."""
+        """Return the frequencies over all numerical parameters, zero outside ``dims``: (M, D)."""
         return embed(self.omega, self.dims, n_numbers)
 
 
@@ -121,7 +121,7 @@ class FeatureSizes:
 
     Attributes:
         fourier: random Fourier features of the joint kernel P.
-        per_number: random Fourier features, or quadrature nodes, of each number's own kernel.
+        per_number: random Fourier features, or quadrature nodes, of each numerical parameter's own kernel.
         product_columns: maximum number of product columns of an acquisition step; pairs of groups beyond it are dropped, the
             least relevant ones first. The paper's preset keeps all pairs.
         nodes: quadrature nodes per dimension of a joint kernel, which has nodes^D features.
@@ -149,15 +149,15 @@ class MapMaker:
     sizes: FeatureSizes
 
     def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> FeatureMap:
-        """Return features of the kernel over several numbers at once."""
+        """Return features of the kernel over several numerical parameters at once."""
         if known_map(self.kind) == "quadrature":
-            # a single number can have the many nodes that short length-scales need
+            # a single numerical parameter can have the many nodes that short length-scales need
             nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
             return QuadratureFeatures.tensor(dims, length, nodes)
         return FourierFeatures.draw(dims, length, self.sizes.fourier, rng)
 
     def own(self, d: int, length: float, rng: np.random.Generator) -> FeatureMap:
-        """Return features of one number's own kernel."""
+        """Return features of one numerical parameter's own kernel."""
         if self.kind == "quadrature":
             return QuadratureFeatures.tensor(np.array([d]), np.array([length]), self.sizes.per_number)
         return FourierFeatures.draw(np.array([d]), np.array([length]), self.sizes.per_number, rng)
@@ -204,8 +204,8 @@ def evidence_blocks(
 ) -> list[Block]:
     """Return the model whose kernel :mod:`mipcash.methods.mivabo.evidence` fits, with its most relevant pairs.
 
-    A number with conditions has its own kernel and no products, declared or not. In a form at fixed numbers its value stays while
-    levels change, so a product with a group would not vanish where the number is inactive.
+    A numerical parameter with conditions has its own kernel and no products, declared or not. In a form at fixed numerical values
+    its value stays while levels change, so a product with a group would not vanish where the numerical parameter is inactive.
     """
     maker = maker or MapMaker("fourier", sizes)
     at, p = layout.slices, np.exp(theta)
@@ -242,7 +242,7 @@ def _declared_blocks(
     maker: MapMaker,
     rng: np.random.Generator,
 ) -> list[Block]:
-    """Return phi_c over the components of the numbers, and phi_m for every number that a group interacts with."""
+    """Return phi_c over the components of numerical parameters, and phi_m for each that a group interacts with."""
     blocks = []
     for part in shared(len(linear.spans), dims, declared):
         made = maker.joint(dims[part.dims], length[part.dims], rng)

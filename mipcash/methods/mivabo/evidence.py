@@ -4,12 +4,12 @@ Notation
     k_g (t, t)      level covariance of group g between observations, 0 where either is off.
     a_g             relevance of group g;   S = sum_g a_g k_g.
     e2              sum over the pairs of groups g < h that may interact of a_g k_g a_h k_h, elementwise.
-    T               numbers that share a feature: all that are always active. If pairs are declared: the components of
-                    the declared graph and each of its numbers; with c_T (a share of the constant) and w_T (G,) 0/1, the
-                    groups that it may multiply.
+    T               numerical parameters that share a feature: all that are always active. If pairs are declared: the components of
+                    the declared graph and each of its numerical parameters; with c_T (a share of the constant) and w_T (G,) 0/1,
+                    the groups that it may multiply.
     P_T (t, t)      exp(-sum_{d in T} (u_d - u'_d)^2 / (2 l_d^2)).
-    r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each number j, with relevance b_j.
-    G, J            numbers of groups and of numbers
+    r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each numerical parameter j, with relevance b_j.
+    G, J            numbers of groups and of numerical parameters
 
     K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + sum_T P_T o (sc c_T + sm/G sum_g w_Tg a_g k_g)
 
@@ -47,7 +47,7 @@ class Layout:
 
     Attributes:
         n_groups, n_numbers: G and J.
-        joint: numbers that are always active, shape (D_u,).
+        joint: numerical parameters that are always active, shape (D_u,).
     """
 
     n_groups: int
@@ -128,7 +128,7 @@ class Grams:
 
 
 def always_active(scale: UnitScale) -> Indices:
-    """Return the indices of the numbers without conditions."""
+    """Return the indices of the numerical parameters without conditions."""
     return np.array([d for d, c in enumerate(scale.conditions) if not c], dtype=np.int64)
 
 

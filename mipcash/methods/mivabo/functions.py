@@ -5,8 +5,8 @@ Notation
                 V_b (p_b,) prior variances of the weights by discrete feature (times 1 over the continuous ones).
     f(z, u) = sum_b D_b(z)' W_b C_b(u),   W_b (p_b, q_b)
 
-One block with C = [1] holds phi_d, one with D = [1] phi_c, products phi_m. A separate block for a conditional number, D = [on(z)],
-makes f independent of the number where it is inactive.
+One block with C = [1] holds phi_d, one with D = [1] phi_c, products phi_m. A separate block for a conditional numerical parameter,
+D = [on(z)], makes f independent of the numerical parameter where it is inactive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Block:
 
     Attributes:
         discrete: phi_d, or the indicators whose product is D = [on(z)]. A form has degree two, so only the first
-            two indicators of a number are resolved; where a third fails its features stay at u = 0.5, a constant.
+            two indicators of a numerical parameter are resolved; where a third fails its features stay at u = 0.5, a constant.
         fourier: C, any feature map; None: C = [1].
         variances: V_b, shape (p_b,).
     """
@@ -152,7 +152,7 @@ class WeightSample:
 
 @dataclass(frozen=True)
 class FeatureSection:
-    """A function of the numbers alone: cosines, and parts from other maps.
+    """A function of the numerical parameters alone: cosines, and parts from other maps.
 
     Attributes:
         waves: the constant and the cosines.

@@ -1,10 +1,10 @@
 """MiVaBO (daxberger2019): linear surrogate, Thompson sampling, and an acquisition step that alternates MIP and L-BFGS-B.
 
-1. initial design: solver-made configurations that cover the values a legal configuration can take 2. fit the prior variances to the
-evidence (preset ``evidence``), or keep the paper's (preset ``paper``); a sparse prior
+1. initial design: solver-made configurations that cover the values a legal configuration can take
+2. fit the prior variances to the evidence (preset ``evidence``), or keep the paper's (preset ``paper``); a sparse prior
    multiplies them by local scales (Sec. 3.2)
-3. draw f~ from the posterior over the weights (Algorithm 1, line 3); under a sparse prior, without its irrelevant pairs 4. minimise
-f~ over the legal configurations by alternation (line 4); the answer contains the MIP's proof
+3. draw f~ from the posterior over the weights (Algorithm 1, line 3); under a sparse prior, without its irrelevant pairs
+4. minimise f~ over the legal configurations by alternation (line 4); the answer contains the MIP's proof
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KNOWN = 32
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
 DECOMPOSITION = "dual decomposition"
-"""Prover of a bound over all numbers."""
+"""Prover of a bound over all numerical values."""
 FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
 """Shares of the remaining time for the fit, for new starts and for the alternation; the certificate gets the rest."""
 
@@ -76,7 +76,7 @@ class MiVaBOSettings:
         interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior allow.
         alternation: limits of the acquisition step.
         certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: no decomposition. With it the
-            bound of a proposal's solution holds over all legal configurations, not only over those at its numbers.
+            bound of a proposal's solution holds over all legal configurations, not only over those at its numerical values.
     """
 
     preset: str = "evidence"
@@ -187,10 +187,10 @@ class MiVaBO(ModelBased):
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: Answer | None) -> Answer:
-        """Return the answer for levels at numbers other than those that they were solved at, with a bound.
+        """Return the answer for levels at numerical values other than those that they were solved at, with a bound.
 
         Args:
-            below: an answer whose bound holds over all numbers; None: the MIP at these numbers is solved for the bound.
+            below: an answer whose bound holds over all numerical values; None: the MIP at these values is solved for the bound.
         """
         found = Minimum.unproven(self.domain, point, f.value(point.one_hot(self.program), point.units))
         if below is None:
@@ -204,7 +204,7 @@ class MiVaBO(ModelBased):
         return replace(found.answer, bound=min(found.value, below.bound), prover=below.prover)
 
     def _certified(self, f: WeightSample, found: Minimum, excluded: Sequence[Exclusion], step: Step) -> Minimum:
-        """Return the better of alternation's point and those of the dual decomposition, with its bound over all numbers."""
+        """Return the better of alternation's point and those of the decomposition, with its bound over all numerical values."""
         assert self.settings.certificate is not None
         began = time.perf_counter()
         settings = self.settings.certificate

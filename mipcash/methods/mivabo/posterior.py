@@ -103,7 +103,7 @@ class LinearPosterior:
 
     @property
     def n_features(self) -> int:
-        """M."""
+        """Number of features M."""
         return sum(d.shape[1] * c.shape[1] for d, c in zip(self.left, self.right, strict=True))
 
     def scaled(self, values: Vector) -> Vector:
@@ -137,7 +137,7 @@ class LinearPosterior:
         return cross @ self.alpha, np.sqrt(np.maximum(variance, LEAST))
 
     def section(self, z: Vector) -> LinearMoments:
-        """Return the posterior at fixed binaries z (n_z,), as a function of the numbers."""
+        """Return the posterior at fixed binaries z (n_z,), as a function of the numerical parameters."""
         return LinearMoments.of(self, z)
 
     def mean(self) -> WeightSample:

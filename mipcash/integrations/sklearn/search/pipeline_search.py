@@ -96,7 +96,8 @@ DEFAULT = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
 class PipelineSearchCV(SpaceSearch):
     """Search pipelines: which algorithms, in which order, with which hyperparameters.
 
-    >>> search = PipelineSearchCV(n_iter=40, scoring="roc_auc", random_state=0).fit(x, y) >>> search.best_params_, search.predict(x)
+    >>> search = PipelineSearchCV(n_iter=40, scoring="roc_auc", random_state=0).fit(x, y)
+    >>> search.best_params_, search.predict(x)
 
     Args:
         space: None or ``"a3"``: 6 scalers, 3 transformers and 6 estimators with their hyperparameters (Table A3 of Liu et al.
@@ -203,7 +204,7 @@ class PipelineSearchCV(SpaceSearch):
             params["sample_weight"] = sample_weight
         return self._search(X, y, params)
 
-    # -- what differs -------------------------------------------------------------------------------------------
+    # -- overridden steps of the search -------------------------------------------------------------------------
 
     def _check(self, x: Any, y: Any) -> tuple[Any, Any]:
         if y is None:

@@ -80,7 +80,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
     _quiet = False
 
-    # -- what differs -------------------------------------------------------------------------------------------
+    # -- steps that subclasses override -------------------------------------------------------------------------
 
     @abstractmethod
     def _prepared(self, x: Any, y: Any, splits: Splits, seed: int) -> tuple[Space, Callable[[Mapping[str, Any]], Any]]:
@@ -292,13 +292,13 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             "give a lower limit, so that there is room for the difference between a fold and all rows"
         )
 
-    # -- small questions ----------------------------------------------------------------------------------------
+    # -- options ------------------------------------------------------------------------------------------------
 
     def _classifies(self) -> bool:
         return bool(is_classifier(self.estimator))
 
     def _check_folds(self, y: Any, cv: Any) -> None:
-        """Check the folds; scikit-learn itself warns of classes that are rarer than folds."""
+        """Do nothing: scikit-learn warns of classes that are rarer than folds."""
 
     def _elsewhere(self) -> bool:
         """Return True if evaluations run in processes that can be ended."""
@@ -344,7 +344,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return getattr(scorers, "_scorers", {SCORE: scorers})  # type: ignore[no-any-return]
 
     def _seed(self) -> int:
-        """Return the seed, which is fixed if the run has a storage."""
+        """Return ``random_state`` as an integer; None means 0 with a storage, and a random seed without one."""
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         if self.random_state is None and self.storage is not None:

@@ -24,8 +24,8 @@ class SpaceSearchCV(SpaceSearch):
 
     A replacement for ``RandomizedSearchCV`` or ``GridSearchCV``:
 
-    >>> search = SpaceSearchCV(SVC(), {"C": loguniform(1e-2, 1e3), "kernel": ["rbf", "linear"]}, n_iter=30) >>> search.fit(x,
-    y).best_params_
+    >>> search = SpaceSearchCV(SVC(), {"C": loguniform(1e-2, 1e3), "kernel": ["rbf", "linear"]}, n_iter=30)
+    >>> search.fit(x, y).best_params_
 
     Args:
         estimator: with ``fit``; scored by ``scoring``, or by its own ``score``.
@@ -53,15 +53,13 @@ class SpaceSearchCV(SpaceSearch):
         random_state: of the search; an int makes the search reproducible (with one worker). None: random, except that a search with
             a storage has a fixed seed.
         timeout: seconds after which no evaluation starts.
-        evaluation_timeout, evaluation_memory: seconds and megabytes after which an evaluation is ended and has failed; it then runs
-            in
-            a process of its own.
+        evaluation_timeout, evaluation_memory: seconds and megabytes after which an evaluation is ended and has failed. Evaluations
+            then run in processes of their own.
 
     Attributes:
         cv_results_: as in ``RandomizedSearchCV``, with ``status`` and, under limits, ``feasible`` and ``limited_NAME``. A limited
-            measure also has ``refit_NAME``: its value after the refit, nan for configurations that were not refitted. The
-                attributes
-            of ``RandomizedSearchCV`` that are not listed here exist, too.
+            measure also has ``refit_NAME``: its value after the refit, nan for configurations that were not refitted. All other
+            attributes of ``RandomizedSearchCV`` exist, too.
         refit_measures_: the limited measures of ``best_estimator_`` by name, such as ``{"latency_ms": 13.1}``.
         result_: the :class:`mipcash.Result`.
         space_: the space that was searched.

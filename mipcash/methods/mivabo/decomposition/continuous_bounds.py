@@ -15,9 +15,9 @@ Over one box, with v = u - c and d_m = omega_m . v in [-rho_m, rho_m], two bound
                 in the linear bound, so this bound is the tight one for small boxes.
 
 Branch and bound splits, for all K functions at once, the box with the lowest bound. If a function is monotone in a coordinate over
-a box (its derivative at c exceeds sum_e |H_de| r_e + sum_m |A_m omega_md| rho_m^2 / 2), the box shrinks to the face with the
-minimum before it is split. The search may stop at any time: the lowest bound among the boxes bounds the function. Functions whose
-cosines share no coordinate are bounded separately and added.
+a box, the box shrinks to the face with the minimum before it is split. The test is that the derivative at c exceeds
+sum_e |H_de| r_e + sum_m |A_m omega_md| rho_m^2 / 2. The search may stop at any time: the lowest bound among the boxes bounds the
+function. Functions whose cosines share no coordinate are bounded separately and added.
 """
 
 from __future__ import annotations

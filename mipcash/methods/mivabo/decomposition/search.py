@@ -2,11 +2,11 @@
 
 Notation
     f(z, u) = f_d(z) + f_c(u) + sum_F sum_s [state of F is s] h_Fs(u)      to be *minimised* (the paper maximises).
-    F         mixed factors: a group, a pair of groups, or the activity of a conditional number. Its state is the level, the
-              two levels, or off / on, an affine or quadratic 0/1 function of the binaries z.
+    F         mixed factors: a group, a pair of groups, or the activity of a conditional numerical parameter. Its state is the
+              level, the two levels, or off / on, an affine or quadratic 0/1 function of the binaries z.
     h, f_c    sums of the same M cosines: the continuous part of a :class:`WeightSample`;   C(u) (M,) the cosines.
     lambda_F  multipliers on the states of F (the paper's lambda^d);   mu_F (M,) multipliers on the cosines of F's copy of u.
-    B         a box of numbers
+    B         a box of numerical parameters
 
 The slaves of Eqs. (18a-c), all minima over a superset of the legal points in B:
 
@@ -24,11 +24,11 @@ projection (Eqs. 12-19). Changed, with the reason:
       coordinate step of MPLP (Sontag, Globerson and Jaakkola 2011), lambda_Fs = min_u [h_Fs - mu_F . C], is exact in all
       lambda at once. With it L(mu) is maximal in lambda, and every mixed slave is 0.
     * A slave may stop early: each returns a certified bound instead of its minimum, so that L is valid at every iteration.
-    * Rules: the discrete slave contains all of them, also over numbers (its columns, restricted to B). Numbers of the other
-      slaves are free within B, integers may be fractional, and an inactive number may take any value if f is not gated by
-      its activity. These are relaxations, so the bound stays valid.
-    * The remaining duality gap is closed by branching on the numbers: leaves cover all numbers, the certificate is
-      the lowest bound of a leaf, and multipliers are inherited. The paper stops at the root (``nodes=0``).
+    * Rules: the discrete slave contains all of them, also over numerical parameters (its columns, restricted to B). In the other
+      slaves these are free within B, integers may be fractional, and an inactive parameter may take any value if f is not gated
+      by its activity. These are relaxations, so the bound stays valid.
+    * The remaining duality gap is closed by branching on the numerical parameters: the leaves cover the whole box, the
+      certificate is the lowest bound of a leaf, and multipliers are inherited. The paper stops at the root (``nodes=0``).
 
 The step length is Polyak's (polyak1969), (value - L) / |g|^2, scaled down after iterations without a better bound.
 """
@@ -63,8 +63,9 @@ STARTS, TOLERANCE = 1, 1e-6
 class DecompositionSettings:
     """Limits of the decomposition; the bound is valid however small they are.
 
-    Functions of few joint numbers, or of numbers with separate terms, are solved at the root. For eight joint numbers, leaves
-    tighten the bound more per second than splits do, because they restrict all copies of u to one box.
+    Functions of few joint numerical parameters, or of numerical parameters with separate terms, are solved at the root. For eight
+    joint numerical parameters, leaves tighten the bound more per second than splits do, because they restrict all copies of u to
+    one box.
 
     Attributes:
         iterations: subgradient steps at the root.
@@ -103,7 +104,7 @@ class Certificate:
         iterations: evaluations of L.
         history: best bound after each of them, not decreasing.
         best: the best of the given point and those rounded from the slaves; None if there is none.
-        leaves: boxes of the numbers whose bounds make up ``lower``.
+        leaves: number of boxes whose bounds make up ``lower``.
     """
 
     lower: float
@@ -162,7 +163,7 @@ class _Search:
 
         Args:
             floor: a bound that holds over the box already.
-            others: the lowest bound over the rest of the numbers, for the history.
+            others: the lowest bound over all other boxes, for the history.
         """
         leaf: _Leaf | None = None
 
@@ -218,7 +219,7 @@ class _Search:
             _, _, leaf = heapq.heappop(heap)
             children = self.slaves.children(leaf.box, leaf.dual)
             if not children:
-                # no number can be split: the bound is final
+                # no numerical parameter can be split: the bound is final
                 closed = min(closed, leaf.bound)
                 continue
             for k, box in enumerate(children):
@@ -239,7 +240,7 @@ class _Search:
     def round(self, box: Box, found: DualBound) -> None:
         """Round the slaves' solutions to a point, improve it, and store it if it is the best.
 
-        Levels and rule-bound numbers are those of the discrete slave, other numbers those of the continuous slaves.
+        Levels and numerical parameters in rules are those of the discrete slave, the rest is that of the continuous slaves.
         """
         if found.answer.columns is None:
             return
@@ -286,7 +287,7 @@ def decompose(
         The certificate; ``lower`` is inf if there is no legal point.
     """
     if primal is not None:
-        # the value is that of the configuration: without inactive numbers, integers rounded, and f's own
+        # the value is that of the configuration: without inactive numerical parameters, integers rounded, and f's own
         z = primal.point.one_hot(domain.program)
         units = domain.scale.rounded(np.where(domain.scale.active(z[None])[0] > 0, primal.point.units, INACTIVE))
         primal = replace(primal, point=Point(primal.point.levels, units), value=f.value(z, units))

@@ -1,12 +1,12 @@
-"""The slaves of the dual decomposition over one box of numbers, each solved or bounded with a certificate.
+"""The slaves of the dual decomposition over one box of numerical parameters, each solved or bounded with a certificate.
 
 Notation
     B = [low, high] in [0, 1]^D    a box on the unit scale;   mu (F, M) multipliers;   C(u) (M,) cosines.
-    u_0, u_F (D,)                  copies of the numbers: minimisers of the continuous slave, and of factor F in the state
-                                   that the discrete slave chose
+    u_0, u_F (D,)                  copies of the numerical parameters: minimisers of the continuous slave, and of factor F in
+                                   the state that the discrete slave chose
 
-Numbers with a column in the program (those in rules) are restricted to the box there. The discrete slave therefore respects the
-rules at the numbers of the box, and a box without legal numbers has the bound inf.
+Numerical parameters with a column in the program (those in rules) are restricted to the box there. The discrete slave therefore
+respects the rules within the box, and a box without legal numerical values has the bound inf.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 
 NARROW = 1e-7
-"""Width on the unit scale below which a number is not split."""
+"""Width on the unit scale below which a numerical parameter is not split."""
 EDGE = 0.2
 """Least share of a box in each half."""
 
@@ -48,7 +48,7 @@ class DualBound:
         bound: L(mu), certified.
         answer: of the discrete slave.
         copies: u_0, then u_F of each factor, shape (1 + F, D).
-        seen: mask of the numbers that a copy's slave depends on, shape (1 + F, D).
+        seen: mask of the numerical parameters that a copy's slave depends on, shape (1 + F, D).
     """
 
     bound: float
@@ -80,7 +80,7 @@ class Slaves:
         self._kept_box: Box | None = None
 
     def root(self) -> Box:
-        """Return the box of all numbers."""
+        """Return the box of all numerical parameters."""
         return Box(np.zeros(len(self.scale)), np.ones(len(self.scale)))
 
     def dual(self, box: Box, multipliers: Vector) -> DualBound:
@@ -99,7 +99,7 @@ class Slaves:
             for k, (factor, bounded, amplitude) in enumerate(zip(split.factors, found, shifted, strict=True)):
                 s = factor.state(z)
                 copies[1 + k], seen[1 + k] = bounded.points[s], np.abs(amplitude[s]) @ moves
-                # a number on which only this factor depends is that of its copy
+                # a numerical parameter on which only this factor depends is that of its copy
                 only = (seen[1 + k] > 0) & (seen[:1].sum(axis=0) == 0)
                 copies[0, only] = bounded.points[s][only]
         bound = answer.bound + float(continuous.lower[0]) if answer.status != INFEASIBLE else math.inf
@@ -164,7 +164,7 @@ class Slaves:
     # -- branching ----------------------------------------------------------------------------------------------
 
     def children(self, box: Box, dual: DualBound) -> list[Box]:
-        """Return two halves along the number over which the copies disagree most; none if no number can be split."""
+        """Return two halves along the numerical parameter with the largest disagreement of copies; none if none can be split."""
         copies, seen = dual.copies, dual.seen
         low, high = box.low.copy(), box.high.copy()
         if dual.answer.columns is not None:
@@ -192,7 +192,7 @@ class Slaves:
     def _with_columns(
         self, dual: DualBound, copies: Vector, seen: NDArray[np.bool_]
     ) -> tuple[Vector, NDArray[np.bool_]]:
-        """Return the copies, and the discrete slave's own numbers where they are active."""
+        """Return the copies, and the discrete slave's own numerical parameters where they are active."""
         columns = dual.answer.columns
         assert columns is not None
         own, known = copies[0].copy(), np.zeros(len(self.scale))
@@ -205,5 +205,5 @@ class Slaves:
 
 
 def natural_unit(domain: Real | Integer, value: float) -> float:
-    """Return the unit value of a solver's number, which may leave its domain by a tolerance (and log domains do not reach 0)."""
+    """Return the unit value of a solver's value, which may leave its domain by a tolerance (and log domains do not reach 0)."""
     return domain.to_unit(min(float(domain.high), max(float(domain.low), value)))

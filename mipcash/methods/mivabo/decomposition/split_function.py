@@ -4,7 +4,7 @@ Notation
     f(z, u) = f_d(z) + base . C(u) + sum_F sum_s state_Fs(z) amplitude_Fs . C(u).
     C(u) = cos(omega u + phase) (M,)    the cosines of all blocks, with their normalisation in the amplitudes.
     state_Fs(z)    0/1 polynomials of degree <= 2, exactly one of them 1 at a legal z. They are
-                   z[g, l] of a group, z[g, l] z[h, l'] of a pair, 1 - on(z) and on(z) of a conditional number
+                   z[g, l] of a group, z[g, l] z[h, l'] of a pair, 1 - on(z) and on(z) of a conditional numerical parameter
 
 Features of a block are constant, linear and pairwise in an encoding that is linear in z. The contribution of a level is their value
 at "level l of group g alone" less that at the zero vector. The contribution of a pair follows from inclusion-exclusion over two
@@ -71,8 +71,8 @@ class SplitFunction:
         base: shape (M,).
         discrete: f_d.
         factors: the mixed factors.
-        branchable: mask of the numbers on which a search may branch, shape (D,): those on whose value alone f depends. An
-            inactive number that is not gated by its own activity is not one of them.
+        branchable: mask of the numerical parameters on which a search may branch, shape (D,): those on whose value alone f depends.
+            An inactive numerical parameter that is not gated by its own activity is not one of them.
     """
 
     omega: Vector
@@ -87,7 +87,7 @@ class SplitFunction:
         """Split a sample.
 
         Raises:
-            SpaceError: its features of the numbers are not cosines.
+            SpaceError: its features of the numerical parameters are not cosines.
         """
         fourier = [cosines_of(b) for b in f.blocks if b.fourier is not None]
         m = sum(c.size for c in fourier)
@@ -122,7 +122,7 @@ class SplitFunction:
         return cls(omega, phase, base, rest.form_at(np.full(f.n_numbers, 0.5)), factors, branchable)
 
     def coupled(self) -> NDArray[np.bool_]:
-        """Return a mask (F, M) of a factor's cosines that share numbers with other parts; the rest need no multipliers."""
+        """Return a mask (F, M) of a factor's cosines that share parameters with other parts; the rest need no multipliers."""
         seen = np.array([np.any(self.omega[row] != 0, axis=0) for row in [self.base != 0, *self._used()]])
         shared = seen.sum(axis=0) > 1
         found = np.zeros((len(self.factors), len(self.phase)), dtype=bool)
@@ -148,7 +148,7 @@ class SplitFunction:
         return centred
 
     def influence(self) -> Vector:
-        """Return how much f can change along each number, up to a factor: (D,)."""
+        """Return how much f can change along each numerical parameter, up to a factor: (D,)."""
         size = np.abs(self.base) + sum(
             (np.abs(f.amplitude).max(axis=0) for f in self.factors), np.zeros(len(self.base))
         )
@@ -160,7 +160,7 @@ class SplitFunction:
 
 
 def cosines_of(block: Block) -> CosineMap:
-    """Return the block's features of the numbers.
+    """Return the block's features of the numerical parameters.
 
     Raises:
         SpaceError: they are not cosines.
@@ -221,7 +221,7 @@ def _level_factor(key: Key, amplitude: Vector, program: BinaryProgram) -> MixedF
 
 
 def _branchable(f: WeightSample, scale: UnitScale) -> NDArray[np.bool_]:
-    """Return a mask of the numbers that are always active, or on which f depends only where they are active."""
+    """Return a mask of the numerical parameters that are always active, or on which f depends only where they are active."""
     gated: Mapping[int, bool] = {d: not c for d, c in enumerate(scale.conditions)}
     found = np.array([True] * f.n_numbers)
     for d in range(f.n_numbers):

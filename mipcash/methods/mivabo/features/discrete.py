@@ -73,7 +73,7 @@ class DiscreteFeatures:
 
     @property
     def size(self) -> int:
-        """M_d."""
+        """Number of features M_d."""
         return 1 + self.n_linear + sum(n for *_, n in self._blocks())
 
     def _blocks(self) -> list[tuple[int, int, int]]:

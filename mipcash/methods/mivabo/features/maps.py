@@ -1,7 +1,7 @@
 """The protocol of continuous feature maps phi_c (daxberger2019, Sec. 3.1).
 
 Notation
-    u (B, D)    unit values of the numbers;   phi(u) (B, q)   features;   J (q, D)   their derivatives at one point
+    u (B, D)    unit values of the numerical parameters;   phi(u) (B, q)   features;   J (q, D)   their derivatives at one point
 
 A map is immutable: made once from its settings and a generator, it is a pure function of u. The model draws weights for its
 features: a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1. Every map is a sum of cosines here,
@@ -57,7 +57,7 @@ class CosineMap(FeatureMap, Protocol):
         ...
 
     def embedded(self, n_numbers: int) -> Vector:
-        """Return omega over all numbers, zero at numbers that the map does not depend on: (q, D)."""
+        """Return omega over all numerical parameters, zero where the map does not depend on them: (q, D)."""
         ...
 
 

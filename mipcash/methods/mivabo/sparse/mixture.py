@@ -246,7 +246,7 @@ def _covered(k: Vector, noise: Noise) -> Vector:
 
 
 def reduced(base: LinearPosterior) -> tuple[LinearPosterior, int, float]:
-    """Reduce the data to M sufficient statistics, if M < t, no block has numbers, and no observation has noise of its own.
+    """Reduce the data to M sufficient statistics, if M < t, no block has numerical parameters and no observation own noise.
 
     With Phi = Q R, Q' y and R replace y and Phi; the part of y orthogonal to Q depends on s2 alone.
 

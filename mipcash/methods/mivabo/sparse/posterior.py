@@ -142,7 +142,7 @@ class SparsePosterior:
 
     @property
     def n_features(self) -> int:
-        """M."""
+        """Number of features M."""
         return self.mixture.base.n_features
 
     @property
@@ -180,7 +180,7 @@ class SparsePosterior:
         return mean, np.sqrt(variance)
 
     def section(self, z: Vector) -> MixtureMoments:
-        """Return the moments at fixed binaries z (n_z,), as functions of the numbers."""
+        """Return the moments at fixed binaries z (n_z,), as functions of the numerical parameters."""
         return MixtureMoments(tuple(component.section(z) for component in self.components))
 
     def mean(self) -> WeightSample:
@@ -238,7 +238,7 @@ class MixtureMoments:
 
 
 def half_ranges(f: WeightSample) -> dict[Pair, float]:
-    """Return half the range of each pair's part of f, an upper bound over all levels and numbers."""
+    """Return half the range of each pair's part of f, an upper bound over all levels and numerical parameters."""
     found: dict[Pair, float] = {}
     for discrete, parts in _parts(f):
         for g, h, rows in discrete.pair_rows():
@@ -282,7 +282,7 @@ def _parts(f: WeightSample) -> list[tuple[DiscreteFeatures, list[tuple[Vector, V
 def _half_range(table: Vector, ceiling: Vector) -> float:
     """Return half the range of a pair's table over levels, (L_g, L_h, q).
 
-    q = 1 without numbers; otherwise the table is multiplied by features within +- ceiling.
+    q = 1 without numerical parameters; otherwise the table is multiplied by features within +- ceiling.
     """
     if not len(ceiling):
         return float(np.max(table) - np.min(table)) / 2.0
