@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mipcash.lazy import attributes_of
 
 __version__ = "0.1.0"
-"""The only place that has it: wheel, command line and journals read it here."""
+"""The only definition of the version: wheel, command line and journals read it here."""
 
 _HOMES = {
     "Space": "mipcash.space.space",
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from mipcash.study.trial import Trial as Trial
 
 
-if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
+if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no further ones
     _attribute = attributes_of(__name__, _HOMES)
 
     def __getattr__(name: str) -> Any:

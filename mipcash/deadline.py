@@ -1,7 +1,7 @@
-"""When work must end: one limit that every part of a proposal, or of a question, keeps together.
+"""Deadlines: one time limit shared by all parts of a proposal or a query.
 
-A deadline is a moment, not a number of seconds: whoever is handed it needs no account of what was spent before. Parts that may be
-cut ask ``passed`` between their steps and hand solvers settings ``within`` what is left.
+A deadline is a point in time, not a number of seconds, so code that receives it need not account for time already spent. Code that
+can be interrupted checks ``passed`` between its steps and gives solvers the settings returned by ``within``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mipcash.errors import MipcashError
 
 
 class Limited(Protocol):
-    """Settings, a dataclass, with a time limit in seconds; :class:`mipcash.backends.task.SolverSettings`, for one."""
+    """A settings dataclass with a time limit in seconds, such as :class:`mipcash.backends.task.SolverSettings`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -31,11 +31,11 @@ Settings = TypeVar("Settings", bound=Limited)
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment by which work ends.
+    """A point in time by which work ends.
 
     Attributes:
-        at: reading of the clock at that moment, in seconds; inf: never.
-        clock: tells the seconds since some fixed moment; tests give their own.
+        at: reading of the clock at that time, in seconds; inf for no deadline.
+        clock: returns the seconds since some fixed time; tests pass their own.
     """
 
     at: float = math.inf
@@ -43,10 +43,10 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> Deadline:
-        """The moment that lies so many seconds from now; None: never.
+        """Return the deadline ``seconds`` from now; None means no limit.
 
         Raises:
-            MipcashError: the seconds are negative or nan.
+            MipcashError: ``seconds`` is negative, nan or not a number.
         """
         if seconds is not None and not (isinstance(seconds, Real) and seconds >= 0):
             raise MipcashError(
@@ -56,32 +56,32 @@ class Deadline:
 
     @property
     def endless(self) -> bool:
-        """Whether there is no limit."""
+        """True if there is no limit."""
         return math.isinf(self.at)
 
     def left(self) -> float:
-        """Seconds that are left: at least 0, inf without a limit."""
+        """Return the seconds left: at least 0, inf without a limit."""
         return math.inf if self.endless else max(0.0, self.at - self.clock())
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is left."""
+        """True if no time is left."""
         return self.left() <= 0.0
 
     def sooner(self, seconds: float) -> Deadline:
-        """This deadline, or the one so many seconds from now if that comes first."""
+        """Return this deadline or the one ``seconds`` from now, whichever is earlier."""
         return self if math.isinf(seconds) else replace(self, at=min(self.at, self.clock() + seconds))
 
     def later(self, seconds: float) -> Deadline:
-        """This deadline, or the one so many seconds from now if that comes last."""
+        """Return this deadline or the one ``seconds`` from now, whichever is later."""
         return replace(self, at=max(self.at, self.clock() + seconds))
 
     def share(self, part: float) -> Deadline:
-        """The moment when this share of what is left now will be over, for a part that others follow."""
+        """Return a deadline after this fraction of the time left, for a part that is followed by other parts."""
         return self if self.endless else replace(self, at=self.clock() + part * self.left())
 
     def within(self, settings: Settings) -> Settings:
-        """The settings, with a time limit of at most what is left."""
+        """Return the settings with a time limit of at most the time left."""
         if self.endless:
             return settings
         return replace(settings, time_limit=min(settings.time_limit, self.left()))

@@ -1,6 +1,6 @@
-"""How configurations and values are shown: in a sentence, on a line, and as plain tables in notebooks.
+"""Text and HTML of configurations and values: in a sentence, on one line, and as plain tables in notebooks.
 
-A table has no colours and no scripts, so that it takes those of the page, light or dark; all that users named is escaped.
+A table has no colours and no scripts, so it follows the light or dark theme of the page. All user-defined names are escaped.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 SHOWN = 6
-"""Parameters of a configuration that a sentence names."""
+"""Number of parameters of a configuration that a sentence names."""
 ROWS = 20
-"""Rows of a listing or table; what is left out is counted."""
+"""Number of rows of a listing or table; omitted rows are counted."""
 
 _ADDRESS = re.compile(r"( instance)? at 0x[0-9a-fA-F]+")
 _SHORT = reprlib.Repr()
@@ -23,7 +23,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 40
 
 
 def value_text(value: Any) -> str:
-    """A value on one line: numbers with six digits, long ones cut, characters that control a terminal written out."""
+    """Return a value on one line: floats with six digits, long values cut, control characters escaped."""
     if type(value) is float:
         return f"{value:.6g}"
     try:
@@ -34,17 +34,17 @@ def value_text(value: Any) -> str:
 
 
 def visible(text: str) -> str:
-    """Text on one line whose every character is printed."""
+    """Return text on one line, with non-printable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 rule``, ``2 rules``, ``5,000 rules``."""
+    """Return a count with its noun: ``1 rule``, ``2 rules``, ``5,000 rules``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def config_text(config: Mapping[str, Any] | None, most: int = SHOWN) -> str:
-    """``layers=2, act='relu', ... (9 parameters)``."""
+    """Return a configuration on one line: ``layers=2, act='relu', ... (9 parameters)``."""
     if not config:
         return "no configuration" if config is None else "nothing active"
     text = ", ".join(f"{visible(name)}={value_text(config[name])}" for name in list(config)[:most])
@@ -52,14 +52,14 @@ def config_text(config: Mapping[str, Any] | None, most: int = SHOWN) -> str:
 
 
 def listing(rows: Sequence[tuple[str, str]], most: int = ROWS) -> list[str]:
-    """Lines of names and what they are; what is left out is counted."""
+    """Return lines of names and their descriptions; a last line counts the omitted rows."""
     width = min(24, max((len(name) for name, _ in rows[:most]), default=0))
     lines = [f"  {visible(name):<{width}}  {visible(text)}".rstrip() for name, text in rows[:most]]
     return lines if len(rows) <= most else [*lines, f"  ... and {len(rows) - most:,} more"]
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = ROWS) -> str:
-    """A table as HTML; of many rows the first."""
+    """Return an HTML table of the first ``most`` rows; a last row counts the omitted ones."""
     lines = [f"<table><caption>{escaped(title)}</caption>" if title else "<table>"]
     if head:
         lines.append(_row("th", head))
@@ -74,15 +74,15 @@ def _row(tag: str, cells: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as HTML: whatever is written in it is shown and never obeyed."""
+    """Return text escaped for HTML, so that markup in it is displayed and never interpreted."""
     return html.escape(visible(text))
 
 
 def proof_text(status: str, value: float, bound: float, solver: str, of: str = "") -> str:
-    """``optimal, value 3, proven by enumeration``; ``feasible, value 3, bound 2 (highs)``.
+    """Return status, value and bound: ``optimal, value 3, proven by enumeration``; ``feasible, value 3, bound 2 (highs)``.
 
     Args:
-        of: what the value is, written in the place of "value".
+        of: name of the value, written instead of "value".
     """
     if math.isnan(value):
         return f"{status} ({solver})" if not math.isfinite(bound) else f"{status}, bound {bound:.6g} ({solver})"

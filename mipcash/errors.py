@@ -1,4 +1,4 @@
-"""Exceptions. Every message names the thing (parameter, rule, file), the cause and the cure."""
+"""Exceptions. Every message names the thing that is wrong (parameter, rule, file), the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ class MipcashError(Exception):
 
 
 class SpaceError(MipcashError, ValueError):
-    """A declaration that cannot be part of a space (refused when it is declared)."""
+    """A declaration that is not valid in a space (refused when it is declared)."""
 
 
 class RuleError(SpaceError):
-    """A rule that cannot be part of a space: not a relation, degree above two, foreign parameters ..."""
+    """A rule that is not valid in a space: not a relation, degree above two, parameters of another space ..."""
 
 
 class RuleWarning(UserWarning):
-    """A rule that holds, and that most likely says more than was meant."""
+    """A rule that is valid but most likely means more than intended."""
 
 
 class StepWarning(UserWarning):
-    """A range that ends below its upper bound, because no step ends there."""
+    """A range whose last value is below its upper bound, because no step ends there."""
 
 
 class ConfigurationError(MipcashError, ValueError):
-    """A configuration that the space does not admit; the message lists every problem."""
+    """A configuration that the space does not allow; the message lists every problem."""
 
 
 class InfeasibleSpaceError(MipcashError, ValueError):
@@ -35,7 +35,7 @@ class InfeasibleSpaceError(MipcashError, ValueError):
 
 
 class SpaceExhaustedError(MipcashError):
-    """Every legal configuration has been proposed: nothing is left to ask for."""
+    """Every legal configuration has been proposed, so that no new one is left."""
 
 
 class SolverError(MipcashError, RuntimeError):
@@ -43,7 +43,7 @@ class SolverError(MipcashError, RuntimeError):
 
 
 class UndecidedError(SolverError):
-    """A limit came before a solver could tell; nothing is proven, and with more time there may be an answer."""
+    """A solver reached a limit before it could decide. Nothing is proven; with more time there may be an answer."""
 
 
 class StorageError(MipcashError, RuntimeError):
@@ -51,27 +51,27 @@ class StorageError(MipcashError, RuntimeError):
 
 
 class ExecutorError(MipcashError, RuntimeError):
-    """An executor is broken; trials in it keep, and the run can be resumed with another one."""
+    """An executor is broken. Its trials are kept, and the run can be resumed with another executor."""
 
 
 class ObjectiveError(MipcashError, TypeError):
-    """An objective that cannot run where it is to run; nothing was evaluated."""
+    """An objective that cannot run in the chosen executor; nothing was evaluated."""
 
 
 class DefectError(MipcashError, RuntimeError):
-    """An objective that fails for a reason of its own; what it was given is evaluated again once it is mended."""
+    """An objective that fails because of a defect in its own code; its configuration is evaluated again once that is fixed."""
 
 
 class DataError(MipcashError, ValueError):
-    """Data, a scoring or folds that do not fit together, or that nothing can be learned from."""
+    """Data, a scoring or folds that do not fit together, or from which no model can be fitted."""
 
 
 class ModelError(MipcashError, ValueError):
-    """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
+    """A model file (``models/*.py`` or a path) that does not exist or lacks a required declaration."""
 
 
 def stack_level() -> int:
-    """Return the ``stacklevel`` with which a caller warns of the first code that is not of this package."""
+    """Return the ``stacklevel`` at which a warning points to the first caller outside this package."""
     inside, level = str(Path(__file__).parent), 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
@@ -80,10 +80,10 @@ def stack_level() -> int:
 
 
 def at_least(settings: object, **least: float) -> None:
-    """Check settings against their least values, by name.
+    """Check settings against their least values, given by name.
 
     Raises:
-        SpaceError: one is below it, or nan.
+        SpaceError: a setting is below its least value, or nan.
     """
     for name, low in least.items():
         value = getattr(settings, name)

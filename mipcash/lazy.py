@@ -9,10 +9,10 @@ from typing import Any
 
 
 def attributes_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose names live elsewhere.
+    """Return the ``__getattr__`` of a package that imports its names from other modules at first use.
 
     Args:
-        package: its name; a name that was asked for once is kept there.
+        package: its name; an imported object is stored there under its name.
         homes: name -> module.
     """
 

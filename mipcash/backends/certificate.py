@@ -1,14 +1,14 @@
-"""Every answer is checked before it leaves its backend: what breaks a row is mended or ruled out, never returned.
+"""Certification of answers: every answer is checked against the rows, and repaired or excluded, before its backend returns it.
 
-A solver works within tolerances, on integers too: a big-M row lets a number in that its indicator, 1e-7 and rounded to 0,
-switches off. An answer is therefore rounded and held against the rows at their own slack (:mod:`mipcash.modelling.rules`).
-One that fails is solved again with
+A solver works within tolerances, also on integers: an indicator of 1e-7 rounds to 0, yet its big-M row admits a numerical parameter
+that the indicator should switch off. An answer is therefore rounded and checked against the rows with their own slack
+(:mod:`mipcash.modelling.rules`). An answer that violates a row is solved again with
 
-    1. its integers fixed: a linear program over the numbers, at the tightest tolerance
-    2. its levels fixed, where it has further integers
+    1. its integers fixed: a linear program over the numerical columns, at the tightest tolerance
+    2. its levels fixed, if it has further integers
 
-and where that has no solution the levels are illegal for certain: they are excluded by a cut and the task is solved again. So
-are levels whose best numbers are known exactly by 1, while the solver's bound, which rests on its tolerance, is below them.
+If both are infeasible, the levels are proven illegal: a cut excludes them and the task is solved again. Levels are also excluded if
+step 1 proves their best numerical values while the solver's bound, which depends on its tolerance, is below their objective.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 
 ATTEMPTS = 50
-"""Level vectors that are ruled out one by one in a solve."""
+"""Level vectors that one solve excludes, one at a time."""
 WITHIN = 1e-9
-"""How far outside its bounds a column may be, relative to them; it is moved onto them."""
+"""Largest distance of a column from its bounds, relative to them, at which it is moved onto them."""
 TIGHT_GAP = 1e-9
-"""Relative gap that a mended answer may have beyond the one asked for: it is where the solver's tolerance was."""
+"""Relative gap that a repaired answer may have beyond the requested one; it stems from the solver's tolerance."""
 
 CLOSED = 1e-7
-"""The same for an answer as the solver gave it."""
+"""The same allowance for an answer that the solver returned itself."""
 
 Solve = Callable[[Task, SolverSettings], Answer]
 
@@ -60,16 +60,18 @@ def certified(
     exact: bool = False,
     products: bool = False,
 ) -> Answer:
-    """An answer of ``solve`` that keeps every row; of a program with products of reals, found by spatial branch and bound.
+    """Return the answer of ``solve`` after certification: its columns, if any, satisfy every row.
+
+    A program with products of reals is solved by spatial branch and bound.
 
     Args:
-        name: of the solver, for messages.
-        second: another way to ask it, once the first leads nowhere.
-        exact: whether the solver knows how precise its bounds are.
-        products: whether the solver takes products of reals as they are.
+        name: name of the solver, for messages.
+        second: fallback call of the solver, used once an answer of ``solve`` can be neither repaired nor excluded.
+        exact: whether the solver's bounds account for its precision.
+        products: whether the solver accepts products of reals natively.
 
     Raises:
-        SolverError: the solver's answers keep breaking rows, and what is wrong with them cannot be told.
+        SolverError: the solver's answers violate rows and can be neither repaired nor excluded.
     """
 
     def each(node: Task, limits: SolverSettings) -> Answer:
@@ -88,10 +90,10 @@ def certified(
 def _certified(
     task: Task, settings: SolverSettings, solve: Solve, name: str, second: Solve | None, exact: bool
 ) -> Answer:
-    """The same of a program in which a bilinear column is a column like any other."""
+    """Certify answers for a program in which bilinear columns are treated as ordinary columns."""
     began = time.perf_counter()
     if any(not len(cut.columns) and not cut.low <= 0.0 <= cut.high for cut in task.cuts):
-        # solvers differ in what they make of a row without columns
+        # solvers differ in their treatment of a row without columns
         return Answer(INFEASIBLE, None, np.nan, np.inf, time.perf_counter() - began, name)
     given, left = task, settings
     best: Answer | None = None
@@ -113,18 +115,18 @@ def _certified(
             moved, proven = _with_integers(given, found)
         found = found if moved is None else moved
         if found is not None:
-            # beside binaries alone, the linear program knows the best numbers: the levels need no second look
+            # if all integers are binaries, the linear program finds the best numerical values: the levels need no second solve
             known = exact and moved is not None and proven
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
-        elif not proven:  # that the levels are illegal
+        elif not proven:  # the levels may still be legal
             if second is None:
                 break
             solve, second = second, None
             continue
         if not task.program.n_z and not len(_switches(task)):
-            # there is nothing to rule out one by one: the numbers alone have no solution
+            # there are no levels to exclude: the numerical part alone is infeasible
             return Answer(INFEASIBLE, None, np.nan, np.inf, time.perf_counter() - began, name) if best is None else best
         given = replace(given, cuts=[*given.cuts, _no_good(task, columns)], start=None)
     if best is not None:
@@ -136,7 +138,10 @@ def _certified(
 
 
 def _honest(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
-    """Return the answer, optimal only if its bound or that of the ranges says so: beside costs of 1e9 a solver ignores 1e-3."""
+    """Return the answer, marked feasible if neither its bound nor that of the ranges closes the gap.
+
+    Beside costs of 1e9 a solver ignores 1e-3.
+    """
     if answer.value > answer.bound:
         answer = replace(answer, bound=min(answer.value, max(answer.bound, _least(task))))
     unclosed = answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
@@ -144,13 +149,13 @@ def _honest(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
 
 
 def _least(task: Task) -> float:
-    """Return the least value of the objective over the ranges of its columns, but for a rounding."""
+    """Return the least value of the objective over the ranges of its columns, up to rounding."""
     linear, products = task.form.least(*_bounds(task.program, task.fixed))
     return task.form.constant + math.fsum([*linear, *products])
 
 
 def _with_numbers(task: Task) -> bool:
-    """Whether the objective is about numbers that are free, so that a tolerance shows in its value."""
+    """Return True if the objective depends on free numerical columns, so that a tolerance shows in its value."""
     program, form = task.program, task.form
     free = (program.integer[: program.n] == 0) & (program.low[: program.n] < program.high[: program.n])
     free[list(task.fixed)] = False
@@ -158,13 +163,13 @@ def _with_numbers(task: Task) -> bool:
 
 
 def _improved(task: Task, answer: Answer, columns: Vector) -> Answer:
-    """The answer with the best numbers beside its integers, where these are better; its bound goes down with them."""
+    """Return the answer with the best numerical values for its integers if they are better; its bound is lowered with them."""
     better, _ = _with_integers(task, columns)
     return answer if better is None or not task.form.value(better) < answer.value else _at(answer, better, task)
 
 
 def _no_good(task: Task, columns: Vector) -> Cut:
-    """Anything but the levels of a point, and the values of its other binaries."""
+    """Return a cut that excludes the levels of a point together with the values of its other binaries."""
     program, others = task.program, _switches(task)
     ones = program.starts + program.levels_of(columns)
     on = columns[others] > 0.5
@@ -177,7 +182,7 @@ def _no_good(task: Task, columns: Vector) -> Cut:
 
 
 def _switches(task: Task) -> Indices:
-    """Free binaries that are no levels: indicators of disjuncts, bits."""
+    """Return the free binaries that are not levels: indicators of disjuncts, bits."""
     program = task.program
     at = np.arange(program.n_z, program.n)
     low, high = program.low[at], program.high[at]
@@ -187,13 +192,13 @@ def _switches(task: Task) -> Indices:
 
 
 def _at(answer: Answer, columns: Vector, task: Task) -> Answer:
-    """The answer with other columns; the status stays what the solver said."""
+    """Return the answer with other columns and their value; the status remains that of the solver."""
     value = task.form.value(columns)
     return replace(answer, columns=columns, value=value, bound=min(answer.bound, value))
 
 
 def _better(best: Answer | None, answer: Answer, settings: SolverSettings) -> Answer:
-    """The better of two, with the bound of the later one, which holds for all that is left beside the earlier one's levels."""
+    """Return the better of two answers, with the bound of the later one, which covers everything but the excluded levels."""
     if best is not None and best.value <= answer.value:
         answer = replace(best, bound=min(best.value, answer.bound))
     close = relative_gap(answer.value, answer.bound) <= settings.gap + TIGHT_GAP
@@ -201,7 +206,7 @@ def _better(best: Answer | None, answer: Answer, settings: SolverSettings) -> An
 
 
 def _best_of(best: Answer | None, last: Answer) -> Answer:
-    """What is known once the solver found nothing more beside the levels that were ruled out."""
+    """Return the final answer once the solver finds no further point beside the excluded levels."""
     if best is None:
         return last
     bound = best.value if last.status == INFEASIBLE else min(best.value, max(best.bound, last.bound))
@@ -209,14 +214,14 @@ def _best_of(best: Answer | None, last: Answer) -> Answer:
 
 
 def _exact(task: Task) -> bool:
-    """Whether all integers are binaries, which a cut can rule out together; the best numbers beside them are known exactly."""
+    """Return True if all free integers are binaries: one cut excludes them, a linear program finds the best numerical values."""
     program = task.program
     free = [c for c in range(program.n_z, program.n) if program.integer[c] and c not in task.fixed]
     return len(free) == len(_switches(task))
 
 
 def kept(task: Task, columns: Vector) -> Vector | None:
-    """The columns, those at a bound exactly there, if they keep bounds, fixings, cuts and rows; else None. (n,) -> (n,)"""
+    """Return the columns, moved onto nearby bounds, if they satisfy bounds, fixings, cuts and rows; else None. (n,) -> (n,)"""
     program = task.program
     if not np.all(np.isfinite(columns)):
         return None
@@ -236,7 +241,7 @@ def kept(task: Task, columns: Vector) -> Vector | None:
 
 
 def _switched_off(program: BinaryProgram, columns: Vector) -> Vector:
-    """The columns with inactive numbers at exactly zero, where a constant as large as a range leaves them more."""
+    """Return the columns with inactive numerical parameters set to exactly zero, where a big-M constant leaves them more."""
     z, changed = columns[: program.n_z], columns
     for number in program.numbers:
         if columns[number.column] and not all(bool(c.holds(z)) for c in number.conditions):
@@ -246,7 +251,7 @@ def _switched_off(program: BinaryProgram, columns: Vector) -> Vector:
 
 
 def _missed(program: BinaryProgram, columns: Vector) -> Vector:
-    """By how much each row is missed beyond its slack, shape (m,)."""
+    """Return the violation of each row beyond its slack, shape (m,); it is negative where the row has room."""
     body = program.matrix @ program.lifted(columns)
     missed: Vector = np.maximum(program.row_low - body, body - program.row_high) - program.row_slack
     return missed
@@ -268,7 +273,10 @@ def _bounds(program: BinaryProgram, fixed: Mapping[int, float]) -> tuple[Vector,
 
 
 def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
-    """Columns near the given ones that keep every row, and what is proven, as :func:`_with_integers`; or None of their levels."""
+    """Return columns near the given ones that satisfy every row, or None, and what is proven as in :func:`_with_integers`.
+
+    All integers are kept if possible, else only the levels.
+    """
     moved, proven = _with_integers(task, columns)
     if moved is not None or _exact(task):
         return moved, proven
@@ -282,10 +290,10 @@ def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve)
 
 
 def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
-    """The best numbers beside the integers of ``columns``, by a linear program.
+    """Find the best numerical values for the integers of ``columns`` by a linear program.
 
     Returns:
-        The columns, and whether it is proven that they are the best; or None, and whether it is proven that there are none.
+        The columns and whether they are proven to be the best; or None and whether it is proven that there are none.
     """
     program = task.program
     low, high = _bounds(program, task.fixed)
@@ -298,7 +306,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
     rows = (matrix @ slope).toarray() if len(free) else np.zeros((matrix.shape[0], 0))
     cuts = np.array([cut.weights(program.n) for cut in task.cuts]).reshape(len(task.cuts), program.n)
     for share in (0.0, 0.5):
-        # rows that the integers decide alone hold to within their slack, the others exactly if they can
+        # rows over integers alone hold to within their slack, the other rows exactly if possible
         slack = np.where(np.any(rows, axis=1), share, 1.0) * program.row_slack
         numbers = _bounded(
             Polytope(
@@ -316,7 +324,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
         gradient = _gradient(task, base)[free]
         best = found = numbers.minimise(gradient)
         if best is None and np.any(gradient):
-            # beside a huge range, an objective leads the linear program out of a set that it finds without one
+            # with a huge range, the objective can lead the linear program out of a set that it finds without objective
             found = numbers.minimise(np.zeros(len(free)))
         if found is not None:
             base[free] = found
@@ -326,7 +334,10 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
 
 
 def _bounded(numbers: Polytope) -> Polytope | None:
-    """The same with rows over one number as its bounds, so that a number that is switched off has no range; None if they cross."""
+    """Return the polytope with rows over one column as its bounds, so that a switched-off column has no range.
+
+    Return None if bounds cross.
+    """
     low, high = numbers.low.copy(), numbers.high.copy()
     alone = np.count_nonzero(numbers.matrix, axis=1) == 1
     for r in np.flatnonzero(alone):
@@ -341,7 +352,10 @@ def _bounded(numbers: Polytope) -> Polytope | None:
 
 
 def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector, sparse.csr_array]:
-    """All columns as ``constant + slope x`` of the free ones: (n_columns,), (n_columns, k); each multiplies binaries only."""
+    """Return all columns as ``constant + slope x`` of the free ones, (n_columns,) and (n_columns, k).
+
+    Products contain at most one free column each; its factor is a binary.
+    """
     constant = program.lifted(base)
     rows, cols, values = [free], [np.arange(len(free), dtype=np.int64)], [np.ones(len(free))]
     position = {int(c): k for k, c in enumerate(free)}
@@ -359,7 +373,7 @@ def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector
 
 
 def _gradient(task: Task, base: Vector) -> Vector:
-    """Slopes of the objective at the integers, shape (n,); it multiplies no two numbers."""
+    """Return the slopes of the objective at the integers, shape (n,); it has no products of two numerical parameters."""
     form = task.form
     slope = form.linear.copy()
     np.add.at(slope, form.rows, form.values * base[form.cols])

@@ -1,8 +1,8 @@
-"""HiGHS through highspy: the program is passed once, then only the cost vector changes.
+"""HiGHS through highspy: each program is loaded once, then only the cost vector changes.
 
-Tasks reach it through reductions (:mod:`mipcash.backends.reductions`): without the levels that others replace at no cost, with
-the products of the objective as columns, and with tighter rows where rules allow them. The instance of each program that comes
-of this is kept (least recently used ones are dropped).
+Tasks pass through reductions first (:mod:`mipcash.backends.reductions`): dominated levels are closed, products of the objective
+become columns, and rows are tightened where rules allow it. The HiGHS instance of each reduced program is kept (least recently used
+ones are dropped).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ STARTED: Mapping[str, float | str] = {
     "mip_heuristic_run_root_reduced_cost": "off",
     "mip_allow_restart": "off",
 }
-"""Options where a start is given, which is local search's: the search for one is not repeated; with a good incumbent at the
-root, a restart costs more than the columns that it drops are worth."""
+"""Options if a start is given. It comes from local search, so HiGHS does not search for one again. With a good incumbent at the
+root, a restart costs more than the columns that it removes are worth."""
 
 
 FEASIBILITY: Mapping[str, float | str] = {
@@ -63,19 +63,19 @@ FEASIBILITY: Mapping[str, float | str] = {
     "mip_feasibility_tolerance": 1e-9,
     "presolve": "choose",
 }
-"""That of rules (:mod:`mipcash.modelling.rules`), on rows that are scaled to their largest coefficient."""
+"""The tolerance of rules (:mod:`mipcash.modelling.rules`), on rows that are scaled to their largest coefficient."""
 WIDER: Mapping[str, float | str] = {
     "primal_feasibility_tolerance": 1e-6,
     "mip_feasibility_tolerance": 1e-6,
     "presolve": "off",
 }
-"""Options of a second run: without presolve and at a wider tolerance HiGHS has to say once more that there is no solution, or what
-is optimal where its bound was for a point that it did not return. What it finds is checked like everything else."""
+"""Options of a second run, without presolve and at a wider tolerance. HiGHS has to confirm that there is no solution, or find the
+optimum if its bound belonged to a point that it did not return. The result is checked like every other answer."""
 UNREDUCED: Mapping[str, float | str] = {"presolve": "off"}
-"""Options of a second run where coefficients are tiny: beside 1e-9, HiGHS 1.16 calls optimal what is not with its presolve, and
-infeasible what is not without."""
+"""Options of a second run for tiny coefficients. Beside 1e-9, HiGHS 1.16 may report a suboptimal point as optimal with presolve,
+and a feasible program as infeasible without it."""
 SMALLEST = 1e-12
-"""Coefficients below this are dropped; by default those below 1e-9 are, one beside a range of 1e9."""
+"""Coefficients below this are dropped. The default, 1e-9, would drop a coefficient that matters over a range of 1e9."""
 
 
 IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
@@ -85,11 +85,11 @@ class HighsBackend:
     """Solves tasks with HiGHS; keeps the instances of recent programs.
 
     Args:
-        options: HiGHS' own options by name, as text; they override the limits of a solve. Besides them, each ``on`` or
+        options: HiGHS options by name, as text; they override the limits of a solve. The backend adds two options, each ``on`` or
             ``off``: ``dominated_levels``, ``rlt_rows``.
 
     Raises:
-        SolverError: an option that HiGHS does not take.
+        SolverError: HiGHS rejects an option.
     """
 
     name = "highs"
@@ -115,14 +115,17 @@ class HighsBackend:
         return certified(task, settings, self._solve, self.name, self._widely)
 
     def _widely(self, task: Task, settings: SolverSettings) -> Answer:
-        """As in a second run, from the beginning."""
+        """Solve with the options of a second run from the beginning."""
         return self._solve(task, settings, WIDER)
 
     def _solve(self, task: Task, settings: SolverSettings, first: Mapping[str, float | str] | None = None) -> Answer:
-        """Run HiGHS, and once more where its answer is doubtful.
+        """Run HiGHS, and run it once more if its answer is doubtful.
 
         Args:
             first: options of the first run.
+
+        Raises:
+            SolverError: HiGHS returned no answer.
         """
         began = time.perf_counter()
         easier = reduced(task, self._reductions)
@@ -132,7 +135,7 @@ class HighsBackend:
         program = scaled.task.program
         _, highs = self._instances.get(id(program), lambda: (program, _load(program)))
         usual: Mapping[str, float | str] = {**({} if scaled.start is None else STARTED), **(first or {})}
-        tiny = scaled.scaled.tiny  # where only costs are tiny, their unit sees to it
+        tiny = scaled.scaled.tiny  # tiny costs alone are handled by their unit
         with _posed(highs, scaled):
             answer = None
             for options in (usual, {**usual, **(UNREDUCED if tiny else WIDER)}):
@@ -168,7 +171,7 @@ class HighsBackend:
         _set_options(highs, {**limits, **defaults, **self._given})
 
     def _answer(self, highs: Any, task: Task, scaled: ScaledTask, gap: float, seconds: float) -> Answer | None:
-        """What HiGHS says; None where it failed."""
+        """Return the answer of HiGHS, or None if it failed."""
         status, info = highs.getModelStatus(), highs.getInfo()
         kinds = highspy.HighsModelStatus
         if status in IMPOSSIBLE:
@@ -197,16 +200,16 @@ class HighsBackend:
         own = scaled.bound(float(info.objective_function_value))
         if status == kinds.kModelEmpty:
             bound = value
-        elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
+        elif not np.any(task.program.integer):  # a linear program has no dual bound of branch and bound
             bound = own if found == OPTIMAL else -math.inf
         elif found == OPTIMAL:
-            # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
+            # with an integral objective HiGHS stops before its bound reaches the value; its optimum is within its gap
             bound = max(bound, own - max(gap * abs(own), SOLVED * scaled.unit))
         return Answer(found, columns, value, min(bound, value) - scaled.neglected, seconds, self.name)
 
 
 def _better_of(first: Answer | None, second: Answer | None) -> Answer | None:
-    """Return the answer that has columns, and of two such the one of lower value."""
+    """Return the answer that has columns; if both have, the one with the lower value."""
     if first is None or second is None:
         return first or second
     if first.columns is None or second.columns is None:
@@ -215,7 +218,7 @@ def _better_of(first: Answer | None, second: Answer | None) -> Answer | None:
 
 
 def _doubtful(answer: Answer, scaled: ScaledTask, settings: SolverSettings) -> bool:
-    """Whether rounding may stand behind an answer: no solution where a tolerance decides, or a bound for another point."""
+    """Return True if rounding may have decided the answer: infeasible within a tolerance, or optimal with an open gap."""
     if answer.status == INFEASIBLE:
         return scaled.scaled.delicate
     return answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
@@ -223,7 +226,7 @@ def _doubtful(answer: Answer, scaled: ScaledTask, settings: SolverSettings) -> b
 
 @contextmanager
 def _posed(highs: Any, scaled: ScaledTask) -> Iterator[None]:
-    """The instance of a program with a task's objective, fixings and cuts; afterwards nothing is left of the last two."""
+    """Set a task's objective, fixings and cuts in a HiGHS instance; fixings and cuts are removed on exit."""
     task, program, cost = scaled.task, scaled.task.program, scaled.cost
     assert cost is not None
     highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
@@ -246,13 +249,13 @@ def _posed(highs: Any, scaled: ScaledTask) -> Iterator[None]:
 
 def _run(highs: Any) -> None:
     if highs.run() == highspy.HighsStatus.kError:
-        # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
+        # HiGHS refuses to change the number of threads of a process until its scheduler is reset
         highs.resetGlobalScheduler(True)
         highs.run()
 
 
 def _switch(options: dict[str, str], name: str) -> bool:
-    """Take an option of the backend's own out of ``options``; on where it is not given."""
+    """Remove an option of the backend itself from ``options``; return True if it is on, which is the default."""
     value = options.pop(name, "on")
     if value not in ("on", "off"):
         raise SolverError(f"option {name}={value!r} of HiGHS' backend is either 'on' or 'off'")
@@ -260,7 +263,7 @@ def _switch(options: dict[str, str], name: str) -> bool:
 
 
 def _set_options(highs: Any, options: Mapping[str, int | float | str]) -> None:
-    """Set options by name; HiGHS reads a text as whatever the option's type is."""
+    """Set options by name; HiGHS converts text to the type of the option."""
     for option, value in options.items():
         if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS rejects option {option}={value!r}; see its list of options for names and ranges")
@@ -287,9 +290,9 @@ def _load(program: BinaryProgram) -> Any:
 
 
 def program_text(program: BinaryProgram, names: Sequence[str], suffix: str) -> bytes:
-    """A program without an objective in the format of a suffix, ``.lp`` or ``.mps``.
+    """Return a program without an objective in the format of a suffix, ``.lp`` or ``.mps``.
 
-    HiGHS writes into a folder of its own: where it cannot open a file, it ends the process.
+    HiGHS ends the process if it cannot open a file, so it writes into a temporary folder.
 
     Raises:
         SolverError: there is no temporary folder, or no space in it.
@@ -311,7 +314,7 @@ def program_text(program: BinaryProgram, names: Sequence[str], suffix: str) -> b
 
 
 def _warm_start(highs: Any, start: Vector, program: BinaryProgram) -> None:
-    """Hand over a legal point: all columns where they follow from it, else the known ones for HiGHS to complete."""
+    """Pass a legal start to HiGHS: all columns if they are known, else the known integers for HiGHS to complete."""
     if np.all(np.isfinite(start)):
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()

@@ -1,12 +1,12 @@
-"""Small linear programs over numbers alone, one set and many objectives: vertices, centres, corrections.
+"""Small linear programs over numerical columns: one feasible set and many objectives, for vertices, centres, corrections.
 
 Notation
     x (k,)      low <= x <= high,  row_low <= A x <= row_high,  A of shape (m, k)
 
-Columns are scaled to their ranges and rows to their largest coefficient before HiGHS sees them, whose tolerances are
-absolute and set to the least that it takes. What is missed all the same is magnified and solved for again (iterative
-refinement, Gleixner, Steffy and Wolter 2016): beside ranges of 1e6 that tolerance is 1e-4. Of very many rows HiGHS sees those
-that some vertex so far broke; the others are slack, and are looked at by a product of a matrix and a vector.
+Columns are scaled to their ranges and rows to their largest coefficient, since the tolerances of HiGHS are absolute; they are set
+to the smallest that it accepts. Remaining violations are magnified and solved again (iterative refinement, Gleixner, Steffy and
+Wolter 2016): beside ranges of 1e6 that tolerance is 1e-4. If there are very many rows, HiGHS gets only those that some vertex has
+violated so far. The other rows are slack, and are checked by a matrix-vector product.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from mipcash.backends.silent import SilentHighs
 from mipcash.program.forms import Indices, Vector
 
 TIGHTEST = 1e-10
-"""The least feasibility tolerance of HiGHS."""
+"""The smallest feasibility tolerance of HiGHS."""
 MANY = 400
-"""Rows from which on they are taken in as they are broken: nearly all of so many are slack at any vertex."""
+"""Number of rows from which on they are added lazily, once violated: nearly all of so many are slack at any vertex."""
 TAKEN = 2
-"""Broken rows that are taken in at a time, per number."""
+"""Violated rows that are added at a time, per numerical parameter."""
 REFINEMENTS = 3
 ROUNDING = 1e-17
-"""What is missed by less than this is not refined."""
+"""Violations below this are not refined."""
 TRUSTED = 2e-14
-"""What is missed by more than this, and cannot be mended, is missed for certain."""
+"""Violations above this that cannot be repaired are certain."""
 LARGEST = 1e14
-"""Magnification at most."""
+"""Largest magnification."""
 NEAR = 1e4
-"""Reach of a refinement, magnified."""
+"""Largest step of a refinement, magnified."""
 
 
 @dataclass(frozen=True)
 class Polytope:
-    """See the module's notation; every bound on x is finite.
+    """A bounded polyhedron in the module's notation; every bound on x is finite.
 
     Attributes:
-        lazy: whether rows are taken in as they are broken where there are MANY.
+        lazy: whether rows are added only once violated if there are MANY.
     """
 
     low: Vector
@@ -55,7 +55,7 @@ class Polytope:
     lazy: bool = True
 
     def minimise(self, cost: Vector) -> Vector | None:
-        """A vertex of least ``cost . x``, shape (k,); None where the set is empty."""
+        """Return a vertex of least ``cost . x``, shape (k,), or None if the set is empty."""
         if not len(self.low):
             empty = bool(np.any(self.row_low > 0.0) or np.any(self.row_high < 0.0))
             return None if empty else np.zeros(0)
@@ -72,13 +72,13 @@ class Polytope:
             step = self._solved(v, min(1.0 / missed, LARGEST))
             if step is None:
                 if missed > TRUSTED and self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-                    return None  # what the tolerance let pass is no solution when it is looked at closely
+                    return None  # the point satisfied the tolerance only: the set is empty
                 break
             v = np.clip(v + step, *self._ends)
         return None if v is None else np.clip(self.low + v * self._scale, self.low, self.high)
 
     def _lazily(self, cost: Vector) -> Vector | None:
-        """The same with rows taken in as they are broken; those of earlier objectives stay."""
+        """Minimise with rows added once violated; rows added for earlier objectives stay."""
         taken = self._taken
         while (found := taken.part.minimise(cost)) is not None:
             body = self._rows @ ((found - self.low) / self._scale)
@@ -90,11 +90,11 @@ class Polytope:
             worst = broken[np.argsort(-missed[broken], kind="stable")][: TAKEN * len(cost)]
             taken.rows = np.sort(np.concatenate([taken.rows, worst]))
             taken.part = self._of_rows(taken.rows)
-        return found  # where nothing keeps those, nothing keeps all
+        return found  # if no point satisfies these rows, none satisfies all rows
 
     @cached_property
     def _taken(self) -> _Taken:
-        """Equations, to begin with."""
+        """The rows that HiGHS gets: equations, to begin with."""
         rows = np.flatnonzero(self.row_low == self.row_high)
         return _Taken(rows, self._of_rows(rows))
 
@@ -102,12 +102,12 @@ class Polytope:
         return Polytope(self.low, self.high, self.matrix[rows], self.row_low[rows], self.row_high[rows], lazy=False)
 
     def _missed(self, v: Vector) -> float:
-        """By how much the scaled rows are missed at most."""
+        """Return the largest violation of the scaled rows."""
         body = self._rows @ v
         return float(np.max(np.maximum(self._sides[0] - body, body - self._sides[1]), initial=0.0))
 
     def _solved(self, around: Vector, factor: float) -> Vector | None:
-        """The best step from a point, in scaled units, with all distances magnified by a factor."""
+        """Return the best step from a point, in scaled units, with all distances magnified by a factor; None without an optimum."""
         highs, (low, high) = self._highs, self._ends
         reach = np.inf if factor == 1.0 else NEAR
         columns, body = np.arange(len(low), dtype=np.int32), self._rows @ around
@@ -118,7 +118,7 @@ class Polytope:
         if len(rows):
             highs.changeRowsBounds(len(rows), rows, (self._sides[0] - body) * factor, (self._sides[1] - body) * factor)
         if highs.run() == highspy.HighsStatus.kError:
-            # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
+            # HiGHS refuses to change the number of threads of a process until its scheduler is reset
             highs.resetGlobalScheduler(True)
             highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -128,7 +128,7 @@ class Polytope:
 
     @cached_property
     def _scale(self) -> Vector:
-        """Width of each column's range; 1 where it is a point."""
+        """Width of each column's range; 1 if the range is a point."""
         width = self.high - self.low
         return np.where(width > 0.0, width, 1.0)
 
@@ -144,7 +144,7 @@ class Polytope:
 
     @cached_property
     def _largest(self) -> Vector:
-        """The largest coefficient of each row over scaled columns, 1 for a row of none."""
+        """Largest coefficient of each row over scaled columns; 1 for a row without coefficients."""
         largest = np.abs(self.matrix * self._scale).max(axis=1, initial=0.0)
         return np.where(largest > 0.0, largest, 1.0)
 
@@ -182,7 +182,7 @@ class Polytope:
 
 @dataclass
 class _Taken:
-    """The rows that HiGHS sees, ascending, and the polytope of these."""
+    """The rows that HiGHS gets, ascending, and the polytope that they define."""
 
     rows: Indices
     part: Polytope

@@ -1,9 +1,9 @@
-"""``solver="auto"``, the default: enumeration within an effort, then the fastest installed solver for the structure at hand.
+"""``solver="auto"``, the default: enumeration within a node limit, then the installed solver that is fastest for the structure.
 
-Enumeration (:mod:`mipcash.backends.enumeration.backend`) proves most tasks in milliseconds. What it does not is for toulbar2, whose
-bounds are strong where many pairs interact; but between many bits that all interact the native MIQP of Gurobi is faster,
-where it is installed and its licence is large enough. What neither takes goes to HiGHS. Every stage checks its own answers, and
-an answer names the stage that proved it.
+Enumeration (:mod:`mipcash.backends.enumeration.backend`) proves most tasks in milliseconds. The remaining tasks go to toulbar2,
+whose bounds are strong if many pairs interact. For many bits that all interact, the native MIQP of Gurobi is faster, if it is
+installed and its licence is large enough. Tasks that neither accepts go to HiGHS. Every stage checks its own answers, and an answer
+names the stage that proved it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ DISCRETE = "toulbar2"
 NATIVE = "gurobi form=quadratic"
 GENERAL = "highs"
 DENSE_BITS = 35
-"""Bits from which on the native MIQP is faster than toulbar2 if they are ``DENSELY`` coupled."""
+"""Number of bits from which on the native MIQP is faster than toulbar2 if they are ``DENSELY`` coupled."""
 DENSELY = 0.5
 LARGE_DOMAIN = 3
-"""States from which on a group is no bit."""
+"""Number of states from which on a group does not count as a bit."""
 
 
 class PortfolioBackend:
     """Solves a task by enumeration, or with the solver that is fastest for its structure.
 
     Args:
-        options: ``solver``, the one that is asked for what enumeration does not prove, and that solver's own options.
+        options: ``solver``, which solves the tasks that enumeration does not prove, and that solver's own options.
 
     Raises:
-        SolverError: options without a solver that they belong to, or that it does not take.
+        SolverError: there are options without a solver that they belong to, or the solver rejects one.
     """
 
     name = "auto"
@@ -60,14 +60,14 @@ class PortfolioBackend:
         try:
             early = self._enumeration.solve(task, settings)
         except SolverError:
-            # out of its reach
+            # enumeration cannot take the task
             return self._ask(task, settings)
         return early if early.proven else _continued(early, self._ask, task, settings, began)
 
     def _ask(self, task: Task, settings: SolverSettings) -> Answer:
-        """The solver that was named, else those that are installed and take the task, until one proves its answer.
+        """Solve with the named solver, else with the installed solvers that accept the task, until one proves its answer.
 
-        What toulbar2 proves in whole units may be too coarse where the optimum is about 0; HiGHS then goes on from there.
+        The integer costs of toulbar2 may be too coarse if the optimum is about 0; HiGHS then continues from its answer.
         """
         if self._named is not None:
             return self._named.solve(task, settings)
@@ -78,7 +78,7 @@ class PortfolioBackend:
             try:
                 early = self._backend(name).solve(task, settings)
             except SolverError:
-                # too many values, a continuous helper, or more than a licence allows
+                # too many values, a continuous auxiliary variable, or more than a licence allows
                 continue
             if early.proven or settings.node_limit is not None:
                 return early
@@ -95,7 +95,7 @@ class PortfolioBackend:
 def _continued(
     early: Answer, solve: Callable[[Task, SolverSettings], Answer], task: Task, settings: SolverSettings, began: float
 ) -> Answer:
-    """An unproven answer with what another solver makes of it in the time that is left."""
+    """Continue an unproven answer with another solver in the time that is left."""
     spent = time.perf_counter() - began
     if spent >= settings.time_limit:
         return early
@@ -105,7 +105,7 @@ def _continued(
 
 
 def _suited(task: Task) -> tuple[str, ...]:
-    """The solvers that are faster than HiGHS for a task, the fastest first."""
+    """Return the solvers that are faster than HiGHS for a task, the fastest first."""
     program = task.program
     if any(
         not program.integer[n.column] and n.column not in task.fixed and n.latent not in task.fixed
@@ -116,7 +116,7 @@ def _suited(task: Task) -> tuple[str, ...]:
 
 
 def _dense_bits(task: Task) -> bool:
-    """Whether many bits all interact."""
+    """Return True if there are many bits and most pairs of them interact."""
     bits = {g for g, group in enumerate(task.program.groups) if group.size < LARGE_DOMAIN}
     couples = sum(1 for g, h in task.program.couplings(task.form) if g in bits and h in bits)
     return len(bits) >= DENSE_BITS and couples >= DENSELY * len(bits) * (len(bits) - 1) / 2

@@ -1,4 +1,4 @@
-"""Solver profiles: what a TOML file says about a solver, read strictly.
+"""Solver profiles: TOML files that describe solvers; unknown keys and wrong types are errors.
 
 Keys
     name = "gurobi"                       the flag's value
@@ -6,7 +6,7 @@ Keys
     package = "gurobipy"                  its distribution, for the version
     install = "pip install ..."           how to get it
     licence = "..."                       what the licence allows
-    backend = "package.module:Class"      a backend of one's own, called with ``options=``; or instead of it:
+    backend = "package.module:Class"      a backend class, called with ``options=``; or instead of it:
 
     [pyomo]
     factory = "gurobi_persistent"         name in the solver factory
@@ -19,11 +19,12 @@ Keys
 
     [options]                             the solver's own names
     time_limit, threads, gap, absolute_gap, seed, node_limit = "..."
-    [fixed]                               options that are always set
-    [fixed_quadratic]                     options that are set for a native quadratic objective
-    [second]                              options of a second try, where the solver failed with those above
-    [unlimited]                           values that mean "no limit": node_limit
-    [size]                                of a free licence: variables, rows, quadratic_variables
+
+    [fixed]                               options that are always set.
+    [fixed_quadratic]                     options that are set for a native quadratic objective.
+    [second]                              options of a second run, after the solver failed with those above.
+    [unlimited]                           values that mean "no limit": node_limit.
+    [size]                                limits of a free licence: variables, rows, quadratic_variables
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ Text = Annotated[str, Field(strict=True, min_length=1)]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 Limit = Annotated[int, Field(strict=True, gt=0)]
 Accepted = Literal["linear", "quadratic objective", "quadratic rows"]
-"""What a solver may accept, each in combination with integer columns."""
+"""Problem classes that a solver may accept, each in combination with integer columns."""
 Setting = Literal["time_limit", "threads", "gap", "absolute_gap", "seed", "node_limit"]
-"""Settings that a profile gives the solver's own names for."""
+"""Settings for which a profile gives the solver's own option names."""
 
 Form = Literal["linear", "quadratic"]
 
@@ -70,7 +71,7 @@ ONLY_THESE = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, config=ONLY_THESE)
 class SizeLimits:
-    """What a free licence allows; None: no limit.
+    """Size limits of a free licence; None means no limit.
 
     Attributes:
         variables, rows: of the whole model.
@@ -82,7 +83,7 @@ class SizeLimits:
     quadratic_variables: Limit | None = None
 
     def exceeded(self, variables: int, rows: int, quadratic: bool) -> str:
-        """The limit that a model breaks, in words; "" if none."""
+        """Return the limit that a model exceeds, in words; "" if it exceeds none."""
         if self.variables is not None and variables > self.variables:
             return f"{self.variables:,} variables (the program has {variables:,})"
         if self.rows is not None and rows > self.rows:
@@ -100,7 +101,7 @@ def _with_linear(accepts: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, config=ONLY_THESE)
 class PyomoProfile:
-    """How Pyomo drives a solver (see the module's description)."""
+    """Settings with which Pyomo calls a solver (see the module's description)."""
 
     factory: Text
     accepts: Annotated[frozenset[Accepted], AfterValidator(_with_linear)]
@@ -111,12 +112,12 @@ class PyomoProfile:
 
     @property
     def takes_products(self) -> bool:
-        """Whether the solver takes products of two reals, which no convex row expresses."""
+        """True if the solver accepts products of two reals, which no convex row expresses."""
         return "quadratic rows" in self.accepts
 
     @property
     def takes_quadratic(self) -> bool:
-        """Whether the solver takes a quadratic objective as it is."""
+        """True if the solver accepts a quadratic objective."""
         return "quadratic objective" in self.accepts
 
 
@@ -128,19 +129,19 @@ def _class_path(path: str) -> str:
 
 @dataclass(frozen=True, config=ONLY_THESE)
 class SolverProfile:
-    """A solver as its TOML file describes it.
+    """Description of a solver, read from its TOML file.
 
     Attributes:
         name: the flag's value.
-        module, package: Python module and distribution that bring the solver.
+        module, package: Python module and distribution that provide the solver.
         install: how to install it.
         licence: what the licence allows.
-        backend: ``module:Class`` of a backend of its own; "" where Pyomo drives it.
-        pyomo: how Pyomo drives it; None where it has a backend of its own.
+        backend: ``module:Class`` of a backend; "" if the solver is called through Pyomo.
+        pyomo: settings for Pyomo; None if the solver has its own backend.
         options: setting -> the solver's own name for it.
         fixed: option -> value that is always set.
         fixed_quadratic: option -> value that is set for a native quadratic objective.
-        second: of a second try, after a failure.
+        second: option -> value of a second run, after a failure.
         unlimited: setting -> value that means "no limit".
         size: limits of the free licence.
     """
@@ -165,10 +166,10 @@ _OF_PYOMO = ("options", "fixed", "fixed_quadratic", "second", "unlimited", "size
 
 
 def read_profile(path: Path) -> SolverProfile:
-    """A profile from a file.
+    """Read a profile from a file.
 
     Raises:
-        SolverError: the file cannot be read, or see :func:`parse_profile`.
+        SolverError: the file cannot be read or is invalid, see :func:`parse_profile`.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -178,7 +179,7 @@ def read_profile(path: Path) -> SolverProfile:
 
 
 def parse_profile(text: str, source: str) -> SolverProfile:
-    """A profile from TOML text.
+    """Parse a profile from TOML text.
 
     Args:
         source: name of the file, for messages.
@@ -192,7 +193,7 @@ def parse_profile(text: str, source: str) -> SolverProfile:
     except tomllib.TOMLDecodeError as error:
         raise SolverError(f"solver profile {source!r} is not valid TOML: {error}") from error
     except ValidationError as error:
-        # a misspelt key is also a missing one
+        # a misspelt key is reported as missing, too; report it as unknown
         first = min(error.errors(), key=lambda e: e["type"] not in UNKNOWN_KEY)
         raise SolverError(f"solver profile {source!r}: {_said(first)}") from error
     if bool(profile.backend) == (profile.pyomo is not None):
@@ -228,7 +229,7 @@ WANTED = {
 
 
 def _said(error: Mapping[str, Any]) -> str:
-    """One error of pydantic as place, cause and cure."""
+    """Return a validation error of pydantic as location, cause and remedy."""
     kind, given, path = error["type"], error["input"], list(error["loc"])
     is_key = path[-1] == "[key]"  # of a table whose keys are limited
     is_item = isinstance(path[-1], int)  # of a list
@@ -257,14 +258,14 @@ def _said(error: Mapping[str, Any]) -> str:
 
 
 def _known(path: Sequence[str]) -> list[str]:
-    """The keys that there are beside the last one of a path."""
+    """Return the valid keys of the table that the last key of a path belongs to."""
     limited: dict[str, list[str]] = {"options": list(get_args(Setting)), "unlimited": ["node_limit"]}
     table = "" if len(path) == 1 else path[0]
     return limited[table] if table in limited else [f.name for f in fields(KEYS[table])]
 
 
 def option_value(text: str) -> OptionValue:
-    """The value of an option that was given as text: true/false, an integer, a number, else the text itself."""
+    """Convert an option given as text to true/false, an integer or a float; return any other text unchanged."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""Solvers by name or by path: a profile (``solvers/NAME.toml``) says what a solver is and how it is driven."""
+"""Solvers by name or by path: a profile (``solvers/NAME.toml``) describes a solver and how it is called."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mipcash.backends.task import Backend
 from mipcash.errors import SolverError
 
 DEFAULT = "auto"
-"""The solver where none is named."""
+"""The default solver."""
 
 
 @dataclass(frozen=True)
 class SolverInfo:
-    """What a profile says, and whether the solver is here.
+    """Main entries of a solver's profile, and whether the solver is installed.
 
     Attributes:
         name: the flag's value.
@@ -28,7 +28,7 @@ class SolverInfo:
         version: of the package; "" if not installed.
         licence: what the licence allows.
         install: how to install it.
-        usable: whether this version of mipcash can drive it.
+        usable: whether this version of mipcash can call it.
     """
 
     name: str
@@ -40,12 +40,12 @@ class SolverInfo:
 
 
 def solvers() -> list[SolverInfo]:
-    """All solvers with a profile of their own, the default first."""
+    """Return all solvers whose profiles come with mipcash, the default first."""
     return [solver_info(name) for name in solver_names()]
 
 
 def solver_names() -> list[str]:
-    """Names of the profiles that come with mipcash, the default first."""
+    """Return the names of the profiles that come with mipcash, the default first."""
     names = [
         f.name.removesuffix(".toml") for f in resources.files("mipcash.solvers").iterdir() if f.name.endswith(".toml")
     ]
@@ -53,10 +53,10 @@ def solver_names() -> list[str]:
 
 
 def solver_info(name: str) -> SolverInfo:
-    """One solver's profile.
+    """Return the information on one solver.
 
     Raises:
-        SolverError: there is no such profile, or it is faulty.
+        SolverError: there is no such profile, or it is invalid.
     """
     profile = find_profile(name)
     installed = _installed(profile.module)
@@ -70,14 +70,14 @@ def solver_info(name: str) -> SolverInfo:
 
 
 def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend:
-    """A backend by the name of its solver or the path of a profile.
+    """Make a backend from the name of its solver or the path of a profile.
 
     Args:
         name: ``auto``, ``highs``, ``gurobi``, ... or a path that ends in ``.toml``; options may follow, ``"gurobi MIPFocus=1"``.
-        options: the solver's own options, as text; they win over those in ``name``.
+        options: the solver's own options, as text; they override those in ``name``.
 
     Raises:
-        SolverError: unknown, not installed, or an option that the solver does not take.
+        SolverError: the solver is unknown or not installed, or rejects an option.
     """
     name, named = split_options(name)
     options = {**named, **(options or {})}
@@ -103,10 +103,10 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
 
 
 def split_options(solver: str) -> tuple[str, dict[str, str]]:
-    """``"gurobi MIPFocus=1 Cuts=2"`` -> ``("gurobi", {"MIPFocus": "1", "Cuts": "2"})``.
+    """Split a solver's name and options: ``"gurobi MIPFocus=1 Cuts=2"`` -> ``("gurobi", {"MIPFocus": "1", "Cuts": "2"})``.
 
     Raises:
-        SolverError: nothing is named, or something after the name is not KEY=VALUE.
+        SolverError: there is no name, or a part after the name is not KEY=VALUE.
     """
     if not solver.strip():
         raise SolverError(f"solver is {solver!r}, which names none; there are {', '.join(solver_names())}")
@@ -123,14 +123,14 @@ def split_options(solver: str) -> tuple[str, dict[str, str]]:
 
 
 def _check_file(solver: str, option: str, value: str) -> None:
-    """See that a solver can open a file that an option names: some end the process where they cannot.
+    """Check that a solver can open the file named by an option: some solvers end the process if they cannot.
 
     Raises:
-        SolverError: it cannot.
+        SolverError: the file cannot be opened.
     """
     path = Path(value).expanduser()
     said = f"solver {solver!r}: option {option}={value}"
-    if not value or value.isdecimal():  # a number, as CPLEX takes for where node files go
+    if not value or value.isdecimal():  # a number, as in CPLEX' option for the location of node files
         return
     if path.is_dir():
         raise SolverError(f"{said} names a folder; give a file, such as {option}={path / 'solver.log'}")
@@ -144,10 +144,10 @@ def _check_file(solver: str, option: str, value: str) -> None:
 
 
 def find_profile(name: str) -> SolverProfile:
-    """The profile of a name, or of a path that ends in ``.toml``.
+    """Return the profile with a name, or at a path that ends in ``.toml``.
 
     Raises:
-        SolverError: there is none, or it is faulty.
+        SolverError: there is no such profile, or it is invalid.
     """
     if name.endswith(".toml"):
         return read_profile(Path(name))

@@ -1,21 +1,26 @@
-"""Products of two reals: spatial branch and bound over mixed-integer relaxations.
+"""Spatial branch and bound over mixed-integer relaxations, for products of two reals.
 
 Notation
-    w = s a b        a bilinear column of the program, its factors and its scale; a box is [la, ua] x [lb, ub]
-    relaxation       the program with McCormick's four rows (McCormick 1976) for each w, over the box of a node
+    w = s a b        a bilinear column of the program, its factors and its scale; a box is [la, ua] x [lb, ub].
+    relaxation       the program with McCormick's four rows (McCormick 1976) for each w, over the box of a node:
 
         w >= s (la b + lb a - la lb),   w >= s (ua b + ub a - ua ub),
         w <= s (ua b + lb a - ua lb),   w <= s (la b + ub a - la ub)        (s > 0; exchanged for s < 0)
 
-A relaxation holds every legal point of its box, so that an empty one proves its box empty and its bound is one on the box. It is
-exact where a factor is fixed, or at the corners of the box, and its error is s (ua - la)(ub - lb) / 4 at most. A node is solved in
-four steps: its box is tightened by interval arithmetic over the rows; its relaxation is solved; a solution whose true products
-keep every row is an incumbent, and otherwise one is looked for with one factor of each product fixed, which leaves a
-mixed-integer linear program; and the box is cut near the solution where a product is missed most. The node with the least bound
-comes next, so that a limit ends the search with an incumbent and a bound that holds for every legal point.
+A relaxation contains every legal point of its box. If it is infeasible, so is the box, and its bound is a bound on the box. It is
+exact where a factor is fixed, or at the corners of the box; its error is at most s (ua - la)(ub - lb) / 4. A node is solved in four
+steps:
 
-An integer of more than WHOLE values is a real in the relaxations, and is cut like a factor where it is fractional, until its box is
-narrower: as an integer it keeps its scale, and coefficients of 1e-10 beside it are lost in a solver's tolerances.
+    1. Its box is tightened by interval arithmetic over the rows.
+    2. Its relaxation is solved.
+    3. If the solution with its true products satisfies every row, it is an incumbent. Otherwise incumbents are searched for with
+       one factor of each product fixed, which leaves a mixed-integer linear program.
+    4. The box is split near the solution, at a factor of the product with the largest violation.
+
+The node with the least bound comes next, so that a limit ends the search with an incumbent and a bound for all legal points.
+
+An integer of more than WHOLE values is relaxed to a real, and branched on like a factor if it is fractional, until its box is
+narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances.
 """
 
 from __future__ import annotations
@@ -47,31 +52,31 @@ from mipcash.program.rewriting import with_bounds, with_rows
 from mipcash.program.unit_scale import set_from_places, stepped_integers
 
 NODES = 1_000
-"""Nodes at most; beyond, what is not known stays unknown."""
+"""Maximum number of nodes; open nodes then remain undecided."""
 ASIDE = 0.2
-"""A box is cut no nearer to its ends than this share of its width."""
+"""Minimum distance of a split from the ends of a box, as a share of its width."""
 NARROW = 1e-13
-"""Width of a box, relative to its ends, that is not cut any more."""
+"""Width of a box, relative to its ends, below which it is not split."""
 EVEN = 1e-11
-"""A product that is missed by this share of it, or less, is not missed."""
+"""Violation of a product, relative to the product, up to which it counts as satisfied."""
 ROUNDS = 8
 """Passes of interval arithmetic over the rows."""
 WORTH = 0.99
-"""A range is tightened where this share of it, or less, is left."""
+"""Further passes are made while some range shrinks to less than this share."""
 ROUNDING = 1e-15
-"""What sums of products are off by, relative to their terms."""
+"""Rounding error of sums of products, relative to their terms."""
 WHOLE = 2.0**24
-"""Values of an integer from which on a relaxation takes it for a real."""
+"""Number of values of an integer from which on it is relaxed to a real."""
 FRACTION = 1e-6
 """Distance to a whole number from which on an integer counts as fractional."""
 SHARE = 0.25
-"""Share of the time that is left which one relaxation gets."""
+"""Share of the remaining time that one relaxation gets."""
 ALTERNATIONS = 3
-"""Times that the fixed factors change places in the search for an incumbent."""
+"""Number of relaxations with alternating fixed factors in the search for an incumbent."""
 
 
 class ImpreciseError(SolverError):
-    """A solver's points break rows by more than their slack, and none near them keeps them."""
+    """A solver's points violate rows by more than their slack and cannot be repaired."""
 
 
 Solve = Callable[[Task, SolverSettings], Answer]
@@ -97,15 +102,15 @@ def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: K
     """Minimise a form over a program with products of reals, to the tolerance of its rows.
 
     Args:
-        solve: solves a relaxation, in which a bilinear column is a column like any other.
-        native: solves a relaxation with its products as they are; None: the solver takes no such rows.
-        keeps: returns base columns, (n,), those near a bound moved onto it, if they keep every row, bound and cut; else None.
+        solve: solves a relaxation, in which bilinear columns are treated as ordinary columns.
+        native: solves a relaxation with its products as they are; None: the solver does not accept such rows.
+        keeps: returns base columns, (n,), those near a bound moved onto it, if they satisfy every row, bound and cut; else None.
     """
     return _Search(task, settings, solve, keeps, native).run()
 
 
 class _Search:
-    """One search; ``queue`` holds boxes by the bound of the node above."""
+    """One search; ``queue`` holds boxes ordered by the bound of the parent node."""
 
     def __init__(self, task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None) -> None:
         self.task, self.settings, self.solve, self.keeps, self.native = task, settings, solve, keeps, native or solve
@@ -140,7 +145,7 @@ class _Search:
         return self.settings.time_limit - (time.perf_counter() - self.began)
 
     def _closed(self, bound: float) -> bool:
-        """Return whether nothing below a bound is worth looking for."""
+        """Return True if no point at this bound or above it would improve the incumbent by more than the gap."""
         if math.isinf(bound):
             return bound > 0.0
         return bound >= self.value - max(ABSOLUTE_GAP, self.settings.gap * max(abs(self.value), abs(bound)))
@@ -155,16 +160,16 @@ class _Search:
             heapq.heappush(self.queue, (bound, self.pushed, tight))
 
     def _least(self, box: _Box) -> tuple[Vector, Vector, float]:
-        """Return the least values in a box of the objective's linear terms, (n,), and products, (k,), and their rounding."""
+        """Return the least linear terms, (n,), and products, (k,), of the objective in a box, and a bound on their rounding."""
         linear, products = self.task.form.least(box.low, box.high)
         size = abs(self.task.form.constant) + float(np.abs(linear).sum() + np.abs(products).sum())
         return linear, products, ROUNDING * (len(linear) + len(products)) * size
 
     def _better(self, box: _Box) -> _Box | None:
-        """Return the part of a box that may hold a better point than the incumbent, by its linear terms; None where there is none.
+        """Return the part of a box that may hold a better point than the incumbent, by its linear terms; None if it is empty.
 
-        Beside a range of 1e15 a solver's tolerances move the bound of a relaxation by more than the gap that is asked for, however
-        often the factors are cut. The incumbent bounds such a range.
+        Beside a range of 1e15 a solver's tolerances move the bound of a relaxation by more than the requested gap, however often
+        the factors are split. The incumbent bounds such a range.
         """
         if math.isinf(self.value):
             return box
@@ -185,11 +190,11 @@ class _Search:
             whole = program.integer.copy()
             whole[real] = 0.0
             program = replace(program, integer=whole)
-        # a node that takes long is cut into smaller ones instead
+        # a node that takes long is split into smaller ones instead
         limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
         try:
             return solve(replace(self.task, program=program, start=start), limits)
-        except ImpreciseError:  # in a smaller box it may be precise enough
+        except ImpreciseError:  # the solver may be precise enough in a smaller box
             return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
 
     def _node(self, bound: float, box: _Box, first: bool) -> None:
@@ -221,7 +226,7 @@ class _Search:
             self._push(bound, part)
 
     def _with_products(self, columns: Vector) -> Vector:
-        """Return the columns with every bilinear column at its product, wide integers at a whole number."""
+        """Return the columns with every bilinear column at its product, and wide integers rounded."""
         columns = columns.copy()
         columns[self.wide] = np.round(columns[self.wide])
         if len(self.wide):
@@ -231,7 +236,7 @@ class _Search:
         return columns
 
     def _admitted(self, columns: Vector) -> bool:
-        """Take a point over as the incumbent where it is legal and better; return whether it is legal."""
+        """Make a point the incumbent if it is legal and better; return True if it is legal."""
         found = self.keeps(columns)
         if found is not None and found is not columns:  # moved onto a bound
             found = self.keeps(self._with_products(found))
@@ -243,7 +248,7 @@ class _Search:
         return True
 
     def _look_near(self, box: _Box, columns: Vector) -> None:
-        """Look for an incumbent with one factor of each product fixed at the relaxation's, then the others, by turns."""
+        """Search for an incumbent with one factor of each product fixed at its value in ``columns``, in turn."""
         sides = _covers(self.products)
         for turn in range(ALTERNATIONS if self.best is None else 1):
             held = box.held({c: float(columns[c]) for c in sides[turn % 2]})
@@ -256,7 +261,7 @@ class _Search:
             self._admitted(columns)
 
     def _cut(self, box: _Box, columns: Vector) -> tuple[int, float] | None:
-        """Return the factor to halve, and where; None where all boxes are too narrow to be cut."""
+        """Return the column to branch on and the point at which to split it; None if no range is wide enough."""
         found: list[tuple[float, int]] = []
         for p in self.products:
             product = p.scale * columns[p.first] * columns[p.second]
@@ -322,7 +327,7 @@ def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iter
 
 
 def _covers(products: Iterable[Bilinear]) -> tuple[set[int], set[int]]:
-    """Return two sets of columns, each of which has a factor of every product; as few in common as a greedy choice gives."""
+    """Return two sets of columns, each with a factor of every product, chosen greedily to have few columns in common."""
     first, second = set[int](), set[int]()
     for p in products:
         if not {p.first, p.second} & first:
@@ -335,12 +340,12 @@ def _covers(products: Iterable[Bilinear]) -> tuple[set[int], set[int]]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows that touch a product or a factor, for interval arithmetic over all columns.
+    """The rows that contain a product or a factor, for interval arithmetic over all columns.
 
     Attributes:
-        rows: of each its columns, its coefficients, its bounds with the slack that counts as legal, and the places in it of the
-            columns that are tightened.
-        columns: those that are tightened, ascending: bilinear columns and their factors.
+        rows: for each row its columns, its coefficients, its bounds widened by the slack, and the positions in it of the
+            columns to tighten.
+        columns: the columns to tighten, ascending: bilinear columns, their factors and wide integers.
         others: bounds of the product columns of the program, shape (n_columns - n,) each.
     """
 
@@ -350,7 +355,7 @@ class _Rows:
 
     @classmethod
     def of(cls, program: BinaryProgram) -> _Rows:
-        """Return those of a program; made once."""
+        """Return the rows of a program; they are made once and kept with it."""
         if "bilinear rows" not in program.derived:
             factors = {c for p in program.bilinear for c in (p.column, p.first, p.second)}
             columns = np.array(sorted(factors.union(wide_integers(program).tolist())), dtype=np.int64)
@@ -370,7 +375,7 @@ class _Rows:
         return found
 
     def tightened(self, box: _Box, products: Iterable[Bilinear]) -> _Box | None:
-        """Return a box by interval arithmetic that holds the same legal points; None where that shows that there are none."""
+        """Return the box tightened by interval arithmetic, with the same legal points; None if it is proven to have none."""
         low = np.concatenate([box.low, self.others[0]])
         high = np.concatenate([box.high, self.others[1]])
         for _ in range(ROUNDS):
@@ -383,14 +388,14 @@ class _Rows:
         return _Box(low[:n], high[:n])
 
     def _by_rows(self, low: Vector, high: Vector) -> bool:
-        """Tighten columns by each row, in place; return False where a row cannot be kept."""
+        """Tighten columns by each row, in place; return False if a row cannot be satisfied."""
         for at, values, row_low, row_high, places in self.rows:
             ends = values * low[at], values * high[at]
             least, most = np.minimum(*ends), np.maximum(*ends)
             noise = ROUNDING * len(at) * np.maximum(np.abs(least), np.abs(most))
             if least.sum() > row_high + noise.sum() or most.sum() < row_low - noise.sum():
                 return False
-            others = 1.0 - np.eye(len(at))[places]  # summed anew: what is large must not swallow what is small
+            others = 1.0 - np.eye(len(at))[places]  # summed anew: large terms must not cancel small ones
             room = others @ noise
             with np.errstate(invalid="ignore"):
                 above = (row_high - others @ least + room) / values[places]
@@ -400,7 +405,7 @@ class _Rows:
         return True
 
     def _by_products(self, low: Vector, high: Vector, products: Iterable[Bilinear]) -> bool:
-        """Tighten each product by its factors and its factors by it, in place; return False where they contradict."""
+        """Tighten each product by its factors and its factors by it, in place; return False if they contradict."""
         for p in products:
             a, b = (low[p.first], high[p.first]), (low[p.second], high[p.second])
             ends = [p.scale * x * y for x in a for y in b]
@@ -425,7 +430,7 @@ class _Rows:
 
 
 def _narrow(low: Vector, high: Vector, at: object, new_low: object, new_high: object) -> bool:
-    """Move bounds inwards, in place, but for a rounding; return False where they cross."""
+    """Tighten bounds in place, with a margin for rounding; return False if they cross."""
     columns = np.asarray(at, dtype=np.int64)
     below, above = np.asarray(new_low, dtype=float), np.asarray(new_high, dtype=float)
     room = 1e-14 * np.maximum(np.abs(below), np.abs(above))

@@ -1,6 +1,6 @@
-"""The contract of a backend: minimise a quadratic form over a compiled program, with a proof.
+"""The interface of a backend: minimise a quadratic form over a compiled program, with a proof.
 
-A backend knows programs and forms; it knows nothing of parameters, surrogates or studies.
+A backend handles programs and forms; it does not depend on parameters, surrogates or studies.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
 OPTIMAL = "optimal"
-"""The incumbent is proven optimal within the gap asked for."""
+"""The incumbent is proven optimal within the requested gap."""
 FEASIBLE = "feasible"
-"""A limit stopped the solver: an incumbent and a bound, no proof."""
+"""A limit stopped the solver: there is an incumbent and a bound, but no proof of optimality."""
 INFEASIBLE = "infeasible"
-"""Proven: no legal configuration exists (under the cuts and fixings given)."""
+"""It is proven that no legal configuration exists (under the given cuts and fixings)."""
 UNKNOWN = "unknown"
 """A limit stopped the solver before it found an incumbent."""
 ABSOLUTE_GAP = 1e-9
-"""Difference between value and bound that counts as none."""
+"""Largest difference between value and bound that counts as zero."""
 SOLVED = 1e-12
 """Absolute gap at which solvers may stop, in units of the largest cost."""
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """How far a bound is from a value, relative to the larger of them, so between 0 and 2 also around 0; inf without one."""
+    """Return the gap between value and bound relative to the larger of them, between 0 and 2 also around 0; inf without a bound."""
     apart = abs(value - bound)
     if math.isinf(apart):
         return math.inf
@@ -44,10 +44,10 @@ class SolverSettings:
 
     Attributes:
         time_limit: seconds of wall-clock time.
-        gap: relative gap at which the solver may stop and call the incumbent optimal.
+        gap: relative gap at which the solver may stop and report the incumbent as optimal.
         threads: number of threads; 1 keeps runs reproducible.
         seed: the solver's own seed.
-        node_limit: branch-and-bound nodes; a limit that, unlike time, is reproducible.
+        node_limit: branch-and-bound nodes; unlike a time limit, this limit is reproducible.
 
     Raises:
         SpaceError: a limit is negative or not a number, or there are no threads.
@@ -66,7 +66,7 @@ class SolverSettings:
 
 
 CUT_SLACK = 1e-6
-"""How far a cut may be missed."""
+"""Largest violation of a cut that counts as legal."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Cut:
     high: float
 
     def weights(self, n: int) -> Vector:
-        """The row over the first n base columns, which must hold all of its own: shape (n,)."""
+        """Return the row over the first n base columns, shape (n,); all columns of the cut must be among them."""
         dense = np.zeros(n)
         np.add.at(dense, self.columns, self.values)
         return dense
@@ -87,11 +87,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Task:
-    """One solve.
+    """One problem to solve.
 
     Attributes:
         program: the compiled space.
-        form: what is minimised, over the base columns of ``program``; folded.
+        form: the objective, over the base columns of ``program``; folded.
         fixed: base column -> value.
         cuts: extra rows.
         start: base columns of a legal point to start from, shape (n,), nan where unknown.
@@ -106,15 +106,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a backend returns.
+    """The result of a solve.
 
     Attributes:
         status: ``OPTIMAL``, ``FEASIBLE``, ``INFEASIBLE`` or ``UNKNOWN``.
-        columns: base columns of the incumbent, shape (n,); None without one.
+        columns: base columns of the incumbent, shape (n,); None without an incumbent.
         value: objective of the incumbent (nan without one).
         bound: proven lower bound.
         seconds: wall-clock time.
-        prover: who proved the status and the bound: a solver, or ``enumeration``; "" where nothing is proven.
+        prover: a solver or ``enumeration``, which proved the status and the bound; "" if nothing is proven.
     """
 
     status: str
@@ -126,11 +126,11 @@ class Answer:
 
     @property
     def proven(self) -> bool:
-        """Whether there is nothing left to prove."""
+        """True if optimality or infeasibility is proven."""
         return self.status in (OPTIMAL, INFEASIBLE)
 
     def joined(self, later: Answer, seconds: float) -> Answer:
-        """What this unproven answer and a later one for the same task say together."""
+        """Combine this unproven answer with a later one for the same task."""
         if later.status == INFEASIBLE or (self.columns is None and later.columns is None):
             return replace(later, bound=max(self.bound, later.bound), seconds=seconds)
         best = later if self.columns is None or later.value <= self.value else self
@@ -147,7 +147,7 @@ class Backend(Protocol):
         """Name of the solver, for solutions and messages."""
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """Minimise; a limit yields incumbent and bound, never an exception.
+        """Minimise the objective; at a limit, return the incumbent and a bound instead of raising an exception.
 
         Raises:
             SolverError: the solver is missing, rejects the program, or fails numerically.

@@ -1,4 +1,4 @@
-"""A backend that keeps a deadline, whatever the settings of a solve allow: many solves share what is left of it."""
+"""Backends with a deadline: many solves share the time left, whatever time limit the settings of each allow."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mipcash.deadline import Deadline
 
 @dataclass(frozen=True)
 class TimedBackend:
-    """Hands every task on with a time limit of at most what is left.
+    """A backend that limits each solve to the time left.
 
     Attributes:
-        backend: who solves.
-        deadline: once it has passed nobody is asked, and nothing is known.
+        backend: the solver.
+        deadline: once it has passed, tasks are not solved and their answers are ``UNKNOWN``.
     """
 
     backend: Backend
@@ -23,7 +23,7 @@ class TimedBackend:
 
     @property
     def name(self) -> str:
-        """The solver's."""
+        """Name of the solver."""
         return self.backend.name
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
@@ -34,6 +34,6 @@ class TimedBackend:
 
 
 def timed(backend: Backend, deadline: Deadline) -> Backend:
-    """A backend until a deadline; another deadline of its own no longer counts."""
+    """Return the backend with this deadline, which replaces an earlier one."""
     solver = backend.backend if isinstance(backend, TimedBackend) else backend
     return solver if deadline.endless else TimedBackend(solver, deadline)

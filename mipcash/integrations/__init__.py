@@ -1,4 +1,4 @@
-"""Other libraries: scikit-learn (searches, cross-validation, ensembles), Optuna (a sampler), and their spaces (``spaces/``).
+"""Integrations of other libraries: scikit-learn (searches, cross-validation, ensembles), Optuna (a sampler), and ``spaces/``.
 
-Nothing imports this package; ``Space.from_optuna`` and its like find their converters by name.
+No module imports this package; ``Space.from_optuna`` and similar constructors find their converters by name.
 """

@@ -1,18 +1,18 @@
-"""``solver="enumeration"``: proof by soft consistency and enumeration, without any other solver, where a program allows it.
+"""``solver="enumeration"``: proof by soft consistency and enumeration, without a solver, for programs that allow it.
 
-A program allows it where its numbers are fixed, its helpers follow from the levels, and its rules leave pairs and linear
-rows over few states (:mod:`mipcash.backends.enumeration.network`), or few joint levels at all. Of wide programs it takes those
-in which nothing binds or couples groups. What it may cost counts nodes, so that what is proven does not depend on the clock;
-what is not proven within them has the best point found and a bound.
+A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
+pairs and linear rows over few states (:mod:`mipcash.backends.enumeration.network`). It also allows it if it has few joint levels at
+all. Of wide programs only those are accepted in which no rule or cost connects groups. The effort is limited in nodes, so that a
+proof does not depend on the clock; without a proof the answer is the best point found and a bound.
 
-The legal levels of a small program, all of them: an exact answer where rules are more than pairs and linear rows.
+If rules are more than pairs and linear rows, an exact answer needs a list of all legal levels of a small program.
 
 Notation
     s (S, G)    all legal level vectors;   c_g = starts[g] + s_g  the column that group g sets to one
     q(s)        constant + sum_g l[c_g] + sum_{g < h} (Q + Q')[c_g, c_h]
 
-A rule over three groups that leaves thousands of combinations is no pairwise network; as long as all groups together have few
-joint levels, looking at each takes milliseconds where a solver takes tenths of a second.
+A rule over three groups that leaves thousands of combinations is no pairwise network. If all groups together have few joint levels,
+it takes milliseconds to enumerate them, where a solver takes tenths of a second.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from mipcash.program.width import is_wide
 
 KEPT_LISTINGS = 16
 LISTED = 20_000
-"""Joint levels of all groups, legal or not, up to which a program is listed."""
+"""Joint levels of all groups, legal or not, up to which they are enumerated."""
 
 
 @dataclass(frozen=True)
 class LegalLevels:
-    """See the module's notation.
+    """All legal levels in the module's notation.
 
     Attributes:
         levels: shape (S, G), every legal level vector once.
@@ -54,7 +54,7 @@ class LegalLevels:
     levels: Indices
 
     def values(self, form: QuadraticForm) -> Vector:
-        """q of a folded form over the binaries, shape (S,)."""
+        """Return q of a folded form over the binaries, shape (S,)."""
         columns, matrix = self.program.starts + self.levels, form.symmetric()
         found: Vector = form.constant + form.linear[columns].sum(axis=1)
         for g in range(1, columns.shape[1]):
@@ -62,7 +62,7 @@ class LegalLevels:
         return found
 
     def admitted(self, cuts: Sequence[Cut]) -> NDArray[np.bool_]:
-        """Which of the level vectors satisfy further rows over the binaries, shape (S,)."""
+        """Return a mask of the level vectors that satisfy further rows over the binaries, shape (S,)."""
         columns, admitted = self.program.starts + self.levels, np.ones(len(self.levels), dtype=bool)
         for cut in cuts:
             body = cut.weights(self.program.n_z)[columns].sum(axis=1)
@@ -71,10 +71,10 @@ class LegalLevels:
 
 
 def make_legal_levels(legality: Legality, allowed: NDArray[np.bool_]) -> LegalLevels | None:
-    """The legal levels of a program; None where it would be too long or legality cannot be told without a solver.
+    """Return the legal levels of a program, or None if the list would be too long or legality cannot be decided without a solver.
 
     Args:
-        legality: at the numbers that are fixed.
+        legality: at the fixed numerical values.
         allowed: columns that may be one, shape (n_z,).
     """
     if not legality.complete:
@@ -86,7 +86,7 @@ def make_legal_levels(legality: Legality, allowed: NDArray[np.bool_]) -> LegalLe
 
 
 def _legal_at_some_numbers(program: BinaryProgram, allowed: NDArray[np.bool_]) -> Indices | None:
-    """The level vectors that break no rule without numbers, shape (S, G); None where there are too many to look at."""
+    """Return the level vectors that satisfy all rules over levels alone, shape (S, G); None if there are too many to check."""
     choices = [np.flatnonzero(allowed[x.start : x.stop]) for x in program.groups]
     if math.prod(map(len, choices)) > LISTED:
         return None
@@ -99,17 +99,17 @@ def _legal_at_some_numbers(program: BinaryProgram, allowed: NDArray[np.bool_]) -
 
 KEPT_SPACES = 16
 WORTHWHILE_GAP = 1e-5
-"""Relative gap from which on it is used; below it, proofs are exact and take no longer."""
+"""Smallest relative gap that is used to prune; proofs with a smaller one are exact and take no longer."""
 PRECISION = 1e-11
-"""Costs are compared up to this share of their spread."""
+"""Relative precision of cost comparisons, in units of the costs' spread."""
 
 
 @dataclass(frozen=True)
 class _Space:
-    """A program with some columns fixed; the program is kept so that its id stays its own.
+    """A program with some columns fixed. The program is referenced so that its id is not reused.
 
     Attributes:
-        within: what the rules come to; None where the program is out of reach.
+        within: the rules as a network or a list; None if enumeration cannot take the program.
     """
 
     program: BinaryProgram
@@ -118,11 +118,11 @@ class _Space:
 
 
 class EnumerationBackend:
-    """Solves tasks within its reach; keeps the networks of recent programs.
+    """Solves tasks that enumeration can take; keeps the networks of recent programs.
 
     Args:
-        options: there are none.
-        nodes, most: what a proof may cost, see :class:`mipcash.backends.enumeration.branching.Effort`; without them, the limits
+        options: not supported.
+        nodes, most: limits of a proof, see :class:`mipcash.backends.enumeration.branching.Effort`; without them, the limits
             of each solve.
 
     Raises:
@@ -141,7 +141,7 @@ class EnumerationBackend:
         """See :meth:`mipcash.backends.task.Backend.solve`.
 
         Raises:
-            SolverError: the task is out of reach.
+            SolverError: enumeration cannot take the task.
         """
         return certified(task, settings, self._unchecked, self.name, exact=True)
 
@@ -203,17 +203,17 @@ class EnumerationBackend:
             if column < program.n_z:
                 allowed[column] &= fixed > 0.5
                 required[column] |= fixed > 0.5
-        # a level that must be taken leaves no other of its group
+        # a required level excludes the other levels of its group
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
         return _Space(program, legality, network_at(legality, allowed) or make_legal_levels(legality, allowed))
 
 
 def _separated(task: Task, began: float) -> Answer:
-    """The least level of each group, where nothing binds or couples groups: what is left of a wide program is for others.
+    """Minimise each group of a wide program by itself, if no rule or cost connects groups.
 
     Raises:
-        SolverError: something does, or what is found is ruled out by a cut.
+        SolverError: something connects groups, or the minimum violates a cut or a fixing.
     """
     program, form = task.program, task.form
     tables, rows = legality_at(program, {n.label: float(task.fixed[n.latent]) for n in program.numbers}).constraints()
@@ -243,7 +243,7 @@ def _separated(task: Task, began: float) -> Answer:
 
 
 def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: float) -> Answer:
-    """The least of all that the cuts admit, the first of equals."""
+    """Return the least of the level vectors that the cuts allow, the first among equals."""
     values = np.where(legal_levels.admitted(task.cuts), legal_levels.values(task.form), math.inf)
     at = int(np.argmin(values)) if len(values) else -1
     if at < 0 or values[at] == math.inf:
@@ -256,7 +256,7 @@ def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: flo
 
 
 def _inexpressible(task: Task) -> str:
-    """Why a task is not one over levels alone, every number fixed and legal; "" where it is."""
+    """Return the reason why a task is not over levels alone, with legal fixed numerical parameters; "" if it is."""
     program, form = task.program, task.form
     if not program.n_z:
         return "it has no levels"
@@ -285,7 +285,7 @@ def _out_of_reach(reason: str) -> SolverError:
 
 
 def _start(network: PairwiseNetwork, task: Task) -> Indices | None:
-    """States of the task's start; None where it is not legal or not known."""
+    """Return the states of the task's start, or None if it is illegal or unknown."""
     n_z = task.program.n_z
     if task.start is None or not np.all(np.isfinite(task.start[:n_z])):
         return None

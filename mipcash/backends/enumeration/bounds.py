@@ -1,22 +1,22 @@
-"""Lower bounds of a pairwise network by soft arc consistency: costs are moved, never changed.
+"""Lower bounds of a pairwise network by soft arc consistency, which moves costs without changing the objective.
 
 Notation
     q(s) = lower + sum_i theta[s_i] + sum_{i < j} M[s_i, s_j],   theta >= 0, M >= 0
 
-so that ``lower`` bounds q. Moving cost from M to theta and back leaves q as it is:
+so that ``lower`` bounds q. Moving cost between M and theta leaves q unchanged:
 
     collect     theta[s] += min_t M[s, t],  M[s, t] -= that          for every neighbour j of i, t in j
     raise       lower += min_s theta[s],    theta[s] -= that
     hand on     M[s, t] += w theta[s],      theta[s] -= that         for every later neighbour j of i
 
-Halving, where every M[s, t] gives each end half of the least of its row, makes all costs non-negative at once. A sweep
-does the three to the variables in order (sequential tree-reweighted message passing, kolmogorov2006); sweeps to and fro
-approach the bound of the linear relaxation with RLT rows (:mod:`mipcash.program.products`). A state whose
-``lower + theta[s]``, after it has collected, is not below ``upper`` is in no better solution, and is dropped.
+Halving moves half of the row minimum of every M[s, t] to each end and makes all costs non-negative at once. A sweep applies the
+three operations to the variables in order (sequential tree-reweighted message passing, kolmogorov2006). Sweeps in both directions
+approach the bound of the linear relaxation with RLT rows (:mod:`mipcash.program.products`). A state is dropped if its ``lower +
+theta[s]``, after collecting, is not below ``upper``: it is in no better solution.
 
-A forbidden pair costs more than all that legal solutions can differ by, and ``ceiling`` lies between: no legal solution costs
-as much, and none with a forbidden pair costs less. Whoever looks for solutions below it meets legal ones alone, however
-cost was moved; a network in which there is none is empty.
+A forbidden pair costs more than the largest difference between legal solutions. ``ceiling`` lies between: every legal solution
+costs less, every solution with a forbidden pair costs at least as much. A search below ``ceiling`` therefore finds only legal
+solutions, however cost was moved; a network without one is empty.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from mipcash.backends.enumeration.network import PairwiseNetwork
 from mipcash.program.forms import Indices, Vector
 
 FORBIDDEN = 8.0
-"""The cost of a forbidden pair, in units of what all costs of a solution can differ by; the larger, the more it is rounded."""
+"""Cost of a forbidden pair, in units of the largest difference between solutions; the larger, the larger its rounding error."""
 FEW = 20_000.0
-"""Combinations of states so few that looking at them is quicker than another sweep."""
+"""Number of combinations of states up to which enumerating them is faster than another sweep."""
 STALLED = 0.02
-"""Sweeps end when one of them closes less than this share of the gap."""
+"""Sweeps end once a sweep closes less than this share of the gap."""
 
 
 @dataclass
 class Potentials:
-    """A pairwise network's costs while they are moved (see the module's notation).
+    """Costs of a pairwise network while they are moved (see the module's notation).
 
     Attributes:
         lower: the bound.
@@ -48,7 +48,7 @@ class Potentials:
         states: the states' numbers in the network, shape (S,).
         ceiling: more than any legal solution costs.
         weights, low, high: linear rows, as in :class:`mipcash.backends.enumeration.network.PairwiseNetwork`.
-        empty: whether some variable has no state left: nothing is better than ``upper``.
+        empty: whether some variable has no state left, so that no solution is better than ``upper``.
     """
 
     lower: float
@@ -72,14 +72,14 @@ class Potentials:
 
     @property
     def combinations(self) -> float:
-        """How many ways there are to give each variable a state."""
+        """Number of combinations of states."""
         return float(np.prod(self.sizes.astype(float)))
 
     def span(self, i: int) -> slice:
         return slice(int(self.starts[i]), int(self.starts[i + 1]))
 
     def tighten(self, upper: float, sweeps: int) -> bool:
-        """Sweep to and fro, dropping what cannot be better than ``upper``; True where nothing is left to look for."""
+        """Sweep in both directions and drop states that cannot improve on ``upper``; return True if no solution can."""
         self._drop(self._halve(), upper)
         for _ in range(sweeps):
             if self.empty or self.lower >= upper or self.combinations <= FEW:
@@ -94,7 +94,7 @@ class Potentials:
         return self.empty or self.lower >= upper
 
     def given(self, s: int) -> Potentials:
-        """What is left when a variable takes its state ``s``."""
+        """Return the potentials of the other variables once a variable takes its state ``s``."""
         i = int(np.searchsorted(self.starts, s, side="right")) - 1
         keep = np.ones(len(self.theta), dtype=bool)
         keep[self.span(i)] = False
@@ -112,7 +112,7 @@ class Potentials:
         )
 
     def ordered(self, order: Indices) -> Potentials:
-        """The same with the variables in another order."""
+        """Return the potentials with the variables in another order."""
         at = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in order])
         return Potentials(
             self.lower,
@@ -129,7 +129,7 @@ class Potentials:
     # -- internals ----------------------------------------------------------------------------------------------
 
     def _halve(self) -> Vector:
-        """Every pair gives each end half of what it can give; lower bounds of q for each state, shape (S,)."""
+        """Move half of each pair's minimum to each end; return lower bounds of q for each state, shape (S,)."""
         least = np.stack([self.pairs[self.span(i)].min(axis=0) for i in range(self.n_variables)])
         self.theta += least.sum(axis=0) / 2
         given = np.repeat(least, self.sizes, axis=0)
@@ -140,7 +140,7 @@ class Potentials:
         return self.lower + self.theta
 
     def _sweep(self, direction: int) -> Vector:
-        """One pass over the variables, to (1) or fro (-1); lower bounds of q for each state, shape (S,)."""
+        """Sweep once over the variables, forward (1) or backward (-1); return lower bounds of q for each state, shape (S,)."""
         coupled, sizes, first = self._coupled(), self.sizes, self.starts[:-1]
         bound = np.empty(len(self.theta))
         for i in range(self.n_variables)[::direction]:
@@ -164,7 +164,7 @@ class Potentials:
         return bound
 
     def _coupled(self) -> np.ndarray:
-        """Which variables share a cost, (V, V)."""
+        """Return a mask of the pairs of variables that share a cost, (V, V)."""
         first = self.starts[:-1]
         return np.asarray(np.logical_or.reduceat(np.logical_or.reduceat(self.pairs != 0, first, axis=0), first, axis=1))
 
@@ -185,13 +185,13 @@ class Potentials:
 
 
 def make_potentials(network: PairwiseNetwork, theta: Vector, pairs: Vector) -> Potentials:
-    """Potentials of a network with at least one variable and these costs."""
+    """Make the potentials of a network with at least one variable and the given costs."""
     n, largest, first = len(network.variables), float(np.abs(pairs).max(initial=0.0)), network.starts[:-1]
     most, least = np.maximum.reduceat(theta, first), np.minimum.reduceat(theta, first)
     within = n * (n - 1) / 2 * largest
     spread = float((most - least).sum()) + 2.0 * within + 1.0
     ceiling = float(most.sum()) + within + spread
-    # with a forbidden pair, a solution costs at least forbidden - spread above the least that any other can
+    # a solution with a forbidden pair costs at least forbidden - spread more than the least other solution
     forbidden = FORBIDDEN * spread
     return Potentials(
         0.0,

@@ -1,15 +1,15 @@
 """Branch and bound over a pairwise network, thousands of partial solutions at a time.
 
 Notation
-    b       a batch of N partial solutions that give states to the first k variables of an order
-    spent   (N,) their cost so far;   ahead (S', N) what each state of the later variables would add to it
+    b       a batch of N partial solutions that give states to the first k variables of an order.
+    spent   (N,) their cost so far;   ahead (S', N) the cost that each state of the later variables would add.
     bound   spent + sum over the later variables of their least ``ahead``: pairs of later variables count as zero, which
             bounds them from below (:mod:`mipcash.backends.enumeration.bounds` moves their cost into theta beforehand)
 
-The search is depth first by batches, the best bounds first. A network that is not exhausted within some nodes is split:
-one variable takes each of its states in turn, costs are moved anew for what is left, and so on. A node's share is its
-part of the whole tree: a parent's share is divided among the children that its bound leaves, so that the shares that
-are closed say how much of the tree is done.
+The search is depth first by batches, the best bounds first. A network that is not exhausted within some nodes is split: one
+variable takes each of its states in turn, costs are moved again in the rest, and so on. A node's share is its part of the whole
+tree: a parent's share is divided among the children that its bound leaves. The closed shares therefore measure how much of the tree
+is done.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from mipcash.program.forms import Indices, Vector
 
 BATCH = 1024
 SLICE = 20_000
-"""Nodes after which a search asks whether it goes on or is split."""
+"""Nodes after which a search decides whether it continues or is split."""
 WHOLE = 40
-"""Slices that a search is expected to need at most if it goes on."""
+"""Slices that a search may be expected to need in all if it continues."""
 ROWS, HEAVY = 400, 80
 """Linear rows up to which a partial solution counts as one node; beyond them, rows that cost as much as one node."""
 SWEEPS = 4
 SPLITTABLE = 6
-"""Variables from which on a network is split."""
+"""Number of variables from which on a network is split."""
 
 
 @dataclass
 class Effort:
-    """What a proof may cost, and has cost.
+    """Limits of a proof, and what it has used so far.
 
     Attributes:
-        nodes: partial solutions that may be looked at without a question.
-        most: nodes that the whole proof may be expected to take, by the share that is closed, to go on after that.
+        nodes: partial solutions that may be visited in any case.
+        most: nodes that the whole proof may be expected to need, by the closed share, to continue after that.
         deadline: of ``time.perf_counter``.
         spent: nodes so far.
         done: share of the tree that is closed.
-        left: least bound of what was not looked at when the effort ended; inf before.
+        left: least bound of the nodes not visited when the effort ended; inf before.
     """
 
     nodes: float
@@ -66,8 +66,8 @@ class Best:
     """The best solution so far.
 
     Attributes:
-        value: its cost, at most the potentials' ceiling; solutions at ``value - tolerance`` and above are not looked for.
-        states: one per variable, in the network's numbers, unordered; None: none is known.
+        value: its cost, at most the potentials' ceiling; the search ignores solutions at ``value - tolerance`` and above.
+        states: one per variable, in the network's numbers, unordered; None if no solution is known.
     """
 
     value: float
@@ -91,7 +91,7 @@ class _Batch:
 
 @dataclass
 class _Pending:
-    """Children that were not built yet: state and parent of each, their bounds and shares."""
+    """Children not built yet: state and parent of each, their bounds and shares."""
 
     batch: _Batch
     state: Indices
@@ -101,7 +101,7 @@ class _Pending:
 
 
 def prove(potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int, ...] = (), share: float = 1.0) -> bool:
-    """Look at everything that may be better than ``best``, and keep what is; False if the effort ran out before."""
+    """Search for solutions better than ``best`` and store the best one in it; return False if the effort ran out first."""
     if potentials.tighten(best.upper, SWEEPS):
         effort.done += share
         return True
@@ -124,7 +124,7 @@ def prove(potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int,
 
 
 def _order(potentials: Potentials) -> Indices:
-    """The variables in the order in which they get states: strongly coupled to those before, few states first."""
+    """Return the branching order of the variables: strongly coupled to earlier ones and with few states first."""
     first, sizes = potentials.starts[:-1], potentials.sizes
     pairs = np.where(potentials.pairs < potentials.ceiling, potentials.pairs, 0.0)
     total = np.add.reduceat(np.add.reduceat(pairs, first, axis=0), first, axis=1)
@@ -142,7 +142,7 @@ def _order(potentials: Potentials) -> Indices:
 
 @dataclass
 class _Search:
-    """Depth-first search by batches of one network in its order."""
+    """Depth-first search by batches over one network in its branching order."""
 
     potentials: Potentials
     best: Best
@@ -155,17 +155,17 @@ class _Search:
         p = self.potentials
         m = len(p.low)
         self._weight = 1 if m < 2 * ROWS else m // HEAVY
-        # what is kept of a batch is a value per row and partial solution
+        # a batch stores a value per row and partial solution
         self._batch = max(1, BATCH * ROWS // max(m, ROWS))
         last = [
             np.array([p.weights[:, p.span(i)].min(axis=1), p.weights[:, p.span(i)].max(axis=1)])
             for i in range(p.n_variables)
         ]
-        # the least and the most that the variables from k on can add to each row, (V + 1, 2, m)
+        # minimum and maximum that the variables from k on can add to each row, (V + 1, 2, m)
         self._rest = np.concatenate([np.cumsum(np.array(last)[::-1], axis=0)[::-1], np.zeros((1, 2, m))])
 
     def run(self, splittable: bool) -> bool | None:
-        """Whether everything was looked at before the effort ended; None where the network should be split."""
+        """Return True if the search is complete, False if the effort ran out, and None if the network should be split."""
         p, began = self.potentials, self.effort.spent
         root = _Batch(
             0,
@@ -232,7 +232,7 @@ class _Search:
         self._branch(_Batch(depth, spent, ahead, path, body, share))
 
     def _branch(self, batch: _Batch) -> None:
-        """Put the children that may be better than the best on the stack, the best on top."""
+        """Push the children that may improve on the best solution onto the stack, the best on top."""
         p, k = self.potentials, batch.depth
         offset = p.starts - p.starts[k]
         bound = batch.spent.copy()

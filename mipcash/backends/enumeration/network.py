@@ -1,14 +1,14 @@
-"""A program at fixed numbers as a network of finite variables in which only pairs interact.
+"""A program at fixed numerical values as a network of finite variables with pairwise interactions only.
 
 Notation
-    i       variable: one group, or groups that rules bind so tightly that their legal joint levels are few
-    s       state, one of S; the states of variable i are ``starts[i] .. starts[i + 1] - 1``, each one legal joint levels
-    T       (S, n_z) 0-1: the columns that a state sets to one
+    i       variable: one group, or groups that rules bind so tightly that their legal joint levels are few.
+    s       state, one of S; the states of variable i are ``starts[i] .. starts[i + 1] - 1``, each a legal joint level vector.
+    T       (S, n_z) 0-1: the columns that a state sets to one.
     q       constant + sum_i theta[s_i] + sum_{i < j} M[s_i, s_j],   theta = T l + diag(T Q T')/2,   M = T Q T'
 
-Variables are joined where the legal combinations of their states are no more than the states were, or are few and
-a rule over three variables or more becomes one over two by it. What is left of the rules are pairs of states that exclude
-each other, and linear rows over many variables.
+Variables are joined if their legal combinations are no more than their states. They are also joined if the combinations are few and
+the join turns a rule over three variables or more into one over two. The remaining rules are forbidden pairs of states, and linear
+rows over many variables.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from mipcash.program.rule_tables import JOINED, RuleTable, States, entries
 
 KEPT_NETWORKS = 16
 JOIN_LIMIT = 400
-"""States of a variable that stands for a rule over several."""
+"""Maximum number of states of a variable that stands for a rule over several variables."""
 WORK_LIMIT = 200_000
-"""Joint levels that are looked at for one variable."""
+"""Maximum number of joint levels that are checked for one variable."""
 STATE_LIMIT = 1_500
-"""States in all: the matrix of pairs is dense."""
+"""Maximum number of states in all, since the matrix of pairs is dense."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """Groups that take their levels together.
+    """A variable of the network: groups that take their levels together.
 
     Attributes:
         groups: k of them.
@@ -51,7 +51,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class PairwiseNetwork:
-    """See the module's notation.
+    """A network in the module's notation.
 
     Attributes:
         forbidden: pairs of states that exclude each other, shape (S, S), symmetric.
@@ -77,7 +77,7 @@ class PairwiseNetwork:
         return np.asarray(self.variable_of[:, None] == self.variable_of[None, :])
 
     def costs(self, form: QuadraticForm) -> tuple[Vector, Vector]:
-        """theta (S,) and M (S, S), zero within a variable, of a folded form over the binaries."""
+        """Return theta (S,) and M (S, S), zero within a variable, of a folded form over the binaries."""
         n_z, states = self.program.n_z, len(self.variable_of)
         if not len(form.rows):
             return np.asarray(self.members @ form.linear[:n_z]), np.zeros((states, states))
@@ -88,7 +88,7 @@ class PairwiseNetwork:
         return theta, pairs
 
     def states_of(self, levels: Indices) -> Indices | None:
-        """States of one level vector, (G,) -> (V,); None where some levels are no state."""
+        """Return the states of one level vector, (G,) -> (V,), or None if some of its levels match no state."""
         found = []
         for variable, start in zip(self.variables, self.starts[:-1].tolist(), strict=True):
             (at,) = np.nonzero((variable.levels == levels[list(variable.groups)]).all(axis=1))
@@ -98,21 +98,21 @@ class PairwiseNetwork:
         return np.array(found, dtype=np.int64)
 
     def levels_of(self, states: Indices) -> Indices:
-        """(..., V) -> (..., G)."""
+        """Return the levels of states, (..., V) -> (..., G)."""
         levels = np.zeros((*states.shape[:-1], len(self.program.groups)), dtype=np.int64)
         for i, variable in enumerate(self.variables):
             levels[..., list(variable.groups)] = variable.levels[states[..., i] - self.starts[i]]
         return levels
 
     def admits(self, states: Indices) -> bool:
-        """Whether one state per variable, (V,), breaks no rule."""
+        """Return True if one state per variable, (V,), satisfies all rules."""
         body = self.weights[:, states].sum(axis=1)
         return bool(
             not self.forbidden[np.ix_(states, states)].any() and np.all((body >= self.low) & (body <= self.high))
         )
 
     def with_cuts(self, cuts: Sequence[Cut]) -> PairwiseNetwork:
-        """The network with further rows over the binaries."""
+        """Return the network with further rows over the binaries."""
         if not cuts:
             return self
         linear = np.array([cut.weights(self.program.n_z) for cut in cuts])
@@ -125,17 +125,17 @@ class PairwiseNetwork:
 
 
 def network_at(legality: Legality, allowed: Booleans) -> PairwiseNetwork | None:
-    """:func:`make_network`, kept with the program for the next one who asks."""
+    """Return :func:`make_network`, cached with the program."""
     numbers = None if legality.numbers is None else tuple(sorted(legality.numbers.items()))
     kept: Recent[PairwiseNetwork | None] = legality.program.derived.setdefault("networks", Recent(KEPT_NETWORKS))
     return kept.get((numbers, allowed.tobytes()), lambda: make_network(legality, allowed))
 
 
 def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | None:
-    """The network of a program; None where it would be too large, or a rule is more than pairs and linear rows.
+    """Make the network of a program. Return None if it would be too large, or if rules are more than pairs and linear rows.
 
     Args:
-        legality: complete, at the numbers that are fixed.
+        legality: complete, at the fixed numerical values.
         allowed: columns that may be one, shape (n_z,).
     """
     program = legality.program
@@ -153,7 +153,7 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules as tables, linear rows that would be too large a table, the variables that the tables join, and joins not worth it."""
+    """Rules as tables, linear rows whose tables would be too large, the variables that the tables join, and rejected joins."""
 
     tables: list[RuleTable]
     wide: list[BaseRow]
@@ -167,7 +167,7 @@ def _free_rules(
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
-    """The rules that hold at any numbers, and the variables that they join."""
+    """Return the rules that hold at any numerical values and the variables that they join; None as in :func:`_as_tables`."""
     rules = _as_tables(program, [t for t, free in tables if free], [r for r, free in rows if free])
     if rules is None:
         return None
@@ -177,7 +177,7 @@ def _free_rules(
 
 
 def _as_tables(program: BinaryProgram, tables: Sequence[RuleTable], rows: Sequence[BaseRow]) -> _Rules | None:
-    """Rules as tables and linear rows; None where a row with products would be too large a table."""
+    """Return rules as tables and linear rows, or None if a row with products would need too large a table."""
     found = _Rules(list(tables), [])
     for row in rows:
         form = row.form
@@ -194,7 +194,7 @@ def _as_tables(program: BinaryProgram, tables: Sequence[RuleTable], rows: Sequen
 
 
 def _merged(tables: Sequence[RuleTable]) -> list[RuleTable]:
-    """One table per scope, in the order of the first of each."""
+    """Return one table per scope, in the order of first occurrence."""
     found: dict[tuple[int, ...], RuleTable] = {}
     for table in tables:
         known = found.get(table.scope)
@@ -204,14 +204,14 @@ def _merged(tables: Sequence[RuleTable]) -> list[RuleTable]:
 
 @dataclass
 class _Joining:
-    """Joins variables as the module says, the fewest states first; ``rejected`` are joins that were not worth it."""
+    """Joins variables as described in the module, fewest states first; ``rejected`` are joins that do not pay."""
 
     tables: Sequence[RuleTable]
     rejected: set[tuple[tuple[int, ...], ...]]
 
     @cached_property
     def _of_group(self) -> Mapping[int, list[int]]:
-        """Group -> tables over it, by their places."""
+        """Group -> indices of the tables over it."""
         found: dict[int, list[int]] = {}
         for k, table in enumerate(self.tables):
             for g in table.scope:
@@ -224,7 +224,7 @@ class _Joining:
         return _join(members, [self.tables[k] for k in near if inside.issuperset(self.tables[k].scope)])
 
     def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable]:
-        """The variables, filtered and joined; ``news`` are the tables by which a rejected join may become worth it."""
+        """Return the variables, filtered and joined; ``news`` are the tables that may make a rejected join pay."""
         left = [self._join([v]) or v for v in variables]
         scopes, new_scopes = {t.scope for t in self.tables}, {t.scope for t in news}
         tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
@@ -258,7 +258,7 @@ class _Joining:
 
 def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
     variables, tables = rules.variables, rules.tables
-    if any(not t.scope and not t.legal for t in tables):  # a row without columns that does not hold
+    if any(not t.scope and not t.legal for t in tables):  # a violated row without columns
         variables = [Variable(v.groups, v.levels[:0]) for v in variables]
     of = {g: v for v, variable in enumerate(variables) for g in variable.groups}
     if sum(len(v.levels) for v in variables) > STATE_LIMIT or any(len({of[g] for g in t.scope}) > 2 for t in tables):
@@ -283,10 +283,10 @@ def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
 
 
 def _join(members: Sequence[Variable], tables: Sequence[RuleTable]) -> Variable | None:
-    """The legal combinations of the states of some variables; None where there are too many to look at.
+    """Return the legal combinations of the states of some variables, or None if there are too many to check.
 
     Args:
-        tables: those over their groups alone.
+        tables: tables over groups of these variables only.
     """
     groups: tuple[int, ...] = ()
     levels = np.zeros((1, 0), dtype=np.int64)

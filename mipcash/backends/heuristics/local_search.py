@@ -1,23 +1,22 @@
-"""Incumbents by local search over legal moves: the incumbent is cheap, the proof is dear.
+"""Incumbents by local search over legal moves, which are cheap where a proof is expensive.
 
 Notation
-    s (R, G)    levels of R restarts, off where a group is off; "latent" levels remember the level of a group that is off
-    z (R, n_z)  their binaries;   q(z) = constant + l.z + z'Qz/2 with no terms inside a group
+    s (R, G)    levels of R restarts, off where a group is off; "latent" levels remember the level of a group that is off.
+    z (R, n_z)  their binaries;   q(z) = constant + l.z + z'Qz/2 with no terms inside a group.
     h = l + z Q (R, n_z).  Moving group g from level a to b changes q by h[b] - h[a], since Q vanishes inside g.
 
-Where the program is a pairwise network (:mod:`mipcash.backends.enumeration.network`), tabu search walks over its states
-(below). Elsewhere it makes the best legal move (:mod:`mipcash.program.moves`), and once no single one improves, changes two
-groups at once.
+If the program is a pairwise network (:mod:`mipcash.backends.enumeration.network`), tabu search moves through its states (below).
+Otherwise each step is the best legal move (:mod:`mipcash.program.moves`); once no single move improves, two groups are changed at
+once.
 
-Tabu search over a pairwise network, many walkers at a time: good solutions in milliseconds, no proof.
+Tabu search runs many walkers over a pairwise network in parallel: good solutions in milliseconds, no proof.
 
 Notation
-    s (R, V)    states of R walkers;   q(s) = sum_i theta[s_i] + sum_{i < j} M[s_i, s_j],  M with a fine for each forbidden pair
-    h (R, S)    theta + sum_j M[s_j]: moving variable i from state a to b changes q by h[b] - h[a], since M vanishes in i
+    s (R, V)    states of R walkers;   q(s) = sum_i theta[s_i] + sum_{i < j} M[s_i, s_j],  M with a penalty for forbidden pairs.
+    h (R, S)    theta + sum_j M[s_j]: moving variable i from state a to b changes q by h[b] - h[a], since M vanishes in i.
 
-Every walker takes its best move at every step, uphill where it must, and may not take back a state that it left a few
-steps ago unless that makes the best it has seen. Walkers may pass through forbidden pairs for a fine; what they report
-has none.
+Every walker takes its best move at every step, even if it is uphill. It may not return to a state that it left a few steps ago,
+unless that gives the best value it has seen. Walkers may pass through forbidden pairs at a penalty; reported solutions have none.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 
 REPORTED = 256
-"""Solutions that a search returns at most."""
+"""Maximum number of solutions that a search returns."""
 NEIGHBOURS = 64
-"""Neighbours of the best solution among them."""
+"""Maximum number of neighbours of the best solution that are added to them."""
 
 
 def tabu_search(
     network: PairwiseNetwork, theta: Vector, pairs: Vector, starts: Indices, steps: int, rng: np.random.Generator
 ) -> tuple[Indices, Vector]:
-    """Walk from each start.
+    """Run tabu search from each start.
 
     Args:
         network: without linear rows, every variable with a state.
@@ -88,7 +87,7 @@ def tabu_search(
 
 
 def all_states(network: PairwiseNetwork) -> Indices | None:
-    """Every combination of states, shape (n, V); None where there are more than REPORTED."""
+    """Return every combination of states, shape (n, V), or None if there are more than REPORTED."""
     sizes = np.diff(network.starts)
     if float(np.prod(sizes.astype(float))) > REPORTED:
         return None
@@ -96,7 +95,7 @@ def all_states(network: PairwiseNetwork) -> Indices | None:
 
 
 def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices) -> tuple[Indices, Vector]:
-    """At most REPORTED of those states (n, V), without forbidden pairs, by their costs: (k, V), (k,)."""
+    """Return up to REPORTED of the states (n, V) that have no forbidden pairs, ordered by cost, and the costs: (k, V), (k,)."""
     states = states[~network.forbidden[states[:, :, None], states[:, None, :]].any(axis=(1, 2))]
     costs: Vector = theta[states].sum(axis=1) + pairs[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
     order = np.argsort(costs, kind="stable")[:REPORTED]
@@ -104,7 +103,7 @@ def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: In
 
 
 def random_states(network: PairwiseNetwork, n: int, rng: np.random.Generator) -> Indices:
-    """Random states, (n, V), that avoid forbidden pairs: variables that exclude the most others choose first."""
+    """Draw random states, (n, V), that avoid forbidden pairs where possible: variables with the most exclusions choose first."""
     first = network.starts[:-1]
     strict = np.add.reduceat(network.forbidden.sum(axis=1), first) / np.diff(network.starts)
     preference = rng.random((n, int(network.starts[-1])))
@@ -119,8 +118,8 @@ def random_states(network: PairwiseNetwork, n: int, rng: np.random.Generator) ->
 def _reported(
     network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices, values: Vector
 ) -> tuple[Indices, Vector]:
-    """The best of what was seen and the neighbours of the best: distinct, legal, with exact costs."""
-    # equal costs are nearly always equal states; what is lost otherwise is a tie
+    """Return the best visited states and the neighbours of the best one: distinct, legal, with exact costs."""
+    # equal costs are nearly always equal states; otherwise only a tie is lost
     _, first = np.unique(np.round(values, 9), return_index=True)
     states, _ = evaluated(network, theta, pairs, states[first[:REPORTED]])
     if len(states):
@@ -129,9 +128,9 @@ def _reported(
 
 
 def _neighbours(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices) -> Indices:
-    """The best solutions that differ from one in one variable: (V,) -> (k, V)."""
+    """Return the best solutions that differ from a given one in one variable: (V,) -> (k, V)."""
     clashes = network.forbidden[states]
-    # a clash with the state that is given up does not count
+    # a clash with the state that is left does not count
     clashes = clashes.sum(axis=0) - clashes[network.variable_of, np.arange(len(theta))]
     field = theta + pairs[states].sum(axis=0)
     change = field - field[states][network.variable_of]
@@ -155,12 +154,12 @@ MIN_WALKERS, MAX_WALKERS = 8, 16
 
 
 class LocalSearch:
-    """Descent over the legal levels of one program at fixed numbers.
+    """Descent over the legal levels of one program at fixed numerical values.
 
     Args:
         program: the compiled space.
         legality: a complete check (see :class:`mipcash.program.legality.Legality`).
-        deadline: descents and walks end there, with what they have.
+        deadline: descents and walks stop there and return their current results.
     """
 
     def __init__(self, program: BinaryProgram, legality: Legality, deadline: Deadline = NEVER) -> None:
@@ -174,7 +173,7 @@ class LocalSearch:
         """Descend from legal starts and from random legal walks away from them.
 
         Args:
-            form: folded, over base columns; terms in numbers must be absent.
+            form: folded, over base columns; terms in numerical parameters must be absent.
             starts: shape (K, G), legal levels, K >= 1.
             restarts: number R of descents; the first ones begin at the starts themselves.
             kicks: rounds of iterated local search from the best local optimum.
@@ -206,7 +205,7 @@ class LocalSearch:
 
     @cached_property
     def _network(self) -> PairwiseNetwork | None:
-        """The pairwise network behind the legality, if there is one that tabu search takes."""
+        """The pairwise network of the legality check, or None if there is none that tabu search supports."""
         if not self.legality.complete or not self.program.n_z:
             return None
         network = network_at(self.legality, self.program.high[: self.program.n_z] > 0.5)
@@ -222,9 +221,9 @@ class LocalSearch:
         rng: np.random.Generator,
         steps: int,
     ) -> tuple[Indices, Vector] | None:
-        """Tabu search from the starts and from random legal states; None where it found nothing.
+        """Run tabu search from the starts and from random states; return None if it found no solution.
 
-        Where the network has few solutions all of them are looked at.
+        If the network has few solutions, all of them are evaluated instead.
         """
         theta, pairs = network.costs(form)
         few = all_states(network)
@@ -242,13 +241,13 @@ class LocalSearch:
         return network.levels_of(found), costs + form.constant
 
     def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
-        """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
+        """Make random walks of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
         return self.moves.walk(self.legality, starts, steps, rng, self.deadline)
 
     # -- internals ----------------------------------------------------------------------------------------------
 
     def _settle(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> None:
-        """Descend all restarts to local optima, in place: single moves first, blocks where no single move improves."""
+        """Descend all restarts to local optima, in place: single moves first, then blocks once no single move improves."""
         blocks = self._scored_blocks(matrix)
         for _ in range(MAX_STEPS):
             if self.deadline.passed:
@@ -261,7 +260,7 @@ class LocalSearch:
     def _kicked(
         self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector, rng: np.random.Generator, kicks: int
     ) -> tuple[Indices, Indices]:
-        """Iterated local search: from the best, every structural change and some random walks, each descended again."""
+        """Run iterated local search: descend from every structural change and some random walks of the best solution."""
         failures = 0
         for _ in range(kicks):
             if self.deadline.passed:
@@ -284,7 +283,7 @@ class LocalSearch:
         return levels, latent
 
     def _scored_blocks(self, matrix: Vector) -> list[tuple[Indices, Indices, Vector]]:
-        """Blocks as (groups (k,), columns of the legal joint levels (N, k), products inside the block (N,))."""
+        """Return blocks as (groups (k,), columns of the legal joint levels (N, k), products inside the block (N,))."""
         found = []
         for groups, tuples in self.legality.blocks():
             columns = self.program.starts[groups] + tuples
@@ -303,7 +302,7 @@ class LocalSearch:
         matrix: Vector,
         blocks: list[tuple[Indices, Indices, Vector]],
     ) -> bool:
-        """Give each restart the best legal joint levels of a block, in place; False when none improves."""
+        """Give each restart the best legal joint levels of a block, in place; return False if none improves."""
         improved = False
         for groups, columns, inside in blocks:
             z = self.program.one_hot(levels)
@@ -332,7 +331,7 @@ class LocalSearch:
         return values
 
     def _improve(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> bool:
-        """One best-improvement step for every restart, in place; False when none improves."""
+        """Make one best-improvement step for every restart, in place; return False if none improves."""
         owner, trial_latent, trial, gain = self._neighbours(levels, latent, linear, matrix)
         if not len(owner):
             return False
@@ -348,7 +347,7 @@ class LocalSearch:
     def _neighbours(
         self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector
     ) -> tuple[Indices, Indices, Indices, Vector]:
-        """Improving neighbours: owner (N,), latent levels (N, G), levels (N, G), change of value (N,)."""
+        """Return improving neighbours: owner (N,), latent levels (N, G), levels (N, G), change of value (N,)."""
         program = self.program
         z = program.one_hot(levels)
         h = linear + z @ matrix
@@ -370,7 +369,7 @@ class LocalSearch:
         return tuple(np.concatenate(p) for p in zip(*parts, strict=True))  # type: ignore[return-value]
 
     def _improve_pair(self, levels: Indices, linear: Vector, matrix: Vector) -> Indices | None:
-        """The best legal change of two groups at once, followed by nothing; None if none improves. (G,) -> (G,)."""
+        """Return the levels after the best legal change of two groups at once, or None if no such change improves. (G,) -> (G,)."""
         program = self.program
         z = program.one_hot(levels[None])[0]
         h = linear + z @ matrix

@@ -1,9 +1,10 @@
-"""A legal point under very many rules, by local search over what breaks them; weights grow where it is stuck (Morris 1993).
+"""Legal points under very many rules, by local search on the violated rows; weights grow at local minima (Morris 1993).
 
 Notation
     W (m, n_z)  rows over the binaries;   b (m,) their values at the present levels
-    cost        sum over the rows of a weight times what they are missed by, each in units of its largest coefficient
-    (r, c)      entries: a row and a column of a group that the row looks at; a move of a group changes no other rows
+    cost        weighted sum of the violations of the rows, each in units of the row's largest coefficient
+
+    (r, c)      entries: a row and a column of a group with coefficients in the row; a move of a group changes no other rows
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
 
 STEPS = 400
-"""Single moves at most."""
+"""Maximum number of single moves."""
 MANY = 1000
-"""Rows from which on a legal point is looked for here before a solver is asked."""
+"""Number of rows from which on this search runs before a solver is called."""
 ENTRIES = 4_000_000
-"""Of W at most."""
+"""Maximum number of entries of W."""
 REPAIRING = 0.25
-"""Share of what is left of the time in which legal levels are made without a solver; where that fails, it has the rest."""
+"""Share of the remaining time in which levels are repaired without a solver; if that fails, the solver has the rest."""
 TIE = 1e-12
-"""Costs that differ by less, relative to the present one, are one."""
+"""Costs that differ by less, relative to the present cost, count as equal."""
 
 
 def repaired(
     legality: Legality, levels: Indices, rng: np.random.Generator, deadline: Deadline = NEVER
 ) -> Indices | None:
-    """Legal levels not far from given ones, (G,) -> (G,); None where none were found, or rules are more than rows over levels.
+    """Return legal levels near the given ones, (G,) -> (G,), or None.
+
+    None means that the search found none, or that the rules are not only linear rows over levels.
 
     Args:
         legality: complete; of a program without conditional groups and orderings.
@@ -77,12 +80,15 @@ def repaired(
 
 
 def many_over_levels(program: BinaryProgram) -> bool:
-    """Whether there are MANY rows, and all over levels alone."""
+    """Return True if the program has MANY rows and no numerical parameters."""
     return len(program.base_rows) >= MANY and not program.numbers
 
 
 def legal_columns(program: BinaryProgram, rng: np.random.Generator, deadline: Deadline = NEVER) -> Vector | None:
-    """Base columns of a legal configuration under MANY rows over levels alone, (n,), found without a solver; None: not so."""
+    """Find base columns of a legal configuration, (n,), without a solver, under MANY rows over levels only.
+
+    Return None if the program has fewer rows or other rules, or if none was found.
+    """
     if not many_over_levels(program) or not program.has_base_rows or deadline.passed:
         return None
     legality, allowed = Legality(program, {}), program.high[: program.n_z] > 0.5

@@ -1,1 +1,1 @@
-"""Solvers that Pyomo drives, by their profiles."""
+"""Solvers called through Pyomo, by their profiles."""

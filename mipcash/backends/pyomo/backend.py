@@ -1,8 +1,8 @@
-"""Any solver that Pyomo can drive, by its profile.
+"""A backend for any solver that Pyomo supports, described by its profile.
 
-A program becomes one Pyomo model: its columns, its rows, and an objective that is replaced at every solve. The products
-of an objective are either the program's product columns with their RLT rows ("linear") or left to the solver
-("quadratic"); the products of rules are always columns with rows. The profile says which form is the default.
+A program becomes one Pyomo model: its columns, its rows, and an objective that is replaced at every solve. The products of an
+objective are either the program's product columns with their RLT rows ("linear") or left to the solver ("quadratic"); the products
+of rules are always columns with rows. The profile gives the default form.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from mipcash.program.rewriting import with_coefficients
 KEPT_INSTANCES = 4
 PROBE_SECONDS = 10.0
 SHORTEST = 1e-2
-"""Seconds: a shorter time limit is taken for none by some solvers."""
+"""Shortest time limit in seconds: some solvers treat a shorter one as no limit."""
 LONGEST = 1e9
-"""Seconds for a solve without a limit: not every solver takes infinity."""
+"""Time limit in seconds of a solve without a limit: not every solver accepts infinity."""
 
 
 @dataclass
 class _Instance:
-    """A model in a solver; the program is kept so that its id stays its own."""
+    """A model in a solver. The program is referenced so that its id is not reused."""
 
     program: BinaryProgram
     model: Any
@@ -63,16 +63,16 @@ class _Instance:
 
 
 NATIVE = 1e8
-"""Largest product that a solver is given as it is: its tolerances are relative to that, and the rules' are not."""
+"""Largest product that a solver gets natively: its tolerances are relative to the product's size, those of rules are not."""
 
 
 class PyomoBackend:
     """Solves tasks with one solver through Pyomo; keeps the models of recent programs.
 
     Args:
-        profile: what the solver is and how it is driven.
+        profile: the solver's profile.
         options: the solver's own options by name, and ``form`` (``linear`` or ``quadratic``) of the objective; without
-            it the profile's form, or the other one where only that fits into the licence.
+            it the profile's form, or the other one if only that fits the licence.
 
     Raises:
         SolverError: a form that the solver does not accept.
@@ -105,9 +105,9 @@ class PyomoBackend:
         return self.profile.name
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`; refuses a program that exceeds the licence before the solve."""
+        """See :meth:`mipcash.backends.task.Backend.solve`; a program that exceeds the licence is refused before the solve."""
         if task.program.bilinear and not (self._pyomo.takes_products and _moderate(task.program)):
-            # hundreds of relaxations, of ranges at which each solver needs its doubts checked: HiGHS has both, in milliseconds
+            # hundreds of relaxations, whose answers need checks at such ranges: HiGHS solves and checks them in milliseconds
             return HighsBackend().solve(task, settings)
         return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
 
@@ -120,13 +120,13 @@ class PyomoBackend:
             answer = self._solve(task, settings, self.profile.second)
         left = settings.time_limit - answer.seconds
         if left > 0.0 and answer.status == OPTIMAL and self._tiny(task):
-            # beside coefficients of 1e-9 each solver calls optimal what is not
+            # beside coefficients of 1e-9 every solver may report a suboptimal point as optimal
             second = HighsBackend().solve(task, replace(settings, time_limit=left))
             if second.columns is not None and second.value < answer.value:
                 return replace(second, seconds=answer.seconds + second.seconds)
         if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
-        # a tolerance may have decided about numbers: HiGHS, which is told how to be sure, has to say so too
+        # a tolerance may have decided: HiGHS has to confirm the answer with options that check such cases
         second = HighsBackend().solve(task, replace(settings, time_limit=left))
         return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
 
@@ -161,7 +161,7 @@ class PyomoBackend:
         return self._scalings[form].apply(reduced(task, self._reductions[form]).task)
 
     def _delicate(self, task: Task) -> bool:
-        """Whether a tolerance may have decided that there is no solution."""
+        """Return True if a tolerance may have decided that there is no solution."""
         if _contradictory(task.program) or not task.program.n_columns:
             return False
         return self._reduced(task, self._form(task)).scaled.delicate
@@ -178,7 +178,7 @@ class PyomoBackend:
         return self.profile.pyomo
 
     def _form(self, task: Task) -> str:
-        """The preferred form, or the other one where only that fits into the licence.
+        """Return the preferred form, or the other one if only that fits the licence.
 
         Raises:
             SolverError: neither fits.
@@ -211,7 +211,7 @@ class PyomoBackend:
         return self.profile.size.exceeded(variables, rows, form == QUADRATIC)
 
     def _has_full_licence(self) -> bool:
-        """Whether the solver takes a model one variable larger than the free licence allows (asked once)."""
+        """Return True if the solver accepts a model one variable larger than the free licence allows (tested once)."""
         if self._full_licence is None:
             size = self.profile.size
             n = 1 + max(k or 0 for k in (size.variables, size.quadratic_variables))
@@ -225,7 +225,7 @@ class PyomoBackend:
                 options = self._options(SolverSettings(time_limit=PROBE_SECONDS), LINEAR)
                 self._full_licence = interface.solve(Edits(), options, False).status == OPTIMAL
             except Exception:
-                # whatever it is, a larger model is not solved
+                # whatever the reason, a larger model is not solved
                 self._full_licence = False
         return self._full_licence
 
@@ -264,7 +264,7 @@ class PyomoBackend:
         if key in self._instances:
             self._instances.move_to_end(key)
         else:
-            # Pyomo takes no row whose bounds cross; such a program is not asked about
+            # Pyomo rejects rows whose bounds cross; such a program is never solved
             low = np.minimum(program.row_low, program.row_high)
             products = program.bilinear if self._pyomo.takes_products else ()
             model, columns = _model(with_coefficients(program, program.matrix, low, program.row_high), products)
@@ -276,7 +276,7 @@ class PyomoBackend:
 
 
 def _moderate(program: BinaryProgram) -> bool:
-    """Return whether all products of reals have a size at which a solver's tolerances are those of rules."""
+    """Return True if all products of reals are small enough for a solver's tolerances to match those of rules."""
     ends = [p.column for p in program.bilinear]
     return float(np.abs([program.low[ends], program.high[ends]]).max(initial=0.0)) <= NATIVE
 
@@ -286,7 +286,7 @@ def _takes_quadratic(profile: SolverProfile) -> bool:
 
 
 def _contradictory(program: BinaryProgram) -> bool:
-    """Whether a row without columns already fails (Pyomo takes no constraint without variables)."""
+    """Return True if a row without columns is violated (Pyomo accepts no constraint without variables)."""
     empty = np.diff(program.matrix.indptr) == 0
     return bool(np.any(empty & ((program.row_low > 1e-9) | (program.row_high < -1e-9))))
 
@@ -330,7 +330,7 @@ def _linear(columns: Sequence[Any], at: Any, values: Any) -> Any:
 
 
 def _edit(instance: _Instance, task: Task) -> Edits:
-    """Bounds and cuts of the model for this task; what the last task left is taken back."""
+    """Set bounds and cuts of the model for this task, and remove those of the last task."""
     program, columns = instance.program, instance.columns
     changed = {*instance.fixed, *task.fixed}
     for k in instance.fixed:
@@ -353,7 +353,7 @@ def _add_cut(instance: _Instance, k: int, cut: Cut) -> Any:
 
 
 def _set_objective(instance: _Instance, scaled: ScaledTask) -> None:
-    """The objective without its constant, which some solvers leave out of their bound."""
+    """Set the objective without its constant, which some solvers leave out of their bound."""
     columns, form = instance.columns, scaled.task.form
     linear = form.linear if scaled.cost is None else scaled.cost
     at = np.flatnonzero(linear)
@@ -368,7 +368,7 @@ def _set_objective(instance: _Instance, scaled: ScaledTask) -> None:
 
 
 def _set_start(instance: _Instance, scaled: ScaledTask, kind: str) -> bool:
-    """Put the start into the variables' values; False where there is none that the interface takes."""
+    """Set the variables' values to the start; return False if there is no start that the interface accepts."""
     known = np.full(instance.program.n_columns, np.nan)
     if scaled.start is not None and kind != "none":
         known = scaled.start
@@ -394,7 +394,7 @@ def _answer(report: Report, task: Task, scaled: ScaledTask, settings: SolverSett
     columns = np.where(program.integer[:n] > 0, np.round(columns), columns)
     value = task.form.value(columns)
     if report.status == OPTIMAL:
-        # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
+        # CPLEX does not update its bound when it closes the last node; its optimum is within its gap
         within = max(settings.gap * abs(value - task.form.constant), SOLVED * scaled.unit)
         bound = max(bound, value - within)
     return Answer(report.status, columns, value, min(bound, value) - scaled.neglected, seconds)

@@ -1,10 +1,10 @@
-"""The two families of solver interfaces in Pyomo, behind one face.
+"""The two families of solver interfaces in Pyomo, behind one protocol.
 
     contrib   ``pyomo.contrib.solver``: gurobi_persistent, gurobi_direct, scip_persistent, highs, ...
     legacy    ``pyomo.environ.SolverFactory``: cplex_persistent, cplex_direct, xpress_persistent, glpk, cbc, ...
 
-A model is edited in place (objective, bounds, cuts) and handed over again; a persistent interface is told, or finds out,
-what has changed.
+A model is edited in place (objective, bounds, cuts) and passed again. A persistent interface detects the changes, or receives a
+list of them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from mipcash.program.forms import Vector
 
 @dataclass(frozen=True)
 class Report:
-    """What a solver said about a model.
+    """A solver's result for a model.
 
     Attributes:
         status: see :class:`mipcash.backends.task.Answer`.
-        values: of the columns, shape (n_columns,), nan where the solver never saw a column; None without an incumbent.
+        values: of the columns, shape (n_columns,), nan for columns that the solver never received; None without an incumbent.
         bound: lower bound on the model's objective; -inf if there is none.
     """
 
@@ -41,7 +41,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Edits:
-    """What has changed on a model since it was last handed over.
+    """Changes of a model since it was last passed to the solver.
 
     Attributes:
         bounds: variables with other bounds.
@@ -57,16 +57,16 @@ class Interface(Protocol):
     """One solver with one model."""
 
     def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Report:
-        """Minimise the model as it is now; ``warm``: from the values of its variables.
+        """Minimise the model in its present state; ``warm`` starts from the values of its variables.
 
         Raises:
             SolverError: the solver stopped for a reason that is neither a proof nor a limit.
-            Exception: whatever the solver raises, its size limit among it.
+            Exception: whatever the solver raises, including its size limit.
         """
 
 
 def make_interface(profile: PyomoProfile, name: str, model: Any, columns: Sequence[Any]) -> Interface:
-    """The interface that a profile asks for.
+    """Make the interface that a profile names.
 
     Args:
         name: of the solver, for messages.
@@ -81,7 +81,7 @@ def make_interface(profile: PyomoProfile, name: str, model: Any, columns: Sequen
 
 
 class ContribInterface:
-    """A solver of ``pyomo.contrib.solver``; a persistent one looks for changes where the backend makes them."""
+    """A solver of ``pyomo.contrib.solver``; a persistent one checks for changes of the kinds that the backend makes."""
 
     def __init__(self, profile: PyomoProfile, name: str, model: Any, columns: Sequence[Any]) -> None:
         self._name, self._model, self._columns = name, model, columns
@@ -91,7 +91,7 @@ class ContribInterface:
             self._solver = SolverFactory(profile.factory)
         except ImportError:
             self._solver = None
-        # a factory answers an unknown name with an object that is no solver
+        # for an unknown name a factory returns an object that is not a solver
         if self._solver is None or not hasattr(self._solver, "config"):
             raise _unknown(name, profile)
         updates: Any = getattr(self._solver.config, "auto_updates", None)
@@ -140,7 +140,7 @@ class ContribInterface:
 
 
 class LegacyInterface:
-    """A solver of ``pyomo.environ.SolverFactory``; a persistent one is told what has changed."""
+    """A solver of ``pyomo.environ.SolverFactory``; a persistent one receives the list of changes."""
 
     def __init__(self, profile: PyomoProfile, name: str, model: Any, columns: Sequence[Any]) -> None:
         self._profile, self._name, self._model, self._columns = profile, name, model, columns
@@ -152,9 +152,9 @@ class LegacyInterface:
         if profile.persistent:
             self._solver.set_instance(model)
             own: Any = getattr(self._solver, "_solver_model", None)
-            # CPLEX complains on the terminal when its models are left to the end of the interpreter ...
+            # CPLEX prints a warning if its models are released only when the interpreter ends ...
             weakref.finalize(self, _end, own)
-            # ... and before it raises what is then reported
+            # ... and before it raises an exception, which is reported anyway
             for stream in ("set_error_stream", "set_warning_stream"):
                 if hasattr(own, stream):
                     getattr(own, stream)(None)
@@ -185,7 +185,7 @@ class LegacyInterface:
             return OPTIMAL
         if condition in ("infeasible", "infeasibleOrUnbounded"):
             return INFEASIBLE  # every column is bounded
-        # Pyomo calls some limits of CPLEX (nodes, time without an incumbent) errors; the solver's own words tell
+        # Pyomo calls some limits of CPLEX (nodes, time without an incumbent) errors; the solver's own status names them
         words = f"{condition} {self._words()}".lower()
         if any(word in words for word in ("limit", "maxiterations", "maxevaluations", "interrupt", "aborted")):
             return FEASIBLE if has_incumbent else UNKNOWN
@@ -196,21 +196,21 @@ class LegacyInterface:
 
     @property
     def _solution(self) -> Any:
-        """CPLEX' own view of the last solve; None for other solvers."""
+        """Solution object of CPLEX for the last solve; None for other solvers."""
         return getattr(getattr(self._solver, "_solver_model", None), "solution", None)
 
     def _values(self, results: Any) -> Vector | None:
         for variable in self._columns:
             variable.set_value(None, skip_validation=True)
         if hasattr(self._solution, "get_solution_type") and self._solution.get_solution_type() == 0:
-            return None  # asked for values now, CPLEX would complain on the terminal
+            return None  # reading values now would make CPLEX print an error
         try:
             if self._profile.persistent:
                 self._solver.load_vars()
             else:
                 self._model.solutions.load_from(results, ignore_invalid_labels=True)
         except Exception:
-            # interfaces differ in how they say that there is nothing to load
+            # interfaces differ in how they report that there is no solution to load
             return None
         values = [v.value for v in self._columns]
         if all(v is None for v in values):
@@ -219,9 +219,9 @@ class LegacyInterface:
 
 
 def _forget(solver: Any) -> None:
-    """Drop what a solver remembers of earlier solves, so that an answer depends on its task alone.
+    """Reset what a solver keeps of earlier solves, so that an answer depends on its task alone.
 
-    Gurobi and CPLEX start from the last solution unless told otherwise, and Pyomo has no word for it.
+    Gurobi and CPLEX start from the last solution by default, and Pyomo has no option against it.
     """
     own: Any = getattr(solver, "_solver_model", None)
     if hasattr(own, "MIP_starts"):

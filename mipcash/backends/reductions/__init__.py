@@ -1,1 +1,1 @@
-"""Programs made smaller, tighter or better scaled before a solver sees them, each with its way back."""
+"""Reformulations that make programs smaller, tighter or better scaled for a solver, each with its inverse."""

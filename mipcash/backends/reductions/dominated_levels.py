@@ -1,13 +1,13 @@
-"""Levels that are dominated: levels that another level of their group replaces at no cost, whatever the rest is.
+"""Dominated levels: levels that another level of their group can replace at no cost, whatever the other groups are.
 
-Level a of a group gives way to level b where, for every choice of the other columns v still open,
+Level b of a group dominates level a if, for every choice of the other open columns v,
 
-    every row:        what b adds to the row minus what a adds   <= 0  (rows written  body <= high)
+    every row:        what b adds to the row minus what a adds   <= 0  (rows written  body <= high).
     the objective:    l_a - l_b + sum_h min_{c open in h} (Q_ac - Q_bc) + sum_numbers min (Q_a - Q_b) v   >= 0.
 
-A legal point with a stays legal with b and is not dearer, so closing a leaves the optimum as it is. Closed levels leave
-the minima of the others, so it is repeated until nothing changes (Goldstein's criterion, goldstein1994). Of the answer
-nothing has to be taken back: what is best without a is best with it.
+A legal point with a stays legal with b at no higher cost, so closing a leaves the optimal value unchanged. Closed levels drop out
+of the minima of other groups, so the test is repeated until nothing changes (Goldstein's criterion, goldstein1994). The answer
+needs no conversion: an optimum without a is an optimum of the given task.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
 COMPARED = 2000
-"""Binaries up to which levels are compared."""
+"""Maximum number of binaries for which levels are compared."""
 EXACT = 1e-12
 
 
 class DominatedLevels:
-    """Closes dominated levels; a start that has some gets the levels that replace them."""
+    """Closes dominated levels; in a start they are exchanged for the levels that dominate them."""
 
     def accepts(self, task: Task) -> bool:
-        """Whether the base rows tell all that the program demands, and its levels are few enough to compare each with each."""
+        """Return True if the base rows are all rows of the program, and its levels are few enough for pairwise comparison."""
         few = 0 < task.program.n_z <= COMPARED
         return few and task.program.has_base_rows
 
@@ -45,7 +45,7 @@ class DominatedLevels:
 
 
 def dominated_levels(task: Task) -> list[tuple[int, int]]:
-    """(closed column, column that replaces it), in the order of elimination, of a task that the reduction accepts."""
+    """Return pairs (closed column, column that replaces it) in the order of elimination, for a task that the reduction accepts."""
     program = task.program
     low, high = program.low[: program.n].copy(), program.high[: program.n].copy()
     for column, value in task.fixed.items():
@@ -57,7 +57,7 @@ def dominated_levels(task: Task) -> list[tuple[int, int]]:
 
 
 def _moved(start: Vector | None, replaced: Sequence[tuple[int, int]]) -> Vector | None:
-    """A start without closed levels, no dearer than the given one; helpers and numbers stay."""
+    """Return a start without closed levels, at no higher cost than the given one; its other columns stay."""
     if start is None:
         return None
     start = start.copy()
@@ -68,7 +68,7 @@ def _moved(start: Vector | None, replaced: Sequence[tuple[int, int]]) -> Vector 
 
 
 class _Elimination:
-    """The repeated test; ``open[c]`` says whether a level may still be taken."""
+    """The repeated test; ``open[c]`` says whether a level is still allowed."""
 
     def __init__(
         self, program: BinaryProgram, form: QuadraticForm, exchangeable: list[Booleans], low: Vector, high: Vector
@@ -86,7 +86,7 @@ class _Elimination:
         self.coupled = np.logical_or.reduceat(coupled, program.starts, axis=1)
 
     def run(self) -> list[tuple[int, int]]:
-        """Eliminate until nothing changes; only groups coupled to one that lost a level are looked at again."""
+        """Eliminate until nothing changes; only groups coupled to a group that lost a level are tested again."""
         found: list[tuple[int, int]] = []
         waiting = np.array([bool(e.any()) for e in self.exchangeable])
         candidates = waiting.copy()
@@ -124,7 +124,7 @@ class _Elimination:
 
 
 def _exchangeable(program: BinaryProgram) -> list[Booleans]:
-    """Per group, [a, b]: whether b may stand for a in every row, whatever the rest is."""
+    """Return per group, [a, b], whether b may replace a in every row, whatever the other groups are."""
     rows = [row for row in program.base_rows if np.isfinite(row.low) or np.isfinite(row.high)]
     linear = [row for row in rows if not len(row.form.rows)]
     bodies = np.array([row.form.linear[: program.n_z] for row in linear]).reshape(-1, program.n_z)
@@ -144,7 +144,7 @@ def _exchangeable(program: BinaryProgram) -> list[Booleans]:
 
 
 def _no_larger(program: BinaryProgram, bodies: Vector, low: Vector, high: Vector) -> list[Booleans]:
-    """Per group, [a, b]: in linear rows ``low <= bodies z <= high``, b adds no more than a (no less, where ``low`` binds)."""
+    """Return per group, [a, b], whether b adds no more than a in rows ``low <= bodies z <= high`` (no less if ``low`` binds)."""
     signed = np.concatenate([bodies[np.isfinite(high)], -bodies[np.isfinite(low)]])
     found = []
     for group in program.groups:
@@ -155,13 +155,13 @@ def _no_larger(program: BinaryProgram, bodies: Vector, low: Vector, high: Vector
 
 
 def _columns_of(program: BinaryProgram, chosen: Booleans) -> tuple[Indices, Indices]:
-    """The columns of the chosen groups, and where each group's begin among them."""
+    """Return the columns of the chosen groups, and the position among them where each group begins."""
     sizes = program.sizes[chosen]
     return np.flatnonzero(chosen[program.group_of]), np.cumsum(sizes) - sizes
 
 
 def _changes(program: BinaryProgram, form: QuadraticForm) -> tuple[list[Vector], list[Vector]]:
-    """Per group, [a, b]: least and greatest change of a quadratic row as b takes the place of a."""
+    """Return per group, [a, b], the least and greatest change of a quadratic row if b replaces a."""
     pairs, n_z = form.symmetric()[: program.n_z], program.n_z
     coupled = np.logical_or.reduceat(pairs[:, :n_z] != 0.0, program.starts, axis=1)
     low, high = program.low[n_z : program.n], program.high[n_z : program.n]

@@ -1,17 +1,17 @@
-"""Rows in which integers move in steps much larger than all other terms, without the large coefficients.
+"""Rows in which integers move in steps much larger than all other terms, rewritten without the large coefficients.
 
 Notation
-    row     g q + r <= b    (other rows are turned into this form)
-    q       a sum of integers with whole coefficients;  g > 0 their common step, the least of the large coefficients
-    r       the other terms, within [least, most], where  most - least < g
+    row     g q + r <= b    (other rows are brought into this form).
+    q       a sum of integers with whole coefficients;  g > 0 their common step, the least of the large coefficients.
+    r       the other terms, within [least, most], where  most - least < g.
     Q       floor((b - least) / g), the largest q with which some r is legal
 
 ``q <= Q`` is implied, and below Q every r is legal, since  g (Q - 1) + most < g Q + least <= b.  The row is therefore
 
     q <= Q     and, where  d = most - (b - g Q) > 0,     r + d q <= b - g Q + d Q
 
-with coefficients as small as those of r (the tightening of Savelsbergh 1994 for a general integer). A solver would let r pass b by
-1e-9 g, which is 1e5 where g is 1e14. An integer ``w = low + step k`` is written in k first.
+with coefficients as small as those of r (the tightening of Savelsbergh 1994 for a general integer). A solver would let r exceed b
+by 1e-9 g, which is 1e5 if g is 1e14. An integer ``w = low + step k`` is written in k first.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from mipcash.program.unit_scale import stepped_integers
 LARGE = 1e6
 """Ratio of a coefficient to a smaller one of its row from which on the larger one is replaced."""
 EXACT = 1e-12
-"""How far the ratio of two large coefficients may be from a whole number, relative to it."""
+"""Largest distance of the ratio of two large coefficients from a whole number, relative to the ratio."""
 
 Terms = tuple[Indices, Vector]
 
 
 class LargeSteps(ProgramReduction):
-    """Writes rows with coefficients of very different sizes as rows with coefficients of one size."""
+    """Rewrites rows with coefficients of very different sizes into rows with coefficients of one size."""
 
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
         sizes = np.abs(program.matrix.data[program.matrix.data != 0.0])
         if not len(sizes) or sizes.max() < LARGE * sizes.min():
             return program
-        program = _in_places(tightened(program))  # with wide ranges of the other terms there is no row to split
+        program = _in_places(tightened(program))  # rows split only if the ranges of the other terms are narrow
         found = {r: rows for r in range(program.matrix.shape[0]) if (rows := _split(program, r)) is not None}
         if not found:
             return program
-        # the rows that are replaced stay, without bounds: what is kept for each row stays in its place
+        # replaced rows stay, without bounds, so that data stored by row stays aligned
         low, high = program.row_low.copy(), program.row_high.copy()
         low[list(found)], high[list(found)] = -math.inf, math.inf
         bare = with_coefficients(program, program.matrix, low, high)
@@ -74,7 +74,7 @@ class _Row:
 
 
 def _in_places(program: BinaryProgram) -> BinaryProgram:
-    """Return the program with k in the place of each unconditional integer ``w = low + step k``, but in the row that says so."""
+    """Return the program with k in place of each unconditional integer ``w = low + step k``, except in the row that defines w."""
     matrix = sparse.lil_array(program.matrix)
     low, high = program.row_low.copy(), program.row_high.copy()
     changed = False
@@ -92,7 +92,7 @@ def _in_places(program: BinaryProgram) -> BinaryProgram:
 
 
 def _split(program: BinaryProgram, r: int) -> list[_Row] | None:
-    """Return what stands in place of a row; None: the row itself."""
+    """Return the rows that replace a row, or None if the row stays."""
     span = slice(program.matrix.indptr[r], program.matrix.indptr[r + 1])
     columns, values = program.matrix.indices[span], program.matrix.data[span]
     columns, values = columns[values != 0.0], values[values != 0.0]
@@ -112,7 +112,7 @@ def _split(program: BinaryProgram, r: int) -> list[_Row] | None:
 def _one_sided(
     program: BinaryProgram, columns: Indices, values: Vector, bound: float, slack: float
 ) -> list[_Row] | None:
-    """Return the rows of ``values . v[columns] <= bound``; None where its terms are not of two sizes."""
+    """Return the rows that replace ``values . v[columns] <= bound``, or None if its terms do not split into two sizes."""
     order = np.argsort(-np.abs(values))
     columns, values = columns[order], values[order]
     sizes = np.abs(values)
@@ -134,7 +134,7 @@ def _one_sided(
     least, largest = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     if not largest - least < step:
         return None
-    bound += 0.5 * slack  # the new rows are smaller, and so is what they may be missed by
+    bound += 0.5 * slack  # the new rows are smaller, and so are their slacks
     last = math.floor((bound - least) / step)
     left = bound - step * last
     found = [_Row(columns[:cut], weights, float(last))]
@@ -145,14 +145,14 @@ def _one_sided(
 
 
 def _rounded(value: float, step: float, rest: float, bound: float) -> tuple[float, float]:
-    """Return a switch's coefficient as a multiple of the step, and the bound, where the row says nothing on one side of the switch.
+    """Return a binary's coefficient as a multiple of the step, and the bound, if the row is redundant on one side of the binary.
 
     Args:
-        rest: the most that the other terms come to.
+        rest: the maximum of the other terms.
     """
-    if value > 0.0 and rest <= bound:  # off, the row says nothing
+    if value > 0.0 and rest <= bound:  # the row is redundant at 0
         moved = step * math.ceil(value / step) - value
         return value + moved, bound + moved
-    if value < 0.0 and rest + value <= bound:  # the same, on
+    if value < 0.0 and rest + value <= bound:  # the row is redundant at 1
         return step * math.floor(value / step), bound
     return value, bound

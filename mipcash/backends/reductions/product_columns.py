@@ -1,4 +1,4 @@
-"""A quadratic objective as a linear one: the products that it couples become columns (:mod:`mipcash.program.products`).
+"""A quadratic objective as a linear one: its products become columns (:mod:`mipcash.program.products`).
 
 With y[a, b] = z[a] z[b] and w[a] = z[a] v as columns, ``l . v + sum Q_ij v_i v_j`` is ``cost . [v, y, w]``. The rows that define
 the products hold at integer points exactly, and their relaxation is the convex hull of each pair (RLT).
@@ -16,13 +16,13 @@ from mipcash.program.rewriting import with_products
 
 
 class ProductColumns:
-    """Gives the program the products of the objective; programs with the same products are one program, kept."""
+    """Adds columns for the products of the objective; the program is cached by its set of products."""
 
     def __init__(self) -> None:
         self._kept: Recent[tuple[BinaryProgram, BinaryProgram]] = Recent(KEPT_PROGRAMS)
 
     def accepts(self, task: Task) -> bool:
-        """Whether the objective couples anything."""
+        """Return True if the objective has products."""
         return len(task.form.rows) > 0
 
     def apply(self, task: Task) -> Reduced:
@@ -35,5 +35,5 @@ class ProductColumns:
 
 
 def missing_products(task: Task) -> set[tuple[int, int]]:
-    """Keys of the products that the objective needs and the program has no columns for."""
+    """Return the keys of the objective's products for which the program has no columns."""
     return task.program.couplings(task.form) - task.program.product_index.keys()

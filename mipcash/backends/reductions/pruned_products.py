@@ -1,14 +1,14 @@
-"""Drop the products that cannot matter much, and say by how much they could.
+"""Drop the products that matter little, and bound the error.
 
 Notation
-    q(z) = constant + l.z + sum_{g < h} z_g' Q_gh z_h     a folded form; exactly one level of each group is 1
-    Q_gh = r 1' + 1 c' + R_gh,  R_gh with zero means of rows and columns: r and c are linear in z, for free
+    q(z) = constant + l.z + sum_{g < h} z_g' Q_gh z_h     a folded form; exactly one level of each group is 1.
+    Q_gh = r 1' + 1 c' + R_gh,  R_gh with zero means of rows and columns: r and c are linear in z and need no products
 
 Dropping R_gh for some pairs leaves a form q' with fewer product columns and, for every legal z,
 
     q'(z) + sum_dropped min R_gh  <=  q(z)  <=  q'(z) + sum_dropped max R_gh.
 
-A bound on q' is therefore a bound on q, after the first sum is added.
+A bound on q' plus the first sum is therefore a bound on q.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pruned(Reduced):
     """A task whose objective has fewer products.
 
     Attributes:
-        below: what a bound on q' must be shifted by (<= 0) to be one on q; 0 where nothing was dropped.
+        below: shift of a bound on q' that makes it a bound on q (<= 0); 0 if nothing was dropped.
     """
 
     below: float
@@ -39,7 +39,7 @@ class Pruned(Reduced):
 
 
 class PrunedProducts:
-    """Keeps the pairs of groups with the widest range, as long as their product columns fit.
+    """Keeps the pairs of groups with the widest range, within a budget of product columns.
 
     Args:
         product_columns: budget; 0 drops every pair.
@@ -49,11 +49,11 @@ class PrunedProducts:
         self.product_columns = product_columns
 
     def accepts(self, task: Task) -> bool:
-        """Whether there are pairs of groups."""
+        """Return True if the program has groups."""
         return bool(task.program.groups)
 
     def apply(self, task: Task) -> Pruned:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`; terms in numbers are kept."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`; terms in numerical parameters are kept."""
         form, program = task.form, task.program
         in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
         dense = form.symmetric()[: program.n_z, : program.n_z]
@@ -75,7 +75,7 @@ class PrunedProducts:
 
 
 def _centred(dense: Vector, program: BinaryProgram) -> tuple[Vector, Vector]:
-    """R_gh of all pairs, and what the linear terms gain: symmetric (n_z, n_z) -> (n_z, n_z), (n_z,).
+    """Return R_gh of all pairs and the increase of the linear terms: symmetric (n_z, n_z) -> (n_z, n_z), (n_z,).
 
     The mean of a block counts once: r_a + c_b + R_ab = Q_ab with r the means of the rows less that of the block.
     """
@@ -83,13 +83,13 @@ def _centred(dense: Vector, program: BinaryProgram) -> tuple[Vector, Vector]:
     means = np.add.reduceat(rows, program.starts, axis=0) / program.sizes[:, None]
     of = program.group_of
     residual = dense - rows[:, of] - rows[:, of].T + means[of][:, of]
-    # of the two groups of a pair, the earlier one takes the mean off
+    # the mean is subtracted from the earlier of the two groups
     later = np.triu(np.ones_like(means), k=1)
     return residual, rows.sum(axis=1) - (means * later).sum(axis=1)[of]
 
 
 def _by_pair(matrix: Vector, program: BinaryProgram, ufunc: np.ufunc) -> Vector:
-    """Extremes of every block: (n_z, n_z) -> (G, G)."""
+    """Return the minimum or maximum of every block: (n_z, n_z) -> (G, G)."""
     return np.asarray(ufunc.reduceat(ufunc.reduceat(matrix, program.starts, axis=0), program.starts, axis=1))
 
 

@@ -1,8 +1,8 @@
-"""What a reduction is: a task becomes an easier one, and what is found there finds its way back.
+"""Reductions turn a task into an easier one, and convert columns and bound of its answer back.
 
-As in cvxpy, a reduction says which tasks it accepts and applies itself to one of them. The easier task has the start of the
-given one, where there is one; its columns and its bound are taken back by what came of the reduction. A point that is legal
-there is legal here, and the least value there is the least here, or a bound on it.
+As in cvxpy, a reduction defines which tasks it accepts, and is applied to one of them. The easier task keeps the given start, if
+there is one. Every legal point of the easier task, converted back, is legal for the given task, and its least value is that of the
+given task, or a bound on it.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ KEPT_PROGRAMS = 8
 
 @dataclass(frozen=True)
 class Reduced:
-    """An easier task, and the way back: the same columns and the same bound where nothing else is said.
+    """An easier task with the conversion back; by default, columns and bound stay as they are.
 
     Attributes:
-        task: the easier one.
+        task: the easier task.
     """
 
     task: Task
 
     def columns(self, columns: Vector) -> Vector:
-        """Base columns of the given task from those of the easier one: (n',) -> (n,)."""
+        """Convert base columns of the easier task to those of the given task: (n',) -> (n,)."""
         return columns
 
     def bound(self, bound: float) -> float:
-        """A bound on the given task from one on the easier one."""
+        """Convert a bound on the easier task to a bound on the given task."""
         return bound
 
 
 class Reduction(Protocol):
-    """One reformulation of tasks."""
+    """A reformulation of tasks."""
 
     def accepts(self, task: Task) -> bool:
-        """Whether it is meant for such a task."""
+        """Return True if the reduction applies to the task."""
 
     def apply(self, task: Task) -> Reduced:
-        """The easier task, and the way back."""
+        """Return the easier task with the conversion back."""
 
 
 @dataclass(frozen=True)
 class InTurn(Reduced):
-    """Several reductions, one after the other.
+    """Several reductions, applied one after the other.
 
     Attributes:
-        steps: what came of each.
+        steps: the result of each.
     """
 
     steps: tuple[Reduced, ...]
@@ -71,7 +71,7 @@ class InTurn(Reduced):
 
 
 def reduced(task: Task, reductions: Iterable[Reduction]) -> InTurn:
-    """The task after all reductions that accept it."""
+    """Apply all reductions that accept the task, in order."""
     steps: list[Reduced] = []
     for reduction in reductions:
         if reduction.accepts(task):
@@ -81,7 +81,7 @@ def reduced(task: Task, reductions: Iterable[Reduction]) -> InTurn:
 
 
 class ProgramReduction(ABC):
-    """A reduction of the program alone, with the same base columns; what it made of recent programs is kept."""
+    """A reduction of the program alone, with the same base columns; results for recent programs are kept."""
 
     def __init__(self) -> None:
         self._kept: Recent[tuple[BinaryProgram, BinaryProgram]] = Recent(KEPT_PROGRAMS)
@@ -98,4 +98,4 @@ class ProgramReduction(ABC):
 
     @abstractmethod
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
-        """The easier program."""
+        """Return the easier program."""

@@ -1,12 +1,12 @@
-"""Tighter RLT: rules multiplied by levels, where the products are columns already.
+"""Tighter RLT relaxations: rules multiplied by levels, where the products are columns already.
 
 A row over one-hot groups, sum_c r_c z_c <= high (or ==), times a level z_a >= 0 of a coupled group is the valid row
 
     sum_{c of other groups} r_c y[a, c] + (r_a - high) z_a <= 0   (== 0).
 
-Summed over the levels of a's group it is the row itself, so the relaxation only becomes tighter. Which rows are multiplied:
-equations (cardinality, the positions of an ordering, activity) and inequalities whose coefficients are all alike
-(at most k of them, one excludes the other). Rows with large and small coefficients gain nothing and cost time.
+Their sum over the levels of a's group is the row itself, so the relaxation only becomes tighter. The rows that are multiplied are
+equations (cardinality, the positions of an ordering, activity) and inequalities whose coefficients are all alike (at most k of
+them, one excludes the other). Rows with large and small coefficients gain nothing and cost time.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class _Row:
 
 
 class RltRows(ProgramReduction):
-    """Adds the products of the rows and levels whose products are columns, for a solver; base rows no longer tell all."""
+    """Adds rows multiplied by levels whose products are columns, for a solver; the base rows are then incomplete."""
 
     def accepts(self, task: Task) -> bool:
-        """Whether there are products."""
+        """Return True if the program has product columns."""
         return bool(task.program.products)
 
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
@@ -55,7 +55,7 @@ class RltRows(ProgramReduction):
 
 
 def _rows(program: BinaryProgram) -> Iterator[_Row]:
-    """Rows over levels of several groups that are worth multiplying."""
+    """Yield the rows over levels of several groups that are worth multiplying."""
     matrix = sparse.csr_array(program.matrix)
     for k in range(matrix.shape[0]):
         at = slice(matrix.indptr[k], matrix.indptr[k + 1])
@@ -81,7 +81,7 @@ def _rows(program: BinaryProgram) -> Iterator[_Row]:
 
 
 def _products(program: BinaryProgram, row: _Row) -> Iterator[tuple[np.ndarray, np.ndarray, float, float]]:
-    """Columns, values and bounds of the row times each level of each group whose products with the row's are columns."""
+    """Yield columns, values and bounds of the row times each level of each group whose products with the row are columns."""
     in_row = np.flatnonzero(row.body)
     groups = np.unique(program.group_of[in_row])
     for g, group in enumerate(program.groups):
@@ -100,14 +100,14 @@ def _products(program: BinaryProgram, row: _Row) -> Iterator[tuple[np.ndarray, n
                 if row.low == row.high:
                     low = high = 0.0
                 elif not np.isfinite(bound) or (most + rest <= ALIKE if high == 0.0 else least + rest >= -ALIKE):
-                    continue  # no choice of the others breaks it
+                    continue  # the row is redundant
                 yield np.append(y[a], z), np.append(row.body[columns], rest), low, high
                 if row.low == row.high:
                     break
 
 
 def _product_columns(program: BinaryProgram, g: int, column: int) -> np.ndarray:
-    """The columns of z[a] z[column] for all levels a of g."""
+    """Return the columns of z[a] z[column] for all levels a of g."""
     h = int(program.group_of[column])
     c = column - program.groups[h].start
     if g < h:

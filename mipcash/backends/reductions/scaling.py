@@ -1,19 +1,19 @@
-"""A program as a solver sees it: columns of numbers scaled to their size, rows to their largest coefficient.
+"""Scaling of a program for a solver: numerical columns by their size, rows by their largest coefficient.
 
 Notation
-    c (n_columns,)  factor of each column: v = c v';  a power of two near its largest value, 1 for integers and their products, of
-                    reals with a step a unit of which all their values are multiples
-    r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones
+    c (n_columns,)  factor of each column, v = c v':  a power of two near its largest value, 1 for integers and their products.
+                    Reals with a step have a unit of which all their values are multiples.
+    r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones.
 
-A solver's tolerances are absolute. Beside a conditional number in [0, 1e6], ``x <= 1e6 on`` lets x = 1 pass with on = 1e-6,
-which rounds to 0; after scaling it is ``x' <= on``. Powers of two leave every digit as it is.
+A solver's tolerances are absolute. For a conditional numerical parameter x in [0, 1e6], the row ``x <= 1e6 on`` allows x = 1 with
+on = 1e-6, which rounds to 0. After scaling the row is ``x' <= on``. Powers of two leave every digit unchanged.
 
-Rows that take whole multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients)
-are written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
-tolerance to decide.
+Rows that are multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients) are
+written in that unit, with integer bounds. Points that are legal within the slack stay legal, and the tolerance no longer decides
+anything.
 
-An integer ``w = low + step k`` of a large step is a real in units of about the step here: k is whole, and w follows from it. As an
-integer it would keep its scale, and the coefficient 1 beside a step of 1e14 is below what solvers keep.
+An integer ``w = low + step k`` with a large step becomes a real in units of about the step: k is an integer, and w follows from it.
+As an integer it would keep its scale, and a coefficient of 1 beside a step of 1e14 is below what solvers keep.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ from mipcash.program.unit_scale import Stepped, set_from_places, stepped_integer
 LARGEST = 4e8
 """Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
 MATTERS = 1e-7
-"""Share of the largest part of an objective below which a part does not count."""
+"""Share of the largest part of an objective below which a part is ignored."""
 WIDE = 1e4
-"""Coefficients of whole rows from which on a tolerance on integers may count all the same."""
+"""Size of coefficients in whole units from which on a tolerance on integers may still count."""
 DENOMINATOR = 10**6
 """Largest denominator of a coefficient that counts as a simple fraction."""
 EXACT = 1e-13
 HUGE = 1e15
-"""Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
+"""Size of bounds from which on a common factor is taken out of a row in whole units; solvers treat 1e20 as infinite."""
 NEGLECTED = 1e-11
-"""Cost, in units of the objective, that a solver's tolerance on reduced costs may take for nothing."""
+"""Cost, in units of the objective, below which a solver's tolerance on reduced costs may treat it as zero."""
 REDUCED = 1e-9
 """Tolerance of solvers on reduced costs, relative to the largest cost."""
 COARSE = 1e6
-"""Range of a real's term in the objective from which on this tolerance counts: it is 0.001 of the objective then."""
+"""Range of a real's term in the objective from which on this tolerance counts; it is then 0.001 of the objective."""
 TINY = 1e-7
 """Coefficient of a scaled row below which presolve is not trusted."""
 LARGE = 1e6
-"""The same of coefficients above this: beside 2e7, HiGHS 1.16 calls optimal what is not."""
+"""Coefficient above which presolve is not trusted: beside 2e7, HiGHS 1.16 may report a suboptimal point as optimal."""
 STEPPED = 2**20
 """Step from which on an integer is scaled by it."""
 LONGEST = 400
-"""Terms of a row with fractions whose unit is looked for."""
+"""Maximum number of terms of a row with fractions for which a unit is computed."""
 
 
 @dataclass(frozen=True)
 class ScaledProgram:
-    """See the module's notation.
+    """A scaled program in the module's notation.
 
     Attributes:
         program: the scaled program; only its rows, bounds and integrality are meant to be used.
         columns: c.
-        delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
-        contradictory: whether no whole number is between the bounds of some row.
+        delicate: whether a tolerance may decide: there are free reals, rows in no whole unit, or large coefficients.
+        contradictory: whether the bounds of some row contain no whole number.
         tiny: whether coefficients are so small or large that presolve may go wrong.
         stepped: integers that are scaled like reals.
     """
@@ -124,7 +124,7 @@ class ScaledProgram:
         return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), tiny, stepped)
 
     def unscaled(self, columns: Vector) -> Vector:
-        """Return the columns of the given program, the integers with a step at the values that their places stand for."""
+        """Return the columns of the given program; integers with a step are computed from their step counts k."""
         columns = columns * self.columns[: len(columns)]
         set_from_places(self.stepped, columns)
         return columns
@@ -132,15 +132,15 @@ class ScaledProgram:
 
 @dataclass(frozen=True)
 class ScaledTask(Reduced):
-    """A task over scaled columns, its objective in a unit.
+    """A task over scaled columns, with its objective in some unit.
 
-    Product columns have factors of their own, so that a solver which has them takes ``cost`` and ``start`` from here.
+    Product columns have factors of their own, so a solver with product columns uses ``cost`` and ``start`` of this class.
 
     Attributes:
         scaled: the program.
-        unit: the objective in units of this is what the solver minimises.
-        cost: of all columns, shape (n_columns,); None where the products are left to the solver.
-        start: all columns that are known, nan elsewhere, shape (n_columns,); None without a start.
+        unit: the solver minimises the objective divided by this.
+        cost: of all columns, shape (n_columns,); None if the products are left to the solver.
+        start: known values of all columns, else nan, shape (n_columns,); None without a start.
     """
 
     scaled: ScaledProgram
@@ -150,15 +150,15 @@ class ScaledTask(Reduced):
 
     @property
     def tiny(self) -> bool:
-        """Whether coefficients of rows or of the objective differ so much in size that a solver may take one for nothing."""
+        """True if coefficients of rows or of the objective differ so much in size that a solver may treat some as zero."""
         costs = self._costs
         return self.scaled.tiny or bool(costs[costs > 0.0].min(initial=1.0) < TINY)
 
     @property
     def neglected(self) -> float:
-        """Return the largest sum of the objective's terms that a solver may have ignored: no bound includes them.
+        """Largest sum of the objective's terms that a solver may have ignored, and that no bound includes.
 
-        They are terms with costs below its tolerance, and what this tolerance is worth beside the range of a wide real.
+        These are terms with costs below its tolerance, and the effect of this tolerance over the range of a wide real.
         """
         costs, program = self._costs, self.scaled.program
         k = len(costs)
@@ -170,7 +170,7 @@ class ScaledTask(Reduced):
 
     @property
     def _costs(self) -> Vector:
-        """Sizes of the costs, in the unit."""
+        """Absolute costs, in the unit."""
         return np.abs(self.task.form.linear if self.cost is None else self.cost)
 
     def columns(self, columns: Vector) -> Vector:
@@ -219,16 +219,16 @@ class Scaling:
 
 
 def objective_unit(cost: Vector) -> float:
-    """A power of two by which an objective is divided, so that no cost is below a solver's tolerance on reduced costs."""
+    """Return a power of two near the largest cost, by which the objective is divided so that a solver's tolerances match it."""
     largest = float(np.abs(cost).max(initial=0.0))
     return float(_power(np.array(largest)))
 
 
 def _least_unit(cost: Vector, reach: Vector) -> float:
-    """Return the largest unit at which no integer of many values that matters has a cost near the tolerance on reduced costs.
+    """Return the largest unit at which all wide integers that matter have costs well above the tolerance on reduced costs.
 
     Args:
-        cost: of some first columns, shape (k,).
+        cost: of the first k columns, shape (k,).
         reach: largest size of each column, shape (n_columns,).
     """
     worth = np.abs(cost) * reach[: len(cost)]
@@ -238,13 +238,13 @@ def _least_unit(cost: Vector, reach: Vector) -> float:
 
 
 def _size(low: Vector, high: Vector) -> Vector:
-    """Size of the larger finite bound, 0 where there is none."""
+    """Return the size of the larger finite bound, 0 if there is none."""
     ends = np.abs(np.stack([low, high]))
     return np.asarray(np.where(np.isfinite(ends), ends, 0.0).max(axis=0))
 
 
 def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector) -> Vector:
-    """Per row: the factor that makes it whole, or 0 where there is none: shape (m,).
+    """Return for each row the factor that makes it whole, 0 if there is none: shape (m,).
 
     Args:
         matrix: over columns of which the integral ones take whole numbers.
@@ -264,14 +264,14 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
 
 
 def _stepped(program: BinaryProgram) -> tuple[Stepped, ...]:
-    """Return the integers with a large step, but for those whose place is a real in a relaxation."""
+    """Return the integers with a large step, except those whose step count is relaxed to a real."""
     return tuple((n, d) for n, d in stepped_integers(program) if d.step >= STEPPED and program.integer[n.place] > 0)
 
 
 def _column_units(program: BinaryProgram) -> Vector:
-    """A number of which a column is a multiple at every point whose integers are whole, 0 where there is none: shape (n_columns,).
+    """Return a unit of which each column is a multiple if all integers are whole, 0 if there is none: shape (n_columns,).
 
-    It is 1 for integers; products with binaries have that of their other factor.
+    It is 1 for integers; products with binaries have the unit of their other factor.
     """
     unit = np.where(program.integer > 0, 1.0, 0.0)
     for number in program.numbers:
@@ -285,13 +285,13 @@ def _column_units(program: BinaryProgram) -> Vector:
 
 
 def _unit(values: Sequence[float]) -> float:
-    """The factor that makes coefficients whole and coprime; 0 where they are no simple fractions of each other."""
+    """Return the factor that makes coefficients whole and coprime; 0 if their ratios are not simple fractions."""
     largest = max(map(abs, values))
     if not largest:
         return 0.0
     parts = [Fraction(v / largest).limit_denominator(DENOMINATOR) for v in values]
     if any(abs(float(part) - v / largest) > EXACT for part, v in zip(parts, values, strict=True)):
-        # not relative to the largest: perhaps as they were written, 0.03 and 0.001
+        # not relative to the largest; perhaps in their decimal form, 0.03 and 0.001
         parts = [Fraction(v).limit_denominator(DENOMINATOR) for v in values]
         if any(abs(float(part) - v) > EXACT * abs(v) for part, v in zip(parts, values, strict=True)):
             return 0.0
@@ -303,5 +303,5 @@ def _unit(values: Sequence[float]) -> float:
 
 
 def _power(size: Vector) -> Vector:
-    """The nearest power of two, 1 for 0."""
+    """Return the nearest power of two, 1 for 0."""
     return np.asarray(2.0 ** np.round(np.log2(np.where(size > 0, size, 1.0))))

@@ -1,17 +1,18 @@
-"""Bounds of numbers that the rules imply, and big-M constants no larger than these bounds need.
+"""Bounds of numerical parameters that the rules imply, and big-M constants no larger than these bounds need.
 
 Notation
-    row     sum_c a_c v_c <= b   (others are turned into this form);   sup  the most that a part of it can be
+    row     sum_c a_c v_c <= b   (other rows are brought into this form);   sup  the maximum of a part of it.
     s       the sum of a group's levels that have one coefficient a in a row: 0 or 1
 
-    bounds      a_c v_c <= b - inf(rest of the row), repeated while ranges shrink
-    a < 0       where sup(rest) + a < b the row says nothing at s = 1:       a <- b - sup(rest)
-    a > 0       where sup(rest) < b it says nothing at s = 0:                a <- a - (b - sup(rest)),  b <- sup(rest)
+    bounds      a_c v_c <= b - inf(rest of the row), repeated while ranges shrink.
+    a < 0       if sup(rest) + a < b, the row is redundant at s = 1:       a <- b - sup(rest).
+    a > 0       if sup(rest) < b, it is redundant at s = 0:                a <- a - (b - sup(rest)),  b <- sup(rest).
 
-    latent      of a conditional number: what rules leave of the number itself, since the two are equal where it is active
+    latent      of a conditional numerical parameter: the range that rules leave to the parameter itself, since the two are equal
+                if it is active
 
-(Savelsbergh 1994). Every point that is legal within its slack stays, and what is left of a constant that was larger than all
-it is added to no longer hides a tolerance.
+(Savelsbergh 1994). Every point that is legal within its slack stays legal, and a constant that was larger than all terms of its row
+no longer hides a tolerance.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from mipcash.program.rewriting import with_bounds, with_coefficients
 
 ROUNDS = 4
 WORTH = 0.9
-"""A range is taken over where it is at most this share of what it was."""
+"""A range is replaced if it shrinks to at most this share."""
 LEAST = 1e-12
-"""A range keeps this share of what it was."""
+"""A range keeps at least this share of its width."""
 SMALL = 1e-3
-"""A latent range is taken over where it is at most this share of what it was."""
+"""A latent range is replaced if it shrinks to at most this share."""
 CANCELLED = 1e-6
-"""A constant that is a difference is no smaller than this share of what it is the difference of."""
+"""Smallest constant that may result from a subtraction, relative to its operands."""
 ROOM = 1e-9
-"""Share of the numbers involved by which implied bounds are left wider."""
+"""Margin of implied bounds, as a share of the numbers involved."""
 
 
 class Tightening(ProgramReduction):
-    """Gives programs with numbers tighter bounds and smaller constants."""
+    """Tightens bounds and constants of programs with numerical parameters."""
 
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
         """See :func:`tightened`."""
@@ -47,10 +48,10 @@ class Tightening(ProgramReduction):
 
 
 class LatentRanges(ProgramReduction):
-    """Narrows the latent value of a conditional number to what rules leave of the number, where they leave a small part of it.
+    """Narrows the latent range of a conditional numerical parameter to the range that rules leave to it, if that is small.
 
-    Big-M rows join the two, with constants as large as the latent range: beside 1e6, a solver's tolerance is larger than a number
-    of 1e-3. Where the number is inactive its latent value is arbitrary, so that this is for tasks that ask nothing of it.
+    Big-M rows connect the two, with constants as large as the latent range: beside 1e6, a solver's tolerance is larger than a value
+    of 1e-3. If the parameter is inactive, its latent value is arbitrary, so the reduction accepts only tasks that do not use it.
     """
 
     def accepts(self, task: Task) -> bool:
@@ -70,7 +71,7 @@ class LatentRanges(ProgramReduction):
 
 
 def tightened(program: BinaryProgram) -> BinaryProgram:
-    """The program with tighter bounds of its continuous columns and smaller constants beside them; the same legal points."""
+    """Return the program with tighter bounds of its continuous columns and smaller constants, and the same legal points."""
     numbers = (program.integer == 0) & (program.high > program.low)
     for product in program.products:
         if product.key[1] >= 0:
@@ -82,12 +83,12 @@ def tightened(program: BinaryProgram) -> BinaryProgram:
         if not _propagate(program, numbers, low, high):
             break
     if np.any(low > high):
-        return program  # empty, which is for the solver to prove
+        return program  # infeasible; the solver proves it
     return _with_smaller_constants(with_bounds(program, low, high), numbers)
 
 
 def _propagate(program: BinaryProgram, numbers: Booleans, low: Vector, high: Vector) -> bool:
-    """One round of implied bounds, in place; whether some range shrank enough for another."""
+    """Tighten bounds by one round over all rows, in place; return True if some range shrank enough for another round."""
     matrix = sparse.csr_array(program.matrix)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     columns, values = matrix.indices, matrix.data
@@ -135,7 +136,7 @@ def _with_smaller_constants(program: BinaryProgram, numbers: Booleans) -> Binary
 
 
 def _shrink(program: BinaryProgram, columns: Indices, values: Vector, bound: float, binary: Booleans) -> float:
-    """Make the constants of one row ``values . v[columns] <= bound`` smaller, in place; returns its new bound."""
+    """Make the constants of one row ``values . v[columns] <= bound`` smaller, in place; return its new bound."""
     for chosen in _switches(program, columns, values, binary):
         ends = np.stack([values * program.low[columns], values * program.high[columns]]).max(axis=0)
         ends[chosen] = 0.0
@@ -149,12 +150,12 @@ def _shrink(program: BinaryProgram, columns: Indices, values: Vector, bound: flo
 
 
 def _told(new: float, first: float, second: float) -> bool:
-    """Return whether a difference of two numbers is more than their rounding, or free of it."""
+    """Return True if a difference of two numbers is well above their rounding error, or has none."""
     return first == second or not first * second or abs(new) >= CANCELLED * max(abs(first), abs(second))
 
 
 def _switches(program: BinaryProgram, columns: Indices, values: Vector, binary: Booleans) -> list[Indices]:
-    """Places in a row that act as one binary: levels of a group with the same coefficient, or a binary by itself."""
+    """Return positions in a row that act as one binary: levels of a group with the same coefficient, or a single binary."""
     found: dict[tuple[int, float], list[int]] = {}
     for k, (c, v) in enumerate(zip(columns.tolist(), values.tolist(), strict=True)):
         if binary[c] and v:
@@ -163,7 +164,7 @@ def _switches(program: BinaryProgram, columns: Indices, values: Vector, binary: 
 
 
 def _most(program: BinaryProgram, columns: Indices, ends: Vector) -> float:
-    """The most that a row's terms come to: of the levels of a group one counts."""
+    """Return the maximum of a row's terms; one level of each group counts."""
     levels = columns < program.n_z
     total = float(ends[~levels].sum())
     if np.any(levels):

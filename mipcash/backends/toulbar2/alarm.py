@@ -1,8 +1,8 @@
-"""The alarm that ends a search of toulbar2: its own signal, by the clock on the wall.
+"""The alarm that ends a search of toulbar2: the signal that toulbar2 expects, sent by wall-clock time.
 
-toulbar2 ends when SIGVTALRM comes, for which it sets up a handler. Its own timer counts whole seconds of processor time, as does
-the fraction of one that ``setitimer`` gives; where others want the processor too, that is any number of seconds. On Linux a POSIX
-timer sends the signal by the monotonic clock (timer_create(2)); elsewhere it is processor time.
+toulbar2 ends when SIGVTALRM comes, for which it sets up a handler. Its own timer counts whole seconds of processor time, and
+``setitimer`` counts processor time, too; on a busy machine that may be any number of seconds. On Linux a POSIX timer sends the
+signal by the monotonic clock (timer_create(2)); other systems use processor time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 CLOCK_MONOTONIC, SIGEV_SIGNAL = 1, 0
 LEAST = 1e-3
-"""Seconds: an alarm at once would come before there is anything to end."""
+"""Shortest alarm in seconds: an immediate one would come before the search starts."""
 
 
 class _Event(ctypes.Structure):
-    """struct sigevent: how the end of a timer is told; 64 bytes."""
+    """struct sigevent, the notification at the end of a timer; 64 bytes."""
 
     _fields_ = (
         ("value", ctypes.c_void_p),
@@ -31,14 +31,14 @@ class _Event(ctypes.Structure):
 
 
 class _Spec(ctypes.Structure):
-    """struct itimerspec: interval and first end, each in seconds and nanoseconds."""
+    """struct itimerspec: interval and first expiry, each in seconds and nanoseconds."""
 
     _fields_ = tuple((name, ctypes.c_long) for name in ("every", "every_ns", "first", "first_ns"))
 
 
 @contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """SIGVTALRM once, so many seconds from now, unless the block ends before; whoever asks has set up its handler."""
+    """Send SIGVTALRM once, ``seconds`` from now, unless the block ends before; the caller has set up its handler."""
     library = _library()
     if library is None:
         with _processor_alarm(seconds):
@@ -70,7 +70,7 @@ def _processor_alarm(seconds: float) -> Iterator[None]:
 
 
 def _library() -> Any | None:
-    """The C library, where it has POSIX timers; None elsewhere."""
+    """Return the C library if it has POSIX timers, else None."""
     if not sys.platform.startswith("linux"):
         return None
     library = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,7 @@
 """toulbar2 through pytoulbar2: the program as a cost function network (:mod:`mipcash.backends.toulbar2.cost_network`).
 
 Notation
-    q(v)     the objective;  Q(X) = sum_i F_i(X_i) + sum_ij F_ij(X_i, X_j) in integers, the rounding of ``scale * q``
+    q(v)     the objective;  Q(X) = sum_i F_i(X_i) + sum_ij F_ij(X_i, X_j) in integers, the rounding of ``scale * q``.
     error    sum over the functions of their largest rounding error, so that |q - Q / scale| <= error everywhere
 
 The value of an answer is q at its point, in floating point; its bound is toulbar2's bound on Q / scale less ``error``.
@@ -37,16 +37,16 @@ tb2: Any = import_module("pytoulbar2.pytb2")
 NO_LIMIT = 2**62
 KEPT_NETWORKS = 16
 COST_RANGE = 2.0**40
-"""Range of the integer costs: 40 bits leave toulbar2's 59 room for sums, and round at 1e-12 of the range."""
+"""Range of the integer costs: 40 bits leave room for sums in toulbar2's 59, and round at 1e-12 of the range."""
 _PROCESS = threading.Lock()
-"""toulbar2 keeps its options and its timer once per process."""
+"""toulbar2 has one set of options and one timer per process."""
 LONGER = 3600
-"""Seconds by which toulbar2's own timer is later than the alarm that counts."""
+"""Seconds by which toulbar2's own timer is later than the alarm that ends the search."""
 
 
 @dataclass(frozen=True)
 class _Costs:
-    """The objective in integers over the states that are left (see the module's notation)."""
+    """The objective in integers over the remaining states (see the module's notation)."""
 
     scale: float
     constant: float
@@ -57,7 +57,7 @@ class _Costs:
 
 @dataclass(frozen=True)
 class _Search:
-    """What a search found: states (None without a solution), its bound on Q, and whether a limit stopped it."""
+    """Result of a search: states (None without a solution), its bound on Q, and whether a limit stopped it."""
 
     states: list[int] | None
     bound: float
@@ -75,8 +75,8 @@ def _made(task: Task, wanted: set[int]) -> _Made:
 class Toulbar2Backend:
     """Solves tasks with toulbar2; keeps the networks of recent programs, builds a solver for each task.
 
-    The time limit counts seconds of wall-clock time (elsewhere than on Linux those of processor time while it searches). Threads
-    and gap are not used: the search is sequential and ends with the optimum.
+    The time limit counts seconds of wall-clock time (on systems other than Linux, processor time during the search). Threads and
+    gap are not used: the search is sequential and ends with the optimum.
 
     Args:
         options: toulbar2's own options by the names of its Python interface (``vac``, ``hbfs``, ``elimDegree`` ...).
@@ -117,12 +117,12 @@ class Toulbar2Backend:
         with _PROCESS:
             found = self._search(consistent, costs, settings, start, began)
             if found.states is None and not found.limited and start is not None:
-                # the start was no legal point, and with it the upper bound was none
+                # the start was not legal, so its cost was not a valid upper bound
                 found = self._search(consistent, costs, settings, None, began)
         return _answer(found, network, task, costs, settings, time.perf_counter() - began)
 
     def _network(self, task: Task) -> tuple[CostNetwork, Consistent | None]:
-        """The task's network without its cuts."""
+        """Return the task's network without its cuts, and its consistent form."""
         form = task.form
         wanted = {int(c) for cut in task.cuts for c in cut.columns} | set(np.flatnonzero(form.linear).tolist())
         wanted |= set(form.rows.tolist()) | set(form.cols.tolist())
@@ -140,7 +140,7 @@ class Toulbar2Backend:
         start: tuple[float, list[int]] | None,
         began: float,
     ) -> _Search:
-        """Search with what is left of the time limit since ``began``: networks of many pairs take their time to build."""
+        """Search in the time left since ``began``, which includes building the network: with many pairs this takes time."""
         settled = [int(left[0]) for left in consistent.states]
         if not consistent.live:
             return _Search(settled, 0.0, False)
@@ -149,7 +149,7 @@ class Toulbar2Backend:
         try:
             _post(problem, consistent, costs)
             if start is not None:
-                # solutions are strictly below the upper bound; the start itself shall still be found
+                # solutions are strictly below the upper bound; the start itself must remain a solution
                 problem.updateDUb(start[0] + 1.0)
                 for k, state in enumerate(start[1]):
                     if state >= 0:
@@ -179,20 +179,20 @@ class Toulbar2Backend:
         return _Search(settled, bound, limited)
 
     def _solver(self, settings: SolverSettings) -> Any:
-        """A fresh solver; toulbar2's options are reset first and set before it exists, for some shape what it allocates."""
+        """Return a new solver. toulbar2's options are reset and set before, because some determine what it allocates."""
         tb2.reinit()
         options: dict[str, OptionValue] = {
             "decimalPoint": 0,
             "verbose": -1,
             "seed": int(settings.seed) % 2**30 + 1,
-            # as in the Python interface; the program's own defaults would be those of its command line
+            # defaults of the Python interface, which differ from those of the command line
             "vac": 0,
             "FullEAC": False,
             "VACthreshold": False,
             "useRASPS": 0,
             "weightedTightness": 0,
         }
-        # reinit leaves the limit, and the word that one was reached, as the last solve left them
+        # reinit does not reset the limit, nor the flag that a limit was reached
         options["backtrackLimit"] = NO_LIMIT if settings.node_limit is None else int(settings.node_limit)
         options["limited"] = False
         for key, value in {**options, **self._given}.items():
@@ -214,7 +214,7 @@ def _costs(consistent: Consistent, functions: Functions) -> _Costs:
     first = np.concatenate([[0], ends[:-1]])
     least = np.minimum.reduceat(flat, first)
     spread = float((np.maximum.reduceat(flat, first) - least).sum())
-    flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # costs of nothing but a constant are no costs
+    flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # constant functions then cost nothing
     scale = COST_RANGE / spread if spread > 0 else 1.0
     whole = np.round(flat * scale)
     error = float(np.maximum.reduceat(np.abs(flat - whole / scale), first).sum())
@@ -230,7 +230,7 @@ def _costs(consistent: Consistent, functions: Functions) -> _Costs:
 
 
 def _functions(network: CostNetwork, task: Task) -> Functions:
-    """The objective as functions of one and of two variables: pairs of groups as blocks, the rest term by term."""
+    """Return the objective as functions of one and of two variables: pairs of groups as blocks, the rest term by term."""
     program, form = task.program, task.form
     both = (form.rows < program.n_z) & (form.cols < program.n_z)
     rest = replace(form, rows=form.rows[~both], cols=form.cols[~both], values=form.values[~both])
@@ -249,12 +249,15 @@ def _functions(network: CostNetwork, task: Task) -> Functions:
 
 
 def _start(network: CostNetwork, consistent: Consistent, task: Task, costs: _Costs) -> tuple[float, list[int]] | None:
-    """Q at the start, and the state of each live variable among those left (-1: unknown); None if Q is unknown."""
+    """Return Q at the start and the state of each live variable among the remaining ones (-1: unknown).
+
+    Return None if there is no start, if it is not legal, or if Q is unknown.
+    """
     if task.start is None:
         return None
     chosen: dict[int, int] = {}
     for i in consistent.live:
-        # the variables of products came later, and have no columns
+        # product variables were added later and have no columns
         known = i < len(network.states.columns)
         values = task.start[network.states.columns[i]] if known else np.zeros(0)
         if len(values) and np.all(np.isfinite(values)):
@@ -270,7 +273,7 @@ def _start(network: CostNetwork, consistent: Consistent, task: Task, costs: _Cos
 
 
 def _post(problem: Any, consistent: Consistent, costs: _Costs) -> None:
-    """Variables over the states that are left, costs with the tables of their scopes, other tables, linear rows."""
+    """Post variables over the remaining states, costs with the tables of their scopes, other tables, linear rows."""
     at = {i: k for k, i in enumerate(consistent.live)}
     for i in consistent.live:
         problem.makeEnumeratedVariable(f"x{i}", 0, len(consistent.states[i]) - 1)
@@ -297,7 +300,7 @@ def _post(problem: Any, consistent: Consistent, costs: _Costs) -> None:
 
 
 def _post_tuples(problem: Any, scope: list[int], legal: Booleans) -> None:
-    """A table over four variables or more: the legal tuples or the illegal ones, whichever are fewer."""
+    """Post a table over four variables or more by its legal or its illegal tuples, whichever are fewer."""
     rare = bool(2 * np.count_nonzero(legal) < legal.size)
     tuples = np.argwhere(legal == rare).tolist()
     forbidden = int(tb2.MAX_COST)

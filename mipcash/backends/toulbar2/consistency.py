@@ -1,8 +1,8 @@
-"""A cost function network made smaller: states that no table and no linear row supports are dropped, settled variables too.
+"""Consistency of a cost function network: states without support in a table or linear row are removed, fixed variables too.
 
-Every table is made arc consistent and every linear row bounds consistent, round and round until nothing changes. What is
-left is what a solver gets: toulbar2 does not take variables with one state (contradictions found while it is given
-a problem with such variables bring it down).
+Every table is made arc consistent and every linear row bounds consistent, repeatedly until nothing changes. The solver gets the
+rest: toulbar2 does not accept variables with one state (contradictions found while it is given a problem with such variables crash
+it).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Functions = tuple[float, dict[int, Vector], dict[tuple[int, int], Vector]]
 
 @dataclass(frozen=True)
 class Consistent:
-    """What is left of a network.
+    """A network without unsupported states.
 
     Attributes:
-        states: of every variable, those that are left.
+        states: of every variable, the remaining states.
         live: variables with at least two states, ascending.
-        tables: scope of live variables -> legal tuples of their states that are left; at least one tuple is illegal.
-        left_of: what is left of each row of the network, None of one that holds by itself.
+        tables: scope of live variables -> legal tuples of their remaining states; at least one tuple is illegal.
+        left_of: each row of the network over the live variables, None if it always holds.
     """
 
     states: list[NDArray[np.int64]]
@@ -38,11 +38,11 @@ class Consistent:
 
     @cached_property
     def rows(self) -> list[LinearRow]:
-        """Rows over live variables, weights by state that is left; none holds by itself."""
+        """Rows over live variables, weights by remaining state, without rows that always hold."""
         return [row for row in self.left_of if row is not None]
 
     def functions(self, functions: Functions) -> Functions:
-        """Functions of the network's variables as functions of the states that are left of the live ones."""
+        """Convert functions of the network's variables to functions of the remaining states of the live variables."""
         constant, given, given_pairs = functions
         unary: dict[int, Vector] = {}
         pairs: dict[tuple[int, int], Vector] = {}
@@ -65,14 +65,15 @@ class Consistent:
 
 
 def made_consistent(network: CostNetwork) -> Consistent | None:
-    """The network without what cannot be; None where nothing is left."""
+    """Return the network without unsupported states, or None if it is infeasible."""
     return None if network.empty else _settled(network, [np.arange(size) for size in network.sizes])
 
 
 def extended(smaller: CostNetwork, consistent: Consistent, network: CostNetwork) -> Consistent | None:
-    """The same of a network that only adds to a smaller one, from what is left of that: both lose the same states.
+    """Extend a consistent network by the additions of a larger one; the result equals that of starting anew.
 
-    The rows of the smaller one come first. Those over variables that lost no more are taken as they are.
+    The rows of the smaller network come first. Rows whose variables lost no further states are reused. Return None if the larger
+    network is infeasible.
     """
     if network.empty:
         return None
@@ -84,10 +85,10 @@ def extended(smaller: CostNetwork, consistent: Consistent, network: CostNetwork)
 def _settled(
     network: CostNetwork, states: list[NDArray[np.int64]], known: tuple[CostNetwork, Consistent] | None = None
 ) -> Consistent | None:
-    """What is left from some states on.
+    """Remove unsupported states, beginning from given ones; return None if some variable has none left.
 
     Args:
-        known: a network of which these states are what is left, and what became of it.
+        known: a smaller network and its consistent form, whose states are the given ones.
     """
     tables, rows = network.tables, network.rows
     if known is not None:
@@ -128,7 +129,7 @@ def _keep(states: list[NDArray[np.int64]], i: int, supported: Booleans, changed:
 
 
 def _bounds(states: list[NDArray[np.int64]], row: LinearRow, changed: set[int]) -> None:
-    """Drop states with which a row can no longer hold."""
+    """Remove states with which a row can no longer hold."""
     left = [w[states[i]] for i, w in zip(row.scope, row.weights, strict=True)]
     if any(not len(w) for w in left):
         return
@@ -157,7 +158,7 @@ def _tables(network: CostNetwork, states: list[NDArray[np.int64]]) -> dict[tuple
 
 
 def _restricted(row: LinearRow, states: list[NDArray[np.int64]]) -> LinearRow | None:
-    """A row over the live variables; None if it holds by itself."""
+    """Return a row over the live variables, or None if it always holds."""
     settled = sum(int(w[states[i][0]]) for i, w in zip(row.scope, row.weights, strict=True) if len(states[i]) == 1)
     alive = [(i, w[states[i]]) for i, w in zip(row.scope, row.weights, strict=True) if len(states[i]) > 1]
     least, most = (sum(int(end(w)) for _, w in alive) for end in (np.min, np.max))

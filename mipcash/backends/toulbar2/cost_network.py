@@ -1,14 +1,16 @@
 """A program as a cost function network: variables with finite domains, tables of legal tuples, linear constraints.
 
 Notation
-    X_i       variable i with a domain of d_i states: the levels of a one-hot group, or the values of an integer column
-    c(X_i)    a base column as a function of one variable, its *profile*, shape (d_i,), or a constant
+    X_i       variable i with a domain of d_i states: the levels of a one-hot group, or the values of an integer column.
+    c(X_i)    a base column as a function of one variable, its *profile*, shape (d_i,), or a constant.
     row       low <= constant + sum_i f_i(X_i) + sum_ij f_ij(X_i, X_j) <= high, from ``program.base_rows``
 
-A row over few states becomes a table; a longer one without products a linear constraint with integer weights per state;
-a longer one with products gets one more variable per product, X_i X_j, tied to its factors by tables. A continuous
-column is admitted where it can take finitely many values only: a fixed number, the value in rules of a conditional
-number whose latent value is fixed (0 or that value), and the product of a binary and an integer that the compiler made.
+A row over few states becomes a table. A longer row without products becomes a linear constraint with integer weights per state. A
+longer row with products gets one more variable per product, X_i X_j, linked to its factors by tables.
+
+A continuous column is accepted only if it can take finitely many values. It may be a fixed numerical parameter. It may be the value
+in rules of a conditional numerical parameter whose latent value is fixed (0 or that value). Or it is the product of a binary and an
+integer that the compiler made.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rule_tables import PAIR, POSTED, RuleTable, Split, States, entries
 
 DOMAIN_LIMIT = 2048
-"""Values of an integer column, or of a product of two, up to which it becomes a variable."""
+"""Maximum number of values of an integer column, or of a product of two, that becomes a variable."""
 WEIGHT_LIMIT = 2.0**40
-"""Largest sum of the integer weights of a linear constraint whose coefficients are no simple fractions."""
+"""Largest sum of the integer weights of a linear constraint whose coefficients are not simple fractions."""
 MULTIPLIERS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 100, 128, 200, 256, 500, 1000, 1024, 10_000)
 
 Profile = tuple[int, Vector]
-"""Variable and values by state; variable -1: a constant, of shape (1,)."""
+"""Variable and values by state; variable -1 is a constant, of shape (1,)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class LinearRow:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """As toulbar2 takes each of its sides: ``sum of weights >= capacity``, weights by state."""
+        """Each side in toulbar2's format: ``sum of weights >= capacity``, weights by state."""
         found = []
         for capacity, sign in ((self.low, 1), (None if self.high is None else -self.high, -1)):
             if capacity is None:
@@ -70,7 +72,7 @@ class CostNetwork:
         labels: names of the variables.
         profiles: of every base column.
         tables: scope (sorted) -> table; a scope of one variable filters its domain.
-        empty: whether some row cannot hold at all.
+        empty: whether some row cannot be satisfied at all.
     """
 
     sizes: list[int] = field(default_factory=list)
@@ -83,7 +85,7 @@ class CostNetwork:
 
     @cached_property
     def states(self) -> States:
-        """The variables with the base columns that follow from them, once all profiles are known; those of products have none."""
+        """The variables with the base columns that follow from them, once all profiles are known; product variables have none."""
         held: list[list[tuple[int, Vector]]] = [[] for _ in self.sizes]
         for c, (i, profile) in enumerate(self.profiles):
             if i >= 0:
@@ -103,7 +105,7 @@ class CostNetwork:
         return len(self.sizes) - 1
 
     def restrict(self, scope: tuple[int, ...], legal: Booleans) -> None:
-        """Add a table; tables of one scope are merged."""
+        """Add a table; tables with the same scope are merged."""
         both = self.tables[scope].legal & legal if scope in self.tables else legal
         self.tables[scope] = RuleTable(scope, both)
         if not self.tables[scope].legal.any():
@@ -112,10 +114,10 @@ class CostNetwork:
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def add_row(self, form: QuadraticForm, low: float, high: float, slack: float, rule: str) -> None:
-        """Add ``low <= form(v) <= high``, which may be missed by ``slack``.
+        """Add ``low <= form(v) <= high``, which may be violated by ``slack``.
 
         Raises:
-            SolverError: it multiplies two columns whose product has too many values.
+            SolverError: the row multiplies two columns whose product has too many values.
         """
         parts = self.states.split(form)
         low, high = low - slack - parts.constant, high + slack - parts.constant
@@ -137,7 +139,7 @@ class CostNetwork:
         self.rows.append(_linear_row(unary, low, high))
 
     def _product(self, i: int, j: int, rule: str) -> int:
-        """The variable of all pairs of states of X_i and X_j."""
+        """Return the variable of all pairs of states of X_i and X_j."""
         if (i, j) not in self.products:
             size = self.sizes[i] * self.sizes[j]
             if size > DOMAIN_LIMIT:
@@ -154,7 +156,7 @@ class CostNetwork:
 
 
 def make_cost_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set[int]) -> CostNetwork:
-    """The network of a program with some columns fixed.
+    """Make the network of a program with some columns fixed.
 
     Args:
         wanted: base columns that an objective or a cut uses besides the binaries.
@@ -190,7 +192,7 @@ def make_cost_network(program: BinaryProgram, fixed: Mapping[int, float], wanted
 
 
 def with_cuts(network: CostNetwork, program: BinaryProgram, cuts: Sequence[Cut]) -> CostNetwork:
-    """The network with cuts added; the given one stays as it is."""
+    """Return the network with cuts added; the given one is not changed."""
     if not cuts:
         return network
     extended = CostNetwork(
@@ -216,7 +218,7 @@ def _set_values(network: CostNetwork, program: BinaryProgram, c: int, values: Ve
 
 
 def _values(program: BinaryProgram, c: int, fixed: Mapping[int, float], used: set[int]) -> Vector | None:
-    """The values that a column which is not one-hot can take; None: to be found from its rows."""
+    """Return the values that a column which is not one-hot can take; None if they follow from its rows."""
     low, high = float(program.low[c]), float(program.high[c])
     if c in fixed:
         return np.array([float(fixed[c])])
@@ -243,10 +245,10 @@ def _values(program: BinaryProgram, c: int, fixed: Mapping[int, float], used: se
 
 
 def _product_values(network: CostNetwork, program: BinaryProgram, c: int) -> Vector:
-    """The values of a continuous column that its rows tie to the product of a binary and another column.
+    """Return the values of a continuous column that its rows define as the product of a binary and another column.
 
     Raises:
-        SolverError: its rows leave it free.
+        SolverError: its rows do not define it.
     """
     rows = [r for r in program.base_rows if not r.rule and not len(r.form.rows) and r.form.linear[c]]
     others = sorted({k for r in rows for k in np.flatnonzero(r.form.linear).tolist()} - {c})
@@ -266,7 +268,7 @@ def _product_values(network: CostNetwork, program: BinaryProgram, c: int) -> Vec
 
 
 def _named(program: BinaryProgram, c: int) -> str:
-    """A column as the user knows it."""
+    """Return the user's name of a column."""
     labels = (number.label for number in program.numbers if c in (number.column, number.latent))
     return next(labels, program.names[c])
 
@@ -279,8 +281,8 @@ def _continuous(program: BinaryProgram, c: int) -> SolverError:
 
 
 def _linear_row(unary: Mapping[int, Vector], low: float, high: float) -> LinearRow:
-    """The row in integers: exact where the coefficients are simple fractions, else within a rounding far below ``slack``."""
-    # weights count from 0, the least of every function going to the right-hand side
+    """Return the row in integers: exact if the coefficients are simple fractions, else within a rounding far below ``slack``."""
+    # weights start at 0; the minimum of every function moves to the right-hand side
     shift = sum(float(f.min()) for f in unary.values())
     functions = {i: f - f.min() for i, f in unary.items()}
     low, high = low - shift, high - shift

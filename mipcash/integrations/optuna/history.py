@@ -1,15 +1,15 @@
 """Trials of Optuna as observations of an optimizer.
 
-    complete    done: its value, turned where the study maximizes
-    pruned      done: its last intermediate value is an estimate of what the whole evaluation would have given. Complete trials that
-                reported at the same step tell how much it is off (mean difference, added) and how sure it is (variance); fewer than
-                THREE of them: it is as unsure as losses vary. It is learned from as a noisier observation and is never the
-                incumbent. Pruned before a value was reported: failed
-    failed      failed: learned from, and left alone
-    running     pending: what was proposed is known from its note, before its parameters are asked for
-    waiting     pending, where it was enqueued with all of its parameters
+    complete    done: its value, negated if the study maximizes.
+    pruned      done: its last intermediate value estimates the value of a complete evaluation. Complete trials that reported at
+                the same step give its bias (mean difference, added) and its variance. With fewer than THREE of them, the
+                variance is that of all losses. The observation is noisier and never the incumbent. Pruned before a value was
+                reported: failed.
+    failed      failed: trains the feasibility model, so that the search avoids it.
+    running     pending: the proposal is known from its note, before its parameters are asked for.
+    waiting     pending, if it was enqueued with all of its parameters.
 
-Constraints of Optuna are outputs with a limit of 0; limits of the sampler are on user attributes.
+Constraints of Optuna are outputs with an upper limit of 0; ``limits`` of the sampler are on user attributes.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from mipcash.study.reading import loss_problem
 
 THREE = 3
 CONSTRAINT = "constraint {}"
-"""Name of the output that is a constraint of Optuna."""
+"""Name of the output for a constraint of Optuna."""
 
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a trial lies in the space.
+    """A trial's configuration in the space.
 
     Attributes:
-        config: None: it has no place there.
-        problem: why.
-        known: it was not proposed by this sampler.
+        config: None if the trial does not fit the space.
+        problem: the reason.
+        known: whether it was not proposed by this sampler.
     """
 
     config: Configuration | None
@@ -58,12 +58,12 @@ class Placed:
 
 @dataclass
 class Reader:
-    """Reads the trials of a study; what is finished is read once.
+    """Reads the trials of a study; finished trials are read once.
 
     Attributes:
-        space: that they are trials of.
-        limited: user attributes with a limit.
-        misfits: number of a trial that has no place in the space -> why.
+        space: the space of the trials.
+        limited: user attributes with an outcome constraint.
+        misfits: number of a trial that does not fit the space -> reason.
     """
 
     space: Space
@@ -73,7 +73,7 @@ class Reader:
     _seen: dict[Key, Observation] = field(default_factory=dict)
 
     def history(self, trials: Sequence[Any], direction: Any) -> History:
-        """Observations of those trials of a study that have a place in the space, by number."""
+        """Return observations of the trials that fit the space, in the given order."""
         sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
         whole = [t for t in trials if t.state == TrialState.COMPLETE]
         found = []
@@ -81,16 +81,16 @@ class Reader:
             placed = self._place(trial)
             if placed.config is not None:
                 found.append(self._observation(trial, placed, sign, whole))
-            elif placed.problem and trial.state != TrialState.FAIL:  # that may not have asked for all of them
+            elif placed.problem and trial.state != TrialState.FAIL:  # a failed trial may lack some parameters
                 self.misfits[trial.number] = placed.problem
         return found
 
     def note(self, trial: Any) -> notes.Note | None:
-        """What the sampler noted with a trial."""
+        """Return the sampler's note on a trial, or None."""
         return notes.read(trial.system_attrs, self.space)
 
     def placed(self, params: Mapping[str, Any], proposed: Mapping[str, Any]) -> Placed:
-        """Where parameters lie; what they leave out is as it was proposed, or the one value that there is."""
+        """Return the configuration of parameters; missing ones have the proposed value, or their only value."""
         config: Configuration = {}
         for name, parameter in self.space.parameters.items():
             if name in params:
@@ -106,7 +106,7 @@ class Reader:
         return Placed(None, problem) if problem else Placed(config)
 
     def _active(self, config: Configuration) -> tuple[Configuration, str]:
-        """Without what is not active, and what is wrong with the rest but for the rules."""
+        """Return the configuration without inactive parameters, and its remaining problems, rules excluded."""
         declaration = compiled(self.space).declaration
         while True:
             wrong = check(declaration, config, ()).violations
@@ -141,7 +141,7 @@ class Reader:
         outcome = outcome_of(trial, sign, self.limited, whole)
         before = self._seen.get(key)
         if before is not None and before.outcome == outcome:
-            return before  # optimizers keep what they worked out of an observation by its identity
+            return before  # optimizers cache results by the identity of an observation
         made = self._seen[key] = Observation(
             placed.config,
             outcome.status(),
@@ -155,17 +155,17 @@ class Reader:
 
 
 def limits_from(trials: Sequence[Any], own: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The sampler's limits, and one at 0 for every constraint that a trial has; those that stand for limits of ours aside."""
+    """Return the sampler's limits, and a limit of 0 for every constraint of a trial that the sampler did not set itself."""
     ours = {limit.output for limit in own}
     keys = {key: None for t in trials for key in t.constraints if key not in ours}
     return (*own, *(Limit(CONSTRAINT.format(key), high=0.0) for key in keys))
 
 
 def outcome_of(trial: Any, sign: float, limited: Collection[str], whole: Sequence[Any]) -> Outcome:
-    """What came of a finished trial.
+    """Return the outcome of a finished trial.
 
     Args:
-        sign: -1 where the study maximizes.
+        sign: -1 if the study maximizes.
         limited: user attributes that are outputs.
         whole: complete trials.
     """
@@ -184,7 +184,7 @@ def outcome_of(trial: Any, sign: float, limited: Collection[str], whole: Sequenc
 
 
 def number_of(value: Any) -> float | None:
-    """A user attribute as a number; None: it is none."""
+    """Return a user attribute as a number, or None if it is not one."""
     try:
         return None if value is None or isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError):
@@ -206,7 +206,7 @@ def _loss(trial: Any, sign: float, whole: Sequence[Any]) -> Output:
 
 
 def _off(step: int, whole: Sequence[Any]) -> tuple[float, float]:
-    """How far values at a step are off from what whole evaluations gave in the end: mean and variance."""
+    """Return mean and variance of the difference between final values of complete trials and their values at a step."""
     ends = np.array([t.value for t in whole if math.isfinite(t.value)])
     there = [t for t in whole if math.isfinite(t.value) and math.isfinite(t.intermediate_values.get(step, math.nan))]
     if len(there) >= THREE:

@@ -1,4 +1,4 @@
-"""Trials of a study of Optuna as evaluations that mipcash knows."""
+"""Trials of a study of Optuna as known evaluations of mipcash."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from mipcash.study.trial import Failed
 def known_from(
     study: Study, space: Space, *, direction: str = MINIMIZE, illegal: bool = False
 ) -> list[tuple[Configuration, Any]]:
-    """The finished trials of a study, for ``mc.minimize(known=...)`` and, one by one, for ``mc.Study.add``.
+    """Return the finished trials of a study, for ``mc.minimize(known=...)`` and, one by one, for ``mc.Study.add``.
 
-    An outcome is a dict with ``loss`` (the value, with its own sign), the user attributes that are numbers by name, and
-    constraints, of which only the distance from a limit is known, as ``constraint NAME``; of a failed trial
-    :class:`mipcash.Failed`. Pruned trials are left out: they have no value of a whole evaluation.
+    The outcome of a complete trial is a dict. It has ``loss`` (the value, with its own sign), the user attributes that are numbers
+    by name, and constraints as ``constraint NAME``, of which only the distance from the bound is known. The outcome of a failed
+    trial is :class:`mipcash.Failed`. Pruned trials are left out, since they have no value of a complete evaluation.
 
     Args:
         study: of one objective.
-        direction: of the run that is to know them, as in ``mc.minimize``; that of the study.
-        illegal: keep trials that break rules of the space; ``mc.Study.add(config, outcome, illegal="learn")`` takes them.
+        direction: of the run that gets the trials, as in ``mc.minimize``; it must be that of the study.
+        illegal: keep trials that violate rules of the space; ``mc.Study.add(config, outcome, illegal="learn")`` accepts them.
 
     Raises:
-        TypeError: that is no study, or no space.
+        TypeError: ``study`` is no study, or ``space`` no space.
         ValueError: the study has several objectives, or another direction.
 
-    Trials that have no place in the space, and those that break its rules, are left out with a warning that says how many.
+    Trials that do not fit the space, and those that violate its rules, are left out with a warning that gives their number.
     """
     if not isinstance(study, Study):
         raise TypeError(
@@ -57,7 +57,7 @@ def known_from(
         note = reader.note(trial)
         placed = reader.placed(trial.params, {} if note is None else note.config)
         if placed.config is None:
-            if trial.state == TrialState.COMPLETE:  # what failed may not have asked for all of its parameters
+            if trial.state == TrialState.COMPLETE:  # a failed trial may lack some parameters
                 left[trial.number] = placed.problem
         elif not illegal and (broken := space.validate(placed.config)):
             left[trial.number] = "; ".join(map(str, broken))

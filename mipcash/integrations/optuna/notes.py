@@ -1,7 +1,7 @@
-"""What the sampler notes with a trial in the storage of its study: the whole proposal, and the state of the optimizer.
+"""Notes of the sampler on a trial in the storage of its study: the complete proposal, and the state of the optimizer.
 
-Every process that works on a study reads it there: what is being evaluated elsewhere is known before its parameters were asked
-for, and a study goes on where it was left. Storages of Optuna keep texts of 2,048 characters safely, so that a note is cut up.
+Every process that works on a study reads the notes. It thus knows pending proposals of other workers before their parameters are
+asked for, and can continue a study. Storages of Optuna reliably keep texts of 2,048 characters, so a note is split.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ KEY, LENGTH = "mipcash:{}", 2045
 
 @dataclass(frozen=True)
 class Note:
-    """What was noted with a trial.
+    """A note on a trial.
 
     Attributes:
-        config: what was proposed.
-        state: the optimizer's after it.
+        config: the proposal.
+        state: of the optimizer after the proposal.
         proof: origin, solver, value and bound of the proposal.
     """
 
@@ -36,7 +36,7 @@ class Note:
 
 
 def signature(space: Space) -> str:
-    """Equal for spaces whose configurations are written alike: of their domains, rules aside."""
+    """Return a text that is equal for spaces with the same domains, whatever their rules."""
     listed = [
         (label, list(map(repr, p.domain.values)) if isinstance(p.domain, (Ordinal, Categorical)) else repr(p.domain))
         for label, p in space.parameters.items()
@@ -45,7 +45,7 @@ def signature(space: Space) -> str:
 
 
 def write(storage: Any, trial_id: int, space: Space, note: Note) -> None:
-    """Note it in a storage of Optuna."""
+    """Write a note to a storage of Optuna."""
     text = json.dumps(
         {"space": signature(space), "config": encode_config(space, note.config), "state": note.state, **note.proof}
     )
@@ -54,7 +54,7 @@ def write(storage: Any, trial_id: int, space: Space, note: Note) -> None:
 
 
 def read(attributes: Mapping[str, Any], space: Space) -> Note | None:
-    """The note among the system attributes of a trial; None: there is none, or it is of another space."""
+    """Return the note among the system attributes of a trial, or None if there is none or it is of another space."""
     parts, k = list[str](), 0
     while KEY.format(k) in attributes:
         parts.append(attributes[KEY.format(k)])
@@ -66,5 +66,5 @@ def read(attributes: Mapping[str, Any], space: Space) -> Note | None:
         if told.pop("space") != signature(space):
             return None
         return Note(decode_config(space, told.pop("config")), told.pop("state"), told)
-    except (ValueError, KeyError, DamageError):  # half written by a process that was killed
+    except (ValueError, KeyError, DamageError):  # incomplete: the writing process was killed
         return None

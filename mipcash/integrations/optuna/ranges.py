@@ -1,4 +1,4 @@
-"""Where Optuna's distributions and the domains of a space meet: the same values or not, and values from one to the other."""
+"""Comparison of Optuna's distributions with the domains of a space, and conversion of values between them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mipcash.modelling.domains import (
 )
 
 NEAR = 1e-9
-"""Relative difference up to which two numbers of a list are the same: 0.1 + 2 * 0.1 and 0.3 are."""
+"""Relative difference up to which two numbers of a list are equal: 0.1 + 2 * 0.1 and 0.3 are."""
 
 
 def same_values(name: str, domain: ParameterDomain, distribution: Any) -> bool:
-    """Whether a distribution of Optuna holds the values of a domain, no more and no less; log scales aside."""
+    """Return True if a distribution of Optuna has exactly the values of a domain; log scales are ignored."""
     try:
         theirs = domain_of(name, distribution)
     except SpaceError:
@@ -41,7 +41,7 @@ def same_values(name: str, domain: ParameterDomain, distribution: Any) -> bool:
 
 
 def suggestion(name: str, domain: ParameterDomain) -> str:
-    """How an objective of Optuna asks for a parameter: the line of code."""
+    """Return the line of code with which an objective of Optuna suggests a parameter."""
     log = ", log=True" if isinstance(domain, (Real, Integer)) and domain.log else ""
     if isinstance(domain, Real):
         step = "" if domain.step is None else f", step={domain.step!r}"
@@ -57,7 +57,7 @@ def suggestion(name: str, domain: ParameterDomain) -> str:
 
 
 def as_asked(value: Value, distribution: Any) -> Any:
-    """A value of a configuration as a distribution of the same values has it: the very choice, a Python int or float."""
+    """Return a value of a configuration in the form of a distribution: the same choice object, a Python int or float."""
     choices = getattr(distribution, "choices", None)
     if choices is not None:
         level = level_of(Categorical(choices), value)
@@ -66,10 +66,10 @@ def as_asked(value: Value, distribution: Any) -> Any:
 
 
 def as_declared(domain: ParameterDomain, value: Any) -> Value:
-    """A value that Optuna has as a domain has it.
+    """Return a value of Optuna in the form of a domain.
 
     Raises:
-        ValueError: it is none of its values.
+        ValueError: the domain does not have the value.
     """
     if isinstance(domain, (Ordinal, Categorical)) and (level := _level(domain, value)) is not None:
         return domain.values[level]

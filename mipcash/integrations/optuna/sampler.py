@@ -1,7 +1,7 @@
 """A sampler of Optuna whose proposals come from mipcash: legal under the rules of a space.
 
-A proposal depends on the seed, the number of its trial and the trials that the storage of the study holds, those that are running
-among them; nothing else is remembered but for speed. Several threads, processes or machines may therefore share a study.
+A proposal depends on the seed, the number of its trial and the trials in the storage of the study, including running ones.
+Everything else is only cached. Several threads, processes or machines may therefore share a study.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
     """Proposals of mipcash for a study of Optuna.
 
     Args:
-        space: what objectives suggest, by the same names and ranges, and the rules that hold between them. The objective stays
-            define-by-run: it suggests what is active. None: the parameters that all complete trials have in common are a
-            space without rules, as for Optuna's own model-based samplers, and the rest is sampled by ``independent_sampler``.
-        optimizer, settings, solver: as of :class:`mipcash.Study`; by name.
-        limits: on user attributes that the objective sets, by name: an upper limit or (low, high). The sampler tells Optuna too,
-            as constraints. Constraints of Optuna (``trial.set_constraint``) are learned as they come and need no word here.
-        seed: a whole number; the same seed gives the same proposals for the same trials, also where threads draw at the
-            same time. None: another one for each sampler.
-        seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit.
-        constraints_func: takes a trial and returns its constraints, as of Optuna's other samplers; ``set_constraint`` is the newer
+        space: the parameters that objectives suggest, with the same names and ranges, and the rules between them. The objective
+            stays define-by-run: it suggests the active parameters. None: the parameters that all complete trials have in common
+            form a space without rules, as in Optuna's own model-based samplers, and ``independent_sampler`` samples the rest.
+        optimizer, settings, solver: as in :class:`mipcash.Study`; by name.
+        limits: outcome constraints on user attributes that the objective sets, by name: an upper end or (low, high). The sampler
+            passes them to Optuna as constraints. Constraints set by ``trial.set_constraint`` are modelled without being listed
+            here.
+        seed: a whole number; the same seed gives the same proposals for the same trials, also if threads draw at the same time.
+            None: another seed for each sampler.
+        seconds_per_proposal: maximum wall-clock seconds of a proposal; None: no limit.
+        constraints_func: takes a trial and returns its constraints, as in Optuna's other samplers; ``set_constraint`` is the newer
             way.
-        independent_sampler: for parameters that no space holds; None: random.
+        independent_sampler: for parameters that no space contains; None: random.
 
-    Trials that were pruned are learned from as noisier observations of their last value, those that failed as failures; see
-    :mod:`mipcash.integrations.optuna.history`. The study is stopped when
-    every legal configuration has been evaluated; where only a proposal can tell (numbers, more than 10,000 settings, fixed values),
-    the best is evaluated once more first.
+    Pruned trials count as noisier observations of their last value, failed trials as failures; see
+    :mod:`mipcash.integrations.optuna.history`. The study is stopped when every legal configuration has been evaluated. If only a
+    proposal can show that (numerical parameters, more than 10,000 settings, fixed values), the best one is evaluated once more
+    first.
 
     Raises:
-        ValueError: of its arguments; while a study runs: several objectives, a parameter that the space does not have, or has with
-            other values, or that is not active in the proposal.
-        MipcashError: no such optimizer, or settings of another.
+        TypeError: ``space`` is no space, or ``optimizer`` no name.
+        ValueError: an invalid argument. While a study runs: several objectives, or a parameter that the space does not have, has
+            with other values, or that is not active in the proposal.
+        MipcashError: no such optimizer, or settings of another one.
     """
 
     def __init__(
@@ -94,10 +96,10 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._lacking = set[str]()
         if space is not None:
             _refuse_orderings(space)
-            self._searching(space)  # so that a wrong name is refused here
+            self._searching(space)  # refuses a wrong name early
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles and copies: without what is made again of the trials."""
+        """Return the state for pickles and copies, without caches."""
         return {**self.__dict__, "_lock": None, "_search": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -105,13 +107,13 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._lock = threading.RLock()
 
     def reseed_rng(self) -> None:
-        """Optuna calls it before it draws in parallel. Proposals are drawn by the number of their trial, and differ anyway."""
+        """Reseed the independent sampler; proposals are drawn by the number of their trial, and differ anyway."""
         self._independent.reseed_rng()
 
-    # -- what Optuna asks ---------------------------------------------------------------------------------------
+    # -- the interface of Optuna --------------------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
-        """What is sampled together: nothing where there is a space, whose values are handed out (and checked) one by one."""
+        """Return the parameters that are sampled jointly; none if there is a space, whose values are returned one by one."""
         self._refuse_several(study)
         if self._space is not None:
             return {}
@@ -119,7 +121,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         return {name: d for name, d in common.items() if not d.single() and _has_domain(name, d)}
 
     def sample_relative(self, study: Any, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
-        """Make the proposal, and note it with the trial."""
+        """Make the proposal, and store it as a note on the trial."""
         self._refuse_several(study)
         if self._space is not None:
             self._proposed(study, trial, self._space)
@@ -130,14 +132,14 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         return {n: as_asked(note.config[n], d) for n, d in search_space.items() if n in note.config}
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        """The value of a parameter in the proposal of its trial; what no space holds is sampled by itself."""
+        """Return the value of a parameter in the proposal of its trial, or an independent sample if there is no space."""
         self._refuse_several(study)
         if self._space is None:
             return self._independent.sample_independent(study, trial, param_name, param_distribution)
         self._check_asked(self._space, param_name, param_distribution)
         note = self._searching(self._space).reader.note(trial) or self._proposed(study, trial, self._space)
         if param_name not in note.config:
-            if _held(study.sampler) or "fixed_params" in trial.system_attrs:  # held values decide what is active
+            if _held(study.sampler) or "fixed_params" in trial.system_attrs:  # fixed values decide what is active
                 return self._independent.sample_independent(study, trial, param_name, param_distribution)
             raise ValueError(
                 f"the objective suggests {param_name!r}, which is not active in the proposal {note.config}: it is "
@@ -150,7 +152,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._independent.before_trial(study, trial)
 
     def after_trial(self, study: Any, trial: Any, state: Any, values: Sequence[float] | None) -> None:
-        """Tell Optuna what limits and ``constraints_func`` say of a trial."""
+        """Set Optuna's constraints of a trial, from ``limits`` and ``constraints_func``."""
         if self._constraints_func is not None:
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if state in (TrialState.COMPLETE, TrialState.PRUNED):
@@ -170,8 +172,8 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
     # -- proposals ----------------------------------------------------------------------------------------------
 
     def _proposed(self, study: Any, trial: Any, space: Space) -> Note:
-        """A proposal for a trial, noted with it."""
-        with self._lock:  # whoever comes next knows of it as pending
+        """Return a proposal for a trial, stored as a note on it."""
+        with self._lock:  # the next call sees it as pending
             search = self._searching(space)
             trials = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, trial.number]))
@@ -180,9 +182,9 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
                 note = search.proposal(trials, study.direction, rng, self._seconds, fixed)
             except SpaceExhaustedError:
                 note = search.again(trials, study.direction, rng)
-                if self._space is not None:  # else there may be more that is suggested
+                if self._space is not None:  # an inferred space may lack parameters
                     self._warn(FINISHED.format(repr(space.name)))
-                    with suppress(RuntimeError):  # it was asked by hand and does not run
+                    with suppress(RuntimeError):  # ``study.ask`` without ``optimize``: nothing runs
                         study.stop()
             search.write(study._storage, trial._trial_id, note)
             for text in search.warnings():
@@ -190,13 +192,13 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             return note
 
     def _stop_if_finished(self, study: Any, space: Space) -> None:
-        """Stop before a configuration has to be evaluated twice; what is enqueued is evaluated all the same."""
+        """Stop before a configuration has to be evaluated twice; enqueued trials are evaluated first."""
         with self._lock:
             trials = study.get_trials(deepcopy=False)
             waits = any(t.state == TrialState.WAITING for t in trials)
             if waits or not self._searching(space).finished(trials, study.directions[0]):
                 return
-        with suppress(RuntimeError):  # it was told by hand and does not run
+        with suppress(RuntimeError):  # ``study.tell`` without ``optimize``: nothing runs
             study.stop()
             self._warn(FINISHED.format(repr(space.name)))
 
@@ -206,14 +208,14 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         return self._search
 
     def _inferred(self, search_space: Mapping[str, Any]) -> Space:
-        """The space of some distributions; the one at hand while they stay the same."""
+        """Return the space of some distributions; it is reused while they stay the same."""
         with self._lock:
             if self._search is None or self._search.distributions != search_space:
                 space = Space.from_optuna(search_space, "the study")
                 self._search = Search(space, *self._how, self._limits, dict(search_space))
             return self._search.space
 
-    # -- what is refused, and what is warned of -----------------------------------------------------------------
+    # -- errors and warnings ------------------------------------------------------------------------------------
 
     def _refuse_several(self, study: Any) -> None:
         if len(study.directions) != 1:
@@ -250,7 +252,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             )
 
     def _warn_of_lacking(self, trial: Any, name: str) -> None:
-        """That a trial does not say what a limit is on; once for each limit."""
+        """Warn that a trial has no value for an outcome constraint; once for each constraint."""
         if name in self._lacking:
             return
         self._lacking.add(name)
@@ -267,14 +269,14 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         )
 
     def _warn(self, text: str) -> None:
-        """Once."""
+        """Warn once per text."""
         if text not in self._warned:
             self._warned.add(text)
             warnings.warn(text, stacklevel=2)
 
 
 def _held(sampler: Any) -> dict[str, Any]:
-    """What ``PartialFixedSampler`` around this one holds fixed."""
+    """Return the parameters that a ``PartialFixedSampler`` around this one fixes."""
     held: dict[str, Any] = {}
     while sampler is not None and not isinstance(sampler, MipcashSampler):
         held = {**getattr(sampler, "_fixed_params", {}), **held}

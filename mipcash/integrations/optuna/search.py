@@ -1,4 +1,4 @@
-"""A space searched by the trials of a study: the optimizer, restricted where values are held, and what it is given."""
+"""The search of a space by the trials of a study: the optimizer, restricted if values are fixed, and its inputs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from mipcash.space.space import Space
 from mipcash.study.trial import IllegalProposalError
 
 HELD = 16
-"""Optimizers of sub-spaces that are kept."""
+"""Maximum number of cached optimizers of sub-spaces."""
 SMALL, COUNTING = 10_000, 1.0
-"""Settings, before rules, of a space that is counted, and the seconds that this may take."""
+"""Maximum number of settings, before rules, for which a space is counted, and the time limit of the count in seconds."""
 
 
 class Search:
-    """What a sampler keeps of a space; it can be made again at any time.
+    """A sampler's cached objects for a space; they can be made again at any time.
 
     Attributes:
-        space: that is searched.
-        distributions: what it was inferred from; empty: it was given.
+        space: the searched space.
+        distributions: from which the space was inferred; empty if it was given.
         reader: of trials.
     """
 
@@ -61,10 +61,10 @@ class Search:
         seconds: float | None,
         fixed: Mapping[str, Any],
     ) -> Note:
-        """What is proposed next, given all other trials of the study.
+        """Return the next proposal, given all other trials of the study.
 
         Args:
-            fixed: parameters that are to have a value; those that the space does not have are none of its business.
+            fixed: parameters with fixed values; those that the space does not have are ignored.
 
         Raises:
             SpaceExhaustedError: nothing is left.
@@ -93,7 +93,7 @@ class Search:
         return Note(found.config, found.state, proof)
 
     def again(self, trials: Sequence[Any], direction: Any, rng: np.random.Generator) -> Note:
-        """The best configuration once more; any one where nothing has worked, or where the space is not all there is."""
+        """Return the best configuration again, or a sampled legal one if no trial has succeeded or the space was inferred."""
         if self.distributions:
             return Note(self.space.sample(1, rng)[0], self._state(trials), {"origin": "again"})
         history = self.reader.history(trials, direction)
@@ -102,7 +102,10 @@ class Search:
         return Note(config, self._state(trials), {"origin": "again"})
 
     def finished(self, trials: Sequence[Any], direction: Any) -> bool:
-        """Whether trials hold every legal configuration; False where only a proposal would tell (numbers, or too many settings)."""
+        """Return True if trials cover every legal configuration.
+
+        Return False, too, if only a proposal can show that (numerical parameters, or too many settings).
+        """
         number = self._number()
         if number is None or len(trials) < number:
             return False
@@ -110,11 +113,11 @@ class Search:
         return len({encode(o.config).tobytes() for o in self.reader.history(trials, direction) if o.legal}) >= number
 
     def write(self, storage: Any, trial_id: int, note: Note) -> None:
-        """Note a proposal with its trial."""
+        """Store a proposal as a note on its trial."""
         notes.write(storage, trial_id, self.space, note)
 
     def warnings(self) -> list[str]:
-        """What is to be warned of since the last time."""
+        """Return the warnings since the last call."""
         found, self._held = self._held, []
         misfits = self.reader.misfits
         if misfits and not self.distributions and not self._told:
@@ -127,7 +130,7 @@ class Search:
         return found
 
     def _number(self) -> int | None:
-        """Legal configurations of a small space without numbers; None of another."""
+        """Return the number of legal configurations of a small space without numbers, else None."""
         now = compiled(self.space)
         if self._counted is None or self._counted[0] is not now:
             number = None
@@ -140,15 +143,15 @@ class Search:
     # -- optimizers ---------------------------------------------------------------------------------------------
 
     def _optimizer(self) -> tuple[Optimizer, dict[str, Optimizer]]:
-        """Of the space as it is, and those of its sub-spaces."""
+        """Return the optimizer of the present space, and those of its sub-spaces."""
         now = compiled(self.space)
         if self._made is None or self._made[0] is not now:
             self._made = (now, make_optimizer(self._name, self.space, self._solver, self._settings), {})
-            self.reader = Reader(self.space, self.reader.limited)  # other rules, other things are legal
+            self.reader = Reader(self.space, self.reader.limited)  # legality changes with the rules
         return self._made[1:]
 
     def _restricted(self, held: dict[str, Value]) -> tuple[Optimizer, dict[str, Value]]:
-        """The optimizer where some values are held, and what it holds: nothing where no legal configuration has them."""
+        """Return the optimizer with some values fixed, and these values; none are fixed if no legal configuration has them."""
         whole, of_parts = self._optimizer()
         if not held:
             return whole, held
@@ -165,18 +168,18 @@ class Search:
         return of_parts[key], held
 
     def _wanted(self, fixed: Mapping[str, Any]) -> dict[str, Value]:
-        """Those fixed values that the space has."""
+        """Return the fixed values that are in the space."""
         found = {}
         for name, value in fixed.items():
             if name in self.space.parameters:
                 try:
                     found[name] = as_declared(self.space.parameters[name].domain, value)
-                except ValueError as error:  # Optuna evaluates it all the same, and warns of what is out of range
+                except ValueError as error:  # Optuna evaluates it anyway, and warns of values out of range
                     self._held.append(f"the value of {name!r} that is fixed or enqueued is none of the space: {error}")
         return found
 
     def _may_hold(self, name: str, held: Mapping[str, Value]) -> bool:
-        """Whether a parameter is active in a legal configuration with the values that are held beside it."""
+        """Return True if a parameter can be active in a legal configuration with the other fixed values."""
         if name not in compiled(self.space).declaration.conditions:
             return True
         others = {n: v for n, v in held.items() if n not in compiled(self.space).declaration.conditions}
@@ -188,7 +191,7 @@ class Search:
         return True
 
     def _state(self, trials: Sequence[Any]) -> Mapping[str, Any]:
-        """What the optimizer left with the latest proposal."""
+        """Return the optimizer's state after the latest proposal."""
         for trial in sorted(trials, key=lambda t: -t.number):
             note = self.reader.note(trial)
             if note is not None:
@@ -197,7 +200,7 @@ class Search:
 
 
 def _within(observation: Observation, held: Mapping[str, Value]) -> Observation:
-    """As an observation of a sub-space, in which what lies outside is illegal."""
+    """Return an observation of a sub-space, in which configurations outside it are illegal."""
     inside = all(n in observation.config and same_value(observation.config[n], v) for n, v in held.items())
     if inside or not observation.legal:
         return observation

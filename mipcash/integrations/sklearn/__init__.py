@@ -1,4 +1,4 @@
-"""scikit-learn: searches with its conventions, cross-validated objectives, and fitted estimators made of what a run found."""
+"""scikit-learn: searches with its conventions, cross-validated objectives, and ensembles of evaluated configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``CrossValidated``: an objective that cross-validates what a configuration builds, fold by fold."""
+"""``CrossValidated``: an objective that cross-validates the estimator of a configuration, fold by fold."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fold:
         number: 0, 1, ... among the folds.
         estimator: fitted to ``train``.
         train, held_out: rows.
-        x, y: all of the data; ``rows_of(x, held_out)`` takes rows out.
+        x, y: all of the data; ``rows_of(x, held_out)`` selects rows.
         score: on the held-out rows.
         loss: the perfect score minus it.
         fit_seconds: wall-clock.
@@ -63,15 +63,15 @@ class CrossValidated:
     >>> result = mc.minimize(objective, space, 40)
     >>> model = mc.ensemble(result)
 
-    Called with a configuration it is a generator: it yields the outputs of each fold, so that racing may stop it, and its outcome
-    is their mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for scorers that are brought.
-    ``repeat`` k > 0 gives other folds, which hold out no set of rows that the search's folds do.
+    Called with a configuration it is a generator: it yields the outputs of each fold, so that it can be pruned, and returns their
+    mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for custom scorers. It is to be minimised
+    whatever the scoring is.
 
-    The loss is to be minimised whatever the scoring is.
+    ``repeat`` k > 0 gives other folds, none of which holds out the same rows as a fold of the search.
 
-    Out-of-fold predictions of what was evaluated on all folds are kept, for ensembles.
+    Out-of-fold predictions of configurations that were evaluated on all folds are kept, for ensembles.
 
-    It can be pickled where its parts can; predictions in memory stay behind.
+    The objective can be pickled if its parts can; predictions in memory are left out.
 
     Args:
         build: takes a configuration and returns an unfitted scikit-learn estimator (a pipeline, say). For processes it must be
@@ -88,12 +88,12 @@ class CrossValidated:
         finish: further outputs of all folds together, by name.
 
     Raises:
-        DataError: x and y do not fit together, y has missing or infinite values, a class has fewer rows than there are folds, there
-            is no such scoring, it is one of the other task or does not take what y holds, seed is no seed.
+        DataError: x and y do not fit together, y has missing or infinite values, or a class has fewer rows than there are folds.
+            Also if the scoring does not exist, is for the other task or does not accept the values of y, or if the seed is invalid.
     """
 
     direction = MINIMIZE
-    """Where the loss is to go, which ``mc.minimize`` holds its caller to."""
+    """Direction of the loss, which ``mc.minimize`` checks."""
 
     def __init__(
         self,
@@ -133,17 +133,17 @@ class CrossValidated:
         return self.task == CLASSIFICATION
 
     def splits(self, repeat: int = 0) -> list[tuple[Rows, Rows]]:
-        """Rows to train on and rows held out, by fold."""
+        """Return training rows and held-out rows, by fold."""
         return folds_of(self.y, self.folds, self.seed, repeat, self.classifies, self.groups)
 
     def __call__(
         self, config: Mapping[str, Any], repeat: int = 0
     ) -> Generator[dict[str, float], None, dict[str, float]]:
-        """Yield the outputs of each fold, and return those of all.
+        """Yield the outputs of each fold, and return the outputs of all folds together.
 
         Args:
             config: of the space.
-            repeat: which folds: 0 those of the search, others fresh ones.
+            repeat: 0 for the folds of the search, other numbers for new folds.
         """
         done: list[Fold] = []
         means: dict[str, list[float]] = {}
@@ -156,7 +156,7 @@ class CrossValidated:
             if number == self.folds - 1:
                 self.predictions.put(config, repeat, self._joined(done))
             yield {LOSS: fold.loss, **measured}
-        # the mean of the scores and not of the losses: to the last digit what cross_val_score gives
+        # the mean of the scores, not of the losses, equals that of cross_val_score to the last digit
         outputs = {LOSS: self.scoring.perfect - float(np.mean([f.score for f in done]))}
         outputs |= {name: float(np.mean(values)) for name, values in means.items()}
         return outputs | (dict(self.finish(done)) if self.finish is not None else {})
@@ -166,7 +166,7 @@ class CrossValidated:
         self.predictions = Predictions(folder, self._identity() if folder is not None else "")
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """The outputs over all folds at once: ``{"loss": ..., ...}``."""
+        """Return the outputs over all folds at once: ``{"loss": ..., ...}``."""
         folds = self(config, repeat)
         while True:
             try:
@@ -175,21 +175,24 @@ class CrossValidated:
                 return dict(end.value)
 
     def out_of_fold(self, config: Mapping[str, Any], repeat: int = 0) -> NDArray[np.float64]:
-        """Predictions of each row by the estimator that was not fitted to it; computed where they are not kept.
+        """Return predictions of each row by an estimator that was not fitted to it; they are computed if they are not stored.
 
         Returns:
             Probabilities, shape (rows, classes), columns as in ``classes``; or values, shape (rows,).
+
+        Raises:
+            DataError: the file of the predictions was deleted before it could be read.
         """
         kept = self.predictions.get(config, repeat)
         if kept is None:
             self.evaluate(config, repeat)
             kept = self.predictions.get(config, repeat)
-        if kept is None:  # its file is gone already
+        if kept is None:  # its file was deleted meanwhile
             raise DataError(f"predictions vanish from {self.predictions.folder}; give predictions= a folder of its own")
         return kept
 
     def fit(self, config: Mapping[str, Any]) -> Any:
-        """The estimator of a configuration, fitted to all rows."""
+        """Return the estimator of a configuration, fitted to all rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self._built(config).fit(self.x, self.y)
@@ -202,7 +205,7 @@ class CrossValidated:
     def _fold(self, config: Mapping[str, Any], number: int, train: Rows, held_out: Rows) -> Fold:
         began = time.perf_counter()
         with warnings.catch_warnings(), few_threads(self.x):
-            warnings.simplefilter("ignore")  # constant columns and slow convergence show in the score
+            warnings.simplefilter("ignore")  # the score reflects constant columns and slow convergence
             estimator = self._built(config).fit(rows_of(self.x, train), self.y[train])
             seconds = time.perf_counter() - began
             x = rows_of(self.x, held_out)
@@ -225,7 +228,7 @@ class CrossValidated:
         return found
 
     def _identity(self) -> str:
-        """A text that is the same for the same data, folds and scoring, in every process."""
+        """Return a text that is the same for the same data, folds and scoring, in every process."""
         import joblib
 
         told = (self.x, self.y, self.groups, self.scoring.name, self.folds, self.seed, self.task)
@@ -244,14 +247,14 @@ def few_threads(x: Any) -> AbstractContextManager[Any]:
 
 
 def rows_of(x: Any, rows: Rows) -> Any:
-    """Rows of an array, a sparse matrix or a data frame."""
+    """Return rows of an array, a sparse matrix or a data frame."""
     return x.iloc[rows] if hasattr(x, "iloc") else x[rows]
 
 
 def predict(estimator: Any, x: Any, classes: NDArray[Any] | None) -> NDArray[np.float64]:
-    """Probabilities of ``classes``, shape (rows, classes); or values, shape (rows,), where there are none.
+    """Return probabilities of ``classes``, shape (rows, classes); or values, shape (rows,), if ``classes`` is None.
 
-    A classifier without probabilities is sure of what it predicts. A class that it was not fitted to has probability 0.
+    A classifier without probabilities gives its predicted class probability 1. A class that it was not fitted to has probability 0.
     """
     if classes is None:
         return np.asarray(estimator.predict(x), dtype=np.float64).reshape(-1)
@@ -285,7 +288,7 @@ def _task(task: str | None, scoring: Scoring, y: NDArray[Any]) -> str:
 
 
 def _of_classes() -> frozenset[str]:
-    """Names of scores that take classes alone."""
+    """Return the names of scores that accept classes only."""
     from sklearn.metrics import get_scorer_names
 
     begin = ("accuracy", "average_prec", "balanced_acc", "f1", "jaccard", "matthews", "neg_brier", "neg_log", "neg_neg")
@@ -294,7 +297,7 @@ def _of_classes() -> frozenset[str]:
 
 
 def _rows(x: Any) -> Any:
-    """Rows that can be taken out: some formats of sparse matrices have none."""
+    """Return data whose rows can be selected; some formats of sparse matrices do not allow it."""
     if hasattr(x, "tocsr"):
         return x.tocsr()
     return x if hasattr(x, "shape") else np.asarray(x)
@@ -324,10 +327,10 @@ def _same_length(name: str, length: int, x: Any) -> None:
 
 
 class Late:
-    """A :class:`CrossValidated` that ``make`` gives at the first call; in another process it is made there again.
+    """A :class:`CrossValidated` made by ``make`` at the first call; in another process it is made there again.
 
     Args:
-        make: takes nothing; to be importable where the objective is to be pickled.
+        make: takes no arguments; it must be importable if the objective is pickled.
     """
 
     def __init__(self, make: Callable[[], CrossValidated]) -> None:
@@ -342,7 +345,7 @@ class Late:
         return {"make": self.make}
 
     def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """A generator, see :class:`CrossValidated`."""
+        """Return a generator, see :class:`CrossValidated`."""
         return self.cross_validated(config, repeat)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
@@ -351,19 +354,19 @@ class Late:
 
 
 def cross_validated_of(objective: Any) -> CrossValidated | None:
-    """The cross-validated objective that an objective is or holds; None: it is another."""
+    """Return the cross-validated objective that an objective is or contains, else None."""
     found = objective if isinstance(objective, CrossValidated) else getattr(objective, "cross_validated", None)
     return found if isinstance(found, CrossValidated) else None
 
 
 MOST_CLASSES = 10
-"""Different numbers up to which a target is of classes."""
+"""Maximum number of different values of a numerical target with classes."""
 
 
 def looks_continuous(numbers: NDArray[np.float64]) -> bool:
-    """Return whether numbers look like a regression target.
+    """Return True if numbers look like a regression target.
 
-    There are more than MOST_CLASSES different ones, and some of them have fractions or more than a fifth of the rows differ.
+    This needs more than MOST_CLASSES different numbers, some of them with fractions or more of them than a fifth of the rows.
 
     Args:
         numbers: shape (rows,).

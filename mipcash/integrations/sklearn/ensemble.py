@@ -1,18 +1,18 @@
 """``mipcash.ensemble``: a fitted scikit-learn estimator made of several configurations of a run.
 
-Members are selected greedily by the out-of-fold predictions that the search left behind, for no further evaluation.
+Members are selected greedily by the out-of-fold predictions of the search, without further evaluations.
 
-scikit-learn's voting estimators, of members whose probabilities or values are averaged.
+The ensemble is one of scikit-learn's voting estimators, which averages the members' probabilities or values.
 
 Greedy ensemble selection with replacement (Caruana et al. 2004; liu2020, Appendix 8).
 
 Notation
-    m = 1..M members of the library, best first;   p_m their out-of-fold predictions, shape (rows,) or (rows, classes)
-    n_m >= 0 how often a member is taken;   the ensemble after t steps predicts (1 / t) sum_m n_m p_m, with sum_m n_m = t
+    m = 1..M members of the library, best first;   p_m their out-of-fold predictions, shape (rows,) or (rows, classes).
+    n_m >= 0 count of a member;   the ensemble after t steps predicts (1 / t) sum_m n_m p_m, with sum_m n_m = t
 
-Each step takes the member that makes the loss lowest, of equals the best by itself. The first is therefore the best single one.
-The steps end after ``size``, and the ensemble with the lowest loss on the way is kept, of equals the largest: on the predictions
-that it is selected by it is never worse than the best single member.
+Each step adds the member that minimises the loss, among equals the best single one. The first is therefore the best single member.
+After ``size`` steps, the ensemble with the lowest loss on the way is kept, among equals the largest. On the predictions that it is
+selected by it is never worse than the best single member.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Predicted = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Selection:
-    """Members and how often each was taken.
+    """Members and their counts.
 
     Attributes:
         counts: n_m, shape (M,).
-        losses: after 1, 2, ... steps, the kept one's and later ones, shape (size,).
+        losses: after 1, 2, ... steps, including those after the kept ensemble, shape (size,).
     """
 
     counts: NDArray[np.int64]
@@ -56,12 +56,12 @@ class Selection:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Shares of the members, shape (M,); they add up to 1."""
+        """Shares of the members, shape (M,); they sum to 1."""
         return np.asarray(self.counts / self.counts.sum())
 
     @property
     def loss(self) -> float:
-        """Of the kept ensemble."""
+        """Loss of the kept ensemble."""
         return float(self.losses[self.counts.sum() - 1])
 
 
@@ -70,7 +70,7 @@ def select(predictions: Sequence[Predicted], loss: Callable[[Predicted], float],
 
     Args:
         predictions: p_m, best member first; at least one.
-        loss: of the predictions of an ensemble; where it is not finite, that ensemble is not taken.
+        loss: of the predictions of an ensemble; ensembles with a loss that is not finite are avoided.
         size: steps.
     """
     total, taken, losses = np.zeros_like(predictions[0]), list[int](), list[float]()
@@ -85,43 +85,43 @@ def select(predictions: Sequence[Predicted], loss: Callable[[Predicted], float],
 
 
 class SureClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier without probabilities, which is sure of what it predicts.
+    """A wrapper for a classifier without probabilities, which gives the predicted class probability 1.
 
     Args:
-        estimator: it.
+        estimator: the classifier.
     """
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, x: Any, y: Any) -> SureClassifier:
-        """Fit a clone of it."""
+        """Fit a clone of the classifier."""
         self.estimator_ = clone(self.estimator).fit(x, y)
         self.classes_ = self.estimator_.classes_
         return self
 
     def predict(self, x: Any) -> Any:
-        """Its classes."""
+        """Return the predicted classes."""
         return self.estimator_.predict(x)
 
     def predict_proba(self, x: Any) -> Any:
-        """1 for the predicted class, shape (rows, classes)."""
+        """Return 1 for the predicted class, else 0, shape (rows, classes)."""
         return np.asarray(self.predict(x)[:, None] == self.classes_, dtype=float)
 
 
 def voting(members: Sequence[tuple[str, Any]], weights: Sequence[float], classifies: bool) -> Any:
-    """An unfitted ensemble of named members."""
+    """Return an unfitted ensemble of named members."""
     made = VotingClassifier if classifies else VotingRegressor
     options = {"voting": "soft"} if classifies else {}
     return made(list(members), weights=list(weights), **options)
 
 
 BEST = 25
-"""Configurations that may be members, at most: worse ones add noise to the selection."""
+"""Maximum number of candidate members: worse configurations add noise to the selection."""
 SAME = 1e-6
-"""Share of a loss, or of 1 where it is smaller, within which a loss computed again is the same."""
+"""Share of a loss, or of 1 if the loss is smaller, within which a recomputed loss counts as the same."""
 ALIKE = 0.1
-"""The same for random estimators: other data or labels mostly lie farther off."""
+"""The same for random estimators; other data or labels mostly differ by more."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Member:
     """A configuration in an ensemble.
 
     Attributes:
-        trial: the one that evaluated it.
-        weight: its share of the ensemble's prediction; those of all members add up to 1.
+        trial: its evaluation.
+        weight: its share of the ensemble's prediction; the weights of all members sum to 1.
     """
 
     trial: Trial
@@ -147,9 +147,9 @@ class Selected:
     """An ensemble before it is fitted.
 
     Attributes:
-        objective: what evaluated its members.
+        objective: evaluated the members.
         members: by weight.
-        selection: how they were selected.
+        selection: the greedy selection.
     """
 
     objective: CrossValidated
@@ -157,9 +157,10 @@ class Selected:
     selection: Selection
 
     def loss(self, repeat: int = 0) -> float:
-        """The cross-validated loss; on the search's folds members were selected by it, on fresh ones (repeat > 0) they were not.
+        """Return the cross-validated loss on the folds of the search (``repeat=0``) or on new folds (repeat > 0).
 
-        Predictions on fresh folds that are not kept cost the fits of an evaluation per member.
+        Members were selected by the loss on the folds of the search, so that it is optimistic. Predictions on new folds that are
+        not stored cost the fits of an evaluation per member.
         """
         from mipcash.integrations.sklearn.predicted import PredictionLoss
 
@@ -167,7 +168,7 @@ class Selected:
         return PredictionLoss.of(self.objective, repeat)(np.sum(list(predicted), axis=0))
 
     def unfitted(self) -> Any:
-        """The ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
+        """Return the ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
         from mipcash.integrations.sklearn.ensemble import SureClassifier, voting
 
         members = [(m.name, self.objective.build(dict(m.trial.config))) for m in self.members]
@@ -176,7 +177,7 @@ class Selected:
         return voting(members, [m.weight for m in self.members], self.objective.classifies)
 
     def fit(self) -> Any:
-        """The same, fitted to all rows."""
+        """Return the ensemble, fitted to all rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.unfitted().fit(self.objective.x, self.objective.y)
@@ -187,21 +188,21 @@ class Selected:
 
 
 def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
-    """A fitted ensemble of the best configurations of a run.
+    """Fit an ensemble of the best configurations of a run.
 
     >>> model = mc.ensemble(mc.minimize(objective, space, 40))  # objective: mc.CrossValidated(...)
     >>> model.predict_proba(x), model.weights, model.named_estimators_
 
     Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never worse
-    than the best single configuration; on fresh rows it mostly is better. Members are fitted to all rows again.
+    than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.
 
-    Each member keeps the limits of the run. The ensemble need not: its latencies, for instance, add up.
+    Each member satisfies the outcome constraints of the run. The ensemble need not: its latencies, for instance, add up.
 
     Args:
         result: of a run over a :class:`mipcash.CrossValidated`.
-        objective: that objective, where the result does not bring it: it was read from a journal.
-        size: steps of the selection; a member may be taken several times.
-        best: configurations that may become members: those with the lowest losses.
+        objective: that objective, if the result does not contain it because it was read from a journal.
+        size: steps of the selection; a member may be added several times.
+        best: number of candidate members: configurations with the lowest losses.
 
     Returns:
         scikit-learn's ``VotingClassifier`` (probabilities are averaged) or ``VotingRegressor``, with ``weights`` beside
@@ -209,18 +210,18 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
 
     Raises:
         ObjectiveError: the objective is not cross-validated.
-        DataError: predictions had to be computed again, and their losses are not those of the run: other data or labels. Losses are
-            all that is compared: of random estimators a few other labels go unnoticed, and predictions that are at hand, in the
-            objective of the run or in its folder, are of the run's own labels and are not checked.
-        MipcashError: no evaluation succeeded, or none keeps the limits.
-        TypeError: result is no result of a run.
-        ValueError: size or best is no whole number of at least 1.
+        DataError: predictions had to be computed again, and their losses are not those of the run: other data or labels. Only
+            losses are compared, so a few other labels go unnoticed with random estimators. Stored predictions, in the objective of
+            the run or in its folder, belong to the run's own labels and are not checked.
+        MipcashError: no evaluation succeeded, or none is feasible.
+        TypeError: ``result`` is no result of a run.
+        ValueError: ``size`` or ``best`` is no whole number of at least 1.
     """
     return selected(result, objective, size=size, best=best).fit()
 
 
 def selected(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Selected:
-    """The members of :func:`ensemble`, before they are fitted."""
+    """Return the members of :func:`ensemble`, before they are fitted."""
     for name, value in (("size", size), ("best", best)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")
@@ -252,7 +253,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
 
 
 def _library(result: Result) -> list[Trial]:
-    """What may become a member: legal configurations within all limits, each once, best first."""
+    """Return candidate members: legal and feasible configurations, each once, best first."""
     kept = (result.history[result.standing.tells(row)] for row in result.standing.kept)
     ranked = sorted((t for t in kept if t.done and t.loss is not None), key=lambda t: (t.minimised, t.number))
     first: dict[str, Trial] = {}
@@ -262,12 +263,12 @@ def _library(result: Result) -> list[Trial]:
 
 
 def _check_alike(again: list[tuple[Trial, float]]) -> None:
-    """Whether what was computed again, best first, has the losses of the run: then the objective is taken for the run's.
+    """Check that recomputed losses, best first, are those of the run, so that the objective is that of the run.
 
-    The best one tells most, since what hardly learns has nearly the same loss on any labels.
+    The best one is most informative: a model that hardly fits has nearly the same loss on any labels.
 
     Raises:
-        DataError: most are not the same, and the best one is not even alike.
+        DataError: most losses differ, and the best one is not even similar.
     """
 
     def off(trial: Trial, loss: float, share: float) -> bool:
@@ -286,10 +287,10 @@ def _check_alike(again: list[tuple[Trial, float]]) -> None:
 def _predictions(
     objective: CrossValidated, library: list[Trial], lost: int
 ) -> tuple[list[Trial], list[NDArray[np.float64]]]:
-    """Out-of-fold predictions; one that fails now, though it did not in the search, is left out.
+    """Return trials and their out-of-fold predictions, without configurations that fail when they are evaluated again.
 
     Args:
-        lost: how many are not kept.
+        lost: number of trials whose predictions are not stored.
 
     Raises:
         MipcashError: all fail.

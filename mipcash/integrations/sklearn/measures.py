@@ -1,12 +1,12 @@
-"""What a fitted estimator costs to use: times of its predictions, and its size.
+"""Costs of using a fitted estimator: times of its predictions, and its size.
 
-* ``latency_ms``: milliseconds in which BATCH = 1,000 rows are predicted at once, which is microseconds per row,
-* ``single_ms``: milliseconds in which one row is predicted alone,
+* ``latency_ms``: milliseconds to predict BATCH = 1,000 rows at once, which is microseconds per row,
+* ``single_ms``: milliseconds to predict one row alone,
 * ``model_bytes``: of the fitted estimator, pickled.
 
-A time is the median over at least LEAST calls, and as many more as go into SPENT seconds, at most MOST; one call before, which
-fills caches, does not count, and the garbage collector waits. It depends on the machine and, as wall-clock, on what else runs
-there; the clock ``cpu`` takes the CPU time of the process, where others compute beside.
+A time is the median over at least LEAST calls, and as many more as fit into SPENT seconds, at most MOST. A first call, which fills
+caches, does not count, and garbage collection is off. Wall-clock time depends on the machine and on its other load. The clock
+``cpu`` measures the CPU time of the process, for machines with other load.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ import numpy as np
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 BATCH = 1000
-"""Rows that are predicted at once."""
+"""Number of rows that are predicted at once."""
 LEAST, MOST, SPENT = 5, 50, 0.02
 
 
 def latency(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Milliseconds in which BATCH rows are predicted at once."""
+    """Return the milliseconds to predict BATCH rows at once."""
     rows = _rows(x, np.arange(BATCH) % _count(x))
     return timed(model.predict, (rows for _ in count()), clock)
 
 
 def single(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Milliseconds in which one row is predicted alone; another row each time."""
+    """Return the milliseconds to predict one row alone; another row each time."""
     rows = _count(x)
     return timed(model.predict, (_rows(x, np.array([i % rows])) for i in count()), clock)
 
 
 def size(model: Any) -> float:
-    """Bytes of the pickled estimator."""
+    """Return the size of the pickled estimator in bytes."""
     return float(len(pickle.dumps(model, protocol=5)))
 
 
 def timed(call: Callable[[Any], Any], arguments: Iterator[Any], clock: Callable[[], float]) -> float:
-    """Milliseconds of a call, the median over LEAST to MOST of them after one that does not count."""
+    """Return the milliseconds of a call, the median over LEAST to MOST of them after one that does not count."""
     call(next(arguments))
     collected = gc.isenabled()
     gc.disable()
@@ -67,7 +67,7 @@ def _count(x: Any) -> int:
 
 
 def _rows(x: Any, rows: Any) -> Any:
-    """Rows of an array, a sparse matrix, a data frame or a list."""
+    """Return rows of an array, a sparse matrix, a data frame or a list."""
     if hasattr(x, "iloc"):
         return x.iloc[rows]
     return x[rows] if hasattr(x, "shape") else [x[i] for i in rows]

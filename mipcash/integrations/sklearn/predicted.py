@@ -1,7 +1,7 @@
-"""The loss of predictions that are known already: scores of scikit-learn without an estimator.
+"""The loss of known predictions: scores of scikit-learn without an estimator.
 
-The usual scores of known predictions, computed directly: greedy selection asks for thousands, and scikit-learn's scorers check
-their inputs each time.
+The usual scores are computed directly: greedy selection needs thousands of them, and scikit-learn's scorers check their inputs each
+time.
 
 Notation
     y (rows,) codes 0, 1, ... of classes, or values;   p (rows, classes) probabilities, or (rows,) values
@@ -27,30 +27,30 @@ Score = Callable[[Any, Numbers], float]
 
 
 def accuracy(y: NDArray[np.int64], p: Numbers) -> float:
-    """Share of rows whose most probable class is theirs."""
+    """Return the share of rows whose most probable class is correct."""
     return float(np.mean(np.argmax(p, axis=1) == y))
 
 
 def balanced_accuracy(y: NDArray[np.int64], p: Numbers) -> float:
-    """Mean over the classes that are there of the share of their rows that is right."""
+    """Return the mean recall over the classes in y."""
     right, there = np.argmax(p, axis=1) == y, np.bincount(y)
     return float(np.mean(np.bincount(y, weights=right)[there > 0] / there[there > 0]))
 
 
 def neg_log_loss(y: NDArray[np.int64], p: Numbers) -> float:
-    """Mean logarithm of the probability of a row's class."""
+    """Return the mean logarithm of the probability of a row's class."""
     least = float(np.finfo(np.float64).eps)
     return float(np.mean(np.log(np.clip(p[np.arange(len(y)), y], least, 1.0 - least))))
 
 
 def roc_auc(y: NDArray[np.int64], p: Numbers) -> float:
-    """Area under the curve: of two classes, or the mean over classes of each against the others; nan where one is not there."""
+    """Return the area under the curve: of two classes, or the mean of one-versus-rest areas; nan if a class is missing."""
     classes = range(1, 2) if p.shape[1] == 2 else range(p.shape[1])
     return float(np.mean([_area(y == c, p[:, c]) for c in classes]))
 
 
 def _area(positive: NDArray[np.bool_], p: Numbers) -> float:
-    """The probability that a positive row lies above another, ties counting half (Mann and Whitney)."""
+    """Return the probability that a positive row is above a negative one, ties counting half (Mann and Whitney)."""
     n, m = int(positive.sum()), int((~positive).sum())
     if not n * m:
         return float("nan")
@@ -58,22 +58,22 @@ def _area(positive: NDArray[np.bool_], p: Numbers) -> float:
 
 
 def neg_mean_squared_error(y: Numbers, p: Numbers) -> float:
-    """Minus the mean square of the errors."""
+    """Return minus the mean squared error."""
     return -float(np.mean((y - p) ** 2))
 
 
 def neg_root_mean_squared_error(y: Numbers, p: Numbers) -> float:
-    """Minus its root."""
+    """Return minus the root of the mean squared error."""
     return -float(np.sqrt(np.mean((y - p) ** 2)))
 
 
 def neg_mean_absolute_error(y: Numbers, p: Numbers) -> float:
-    """Minus the mean size of the errors."""
+    """Return minus the mean absolute error."""
     return -float(np.mean(np.abs(y - p)))
 
 
 def r2(y: Numbers, p: Numbers) -> float:
-    """1 - squared errors over squared deviations from the mean."""
+    """Return 1 - squared errors over squared deviations from the mean; nan if there are no deviations."""
     around = float(np.sum((y - np.mean(y)) ** 2))
     return 1.0 - float(np.sum((y - p) ** 2)) / around if around else float("nan")
 
@@ -89,7 +89,7 @@ DIRECT: dict[str, Score] = {
     "neg_mean_absolute_error": neg_mean_absolute_error,
     "r2": r2,
 }
-"""By scikit-learn's name; each is tested against its scorer."""
+"""Scores by scikit-learn's name; each is tested against scikit-learn's scorer."""
 
 
 class KnownProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -100,11 +100,11 @@ class KnownProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes
 
     def predict_proba(self, x: Any) -> Any:
-        """The rows."""
+        """Return the rows."""
         return x
 
     def predict(self, x: Any) -> Any:
-        """The most probable class."""
+        """Return the most probable class."""
         return self.classes_[np.argmax(x, axis=1)]
 
 
@@ -115,18 +115,18 @@ class KnownValues(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.fitted_ = True
 
     def predict(self, x: Any) -> Any:
-        """The rows."""
+        """Return the rows."""
         return x
 
 
 @dataclass(frozen=True)
 class PredictionLoss:
-    """The loss of predictions for all rows: the mean over folds, as an evaluation's.
+    """The loss of predictions for all rows: the mean over folds, as in an evaluation.
 
     Attributes:
         perfect: the loss is this minus the mean score.
         score: of a fold, ``score(y, predictions)``; greater is better.
-        y: classes (their codes, where the score is a direct one) or values, shape (rows,).
+        y: classes (their codes, if the score is a direct one) or values, shape (rows,).
         folds: held-out rows of each.
     """
 
@@ -146,7 +146,7 @@ class PredictionLoss:
         return cls(scoring.perfect, direct, y if classes is None else np.searchsorted(classes, y), held_out)
 
     def __call__(self, predictions: NDArray[np.float64]) -> float:
-        """Inf where a score is not finite."""
+        """Return the loss, inf if a score is not finite."""
         try:
             mean = float(np.mean([self.score(self.y[rows], predictions[rows]) for rows in self.folds]))
         except Failed:

@@ -18,7 +18,7 @@ from mipcash.errors import StorageError
 
 
 def key_of(config: Mapping[str, Any], repeat: int) -> str:
-    """One text for a configuration and a repeat, whatever the order of its entries and the types of its numbers."""
+    """Return one text for a configuration and a repeat, whatever the order of its entries and the types of its numbers."""
     entries = {name: _plain(value) for name, value in config.items()}
     return json.dumps([repeat, entries], sort_keys=True)
 
@@ -35,9 +35,9 @@ class Predictions:
     """Predictions of held-out rows, each row once: shape (rows, classes) of probabilities, or (rows,) of values.
 
     Args:
-        folder: where they are kept, one file each; None: in memory, where they are lost with this process and are not sent to
-            others.
-        of: what they belong to (data, folds, scoring); another's files are not read.
+        folder: where they are stored, one file each; None: in memory, where they are lost with this process and are not sent to
+            other processes.
+        of: identity of data, folds and scoring; files of another identity are not read.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, of: str) -> None:
@@ -49,7 +49,7 @@ class Predictions:
         return {**self.__dict__, "_kept": {}}
 
     def get(self, config: Mapping[str, Any], repeat: int = 0) -> NDArray[np.float64] | None:
-        """None where there is none."""
+        """Return the predictions of a configuration, or None if there are none."""
         key = key_of(config, repeat)
         if self.folder is None:
             return self._kept.get(key)
@@ -57,11 +57,11 @@ class Predictions:
             with np.load(self._file(key), allow_pickle=False) as arrays:
                 same = str(arrays["key"]) == key and str(arrays["of"]) == self.of
                 return np.asarray(arrays["predictions"], dtype=np.float64) if same else None
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # not there, or cut off: it is computed again
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # missing or incomplete: it is computed again
             return None
 
     def put(self, config: Mapping[str, Any], repeat: int, predictions: NDArray[np.float64]) -> None:
-        """Keep some.
+        """Store the predictions of a configuration.
 
         Raises:
             StorageError: the folder cannot be written to.
@@ -75,7 +75,7 @@ class Predictions:
             handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
             with os.fdopen(handle, "wb") as file:
                 np.savez(file, predictions=predictions, key=np.array(key), of=np.array(self.of))
-            os.replace(temporary, self._file(key))  # others see all of it or nothing
+            os.replace(temporary, self._file(key))  # atomic for other processes
         except OSError as error:
             raise StorageError(
                 f"predictions cannot be kept in {self.folder}: {error}; give predictions= a folder that can be written to"

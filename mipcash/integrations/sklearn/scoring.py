@@ -1,7 +1,7 @@
 """Scores of scikit-learn as losses: ``loss = perfect - score``.
 
-The perfect score is 1 where scikit-learn's name says so (``accuracy``, ``roc_auc``, ``r2`` ...), so that the loss of the best
-possible model is 0. It is 0 for the names that begin with ``neg_`` and for scorers that a user brings: there the loss is -score.
+The perfect score is 1 for most of scikit-learn's names (``accuracy``, ``roc_auc``, ``r2`` ...), so that the loss of the best
+possible model is 0. It is 0 for the names that begin with ``neg_`` and for custom scorers: their loss is -score.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from mipcash.study.text import shown
 from mipcash.study.trial import Failed
 
 OF_NUMBERS = ("r2", "explained_variance", "max_error", "d2_absolute_error_score")
-"""Scores of regression beside those that begin as follows."""
+"""Scores of regression, besides those with the following prefixes."""
 ERRORS = ("neg_mean_", "neg_root_", "neg_median_", "neg_max_")
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """A score to be minimised as a loss.
+    """A score as a loss to be minimised.
 
     Attributes:
-        name: as scikit-learn calls it.
+        name: scikit-learn's name.
         scorer: ``scorer(estimator, x, y)``, greater is better.
         perfect: the loss is this minus the score.
     """
@@ -38,7 +38,7 @@ class Scoring:
 
     @classmethod
     def of(cls, scoring: Any) -> Scoring:
-        """By scikit-learn's name, or a scorer.
+        """Make it from scikit-learn's name or a scorer.
 
         Raises:
             DataError: there is no such score, or it is neither a name nor callable.
@@ -63,14 +63,14 @@ class Scoring:
 
     @property
     def of_numbers(self) -> bool:
-        """Whether it is one of regression, by its name."""
+        """True if it is a score of regression, by its name."""
         return self.name in OF_NUMBERS or self.name.startswith(ERRORS)
 
     def check(self, y: Any, classifies: bool) -> None:
-        """Refuse a score that does not take such a target, by what it says of a model that knows nothing.
+        """Check that the score accepts such a target, by scoring a dummy model.
 
         Raises:
-            DataError: as ``roc_auc`` does of three classes, and ``f1`` of classes that are texts.
+            DataError: it does not, as ``roc_auc`` for three classes, and ``f1`` for classes that are texts.
         """
         from sklearn.dummy import DummyClassifier, DummyRegressor
         from sklearn.metrics import get_scorer_names
@@ -88,10 +88,10 @@ class Scoring:
             raise DataError(f"{self.name} does not take what y holds: {error}; use another{such}") from error
 
     def score(self, estimator: Any, x: Any, y: Any, where: str = "") -> float:
-        """The score of a fitted estimator.
+        """Return the score of a fitted estimator.
 
         Raises:
-            Failed: the score is not finite, as that of a fold with one class may be.
+            Failed: the score is not finite, for example on a fold with one class.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Folds of cross-validation: the search's, and fresh ones for whoever checks its answer."""
+"""Folds of cross-validation: those of the search, and new ones to confirm its result."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from mipcash.errors import DataError
 
 Rows = NDArray[np.int64]
 DRAWS = 20
-"""Other shuffles that are tried where a fresh one repeats a fold of the search; a few rows have few partitions."""
+"""Maximum number of shuffles to avoid a fold of the search; a few rows have few partitions."""
 
 
 def folds_of(
     y: NDArray[Any], folds: int, seed: int, repeat: int, stratified: bool, groups: NDArray[Any] | None
 ) -> list[tuple[Rows, Rows]]:
-    """Rows to train on and rows held out, of each fold; every row is held out once.
+    """Return training rows and held-out rows of each fold; every row is held out once.
 
-    Repeat 0 is scikit-learn's shuffle by ``seed`` itself. Others hold out no set of rows that repeat 0 holds out, unless the
-    rows (or groups) are as few as the folds.
+    Repeat 0 is scikit-learn's own shuffle by ``seed``. No fold of another repeat holds out the same rows as one of repeat 0, unless
+    the rows (or groups) are as few as the folds.
 
     Args:
         y: classes or values, shape (rows,).
         stratified: whether folds have the classes' shares.
-        groups: rows of one group are never on both sides, shape (rows,); None: rows are on their own.
+        groups: rows of one group are never on both sides, shape (rows,); None: rows are independent.
     """
     first = _split(y, folds, seed, stratified, groups)
     if repeat == 0:
@@ -47,17 +47,18 @@ def _split(
     from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
     kind = KFold if not stratified else StratifiedKFold
-    if groups is not None:  # without classes, all rows count as one
+    if groups is not None:  # without classes, all rows count as one class
         kind, y = StratifiedGroupKFold, y if stratified else np.zeros(len(y), dtype=np.int64)
     cut = kind(folds, shuffle=True, random_state=state).split(np.zeros(len(y)), y, groups)
     return [(train, held_out) for train, held_out in cut]
 
 
 def check_folds(y: NDArray[Any], folds: Any, stratified: bool, groups: NDArray[Any] | None) -> int:
-    """The number of folds, if the rows allow it.
+    """Return the number of folds, if the rows allow it.
 
     Raises:
-        DataError: it is no whole number of at least 2, or a class, the groups or the rows are fewer than it.
+        DataError: it is no whole number of at least 2, there are fewer rows, groups or rows of a class than folds, or y has one
+            class.
     """
     if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
         raise DataError(f"folds must be a whole number, at least 2, got {folds!r}")
@@ -77,7 +78,7 @@ def check_folds(y: NDArray[Any], folds: Any, stratified: bool, groups: NDArray[A
 
 
 def check_seed(seed: Any) -> int:
-    """A seed that scikit-learn takes.
+    """Return a seed that scikit-learn accepts.
 
     Raises:
         DataError: it is no whole number from 0 to 2**32 - 1.

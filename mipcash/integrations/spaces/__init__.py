@@ -1,1 +1,1 @@
-"""Spaces of other libraries, declared as spaces of mipcash, and back where theirs can say it."""
+"""Converters from spaces of other libraries, and back if the other library can express the space."""

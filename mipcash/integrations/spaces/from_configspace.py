@@ -1,12 +1,12 @@
 """A space of ConfigSpace as a declaration: hyperparameters, conditions as activity, forbidden clauses as rules.
 
-    Float, Integer                     real and integer, with their log scale; of normal and beta ones the bounds alone
-    Categorical, Ordinal, Constant     the same; a constant is a categorical of one value
-    conditions                         ``when=``: a conjunction of disjunctions over the levels of discrete parents
-    forbidden clauses                  one rule for each conjunction of literals: they do not all hold
+    Float, Integer                     real and integer, with their log scale; only the bounds of normal and beta ones.
+    Categorical, Ordinal, Constant     the same; a constant is a categorical of one value.
+    conditions                         ``when=``: a conjunction of disjunctions over the levels of discrete parents.
+    forbidden clauses                  one rule for each conjunction of literals: they do not all hold.
 
-What is inactive satisfies no condition but "not equal", and breaks no forbidden clause, as in ConfigSpace. Bounds that are open for
-reals keep a margin of ``MARGIN`` of the range.
+As in ConfigSpace, an inactive parameter satisfies no condition except "not equal", and violates no forbidden clause. Strict
+inequalities of reals keep a margin of ``MARGIN`` of the range.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
     Raises:
         SpaceError: no such space; a condition on a parent that is no list of at most ``LISTED`` values.
 
-    Priors (normal, beta, weights of categories) are dropped with a warning: mipcash learns where it is good.
+    Priors (normal, beta, weights of categories) are dropped with a warning.
     """
     theirs = package("ConfigSpace", "configspace", "a space from ConfigSpace")
     if not isinstance(space, theirs.ConfigurationSpace):
@@ -82,7 +82,7 @@ def _domain(hyperparameter: Any) -> Any:
 
 
 def _plain(value: Any) -> Value:
-    """A choice without numpy around it."""
+    """Return a choice without a wrapper of NumPy."""
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
@@ -101,7 +101,7 @@ NEVER = "never"
 
 
 def _when(declaration: Declaration, space: Any, child: str) -> Any:
-    """Return what must all hold for a hyperparameter to be active; None: it always is, NEVER: it never is."""
+    """Return a formula for the activity of a hyperparameter; None: it is always active, NEVER: it never is."""
     return _all([_condition(declaration, each, child) for each in space.parent_conditions_of[child]])
 
 
@@ -142,7 +142,7 @@ def _condition(declaration: Declaration, condition: Any, child: str) -> Any:
 
 
 def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value] | None:
-    """The values of a parameter that has a binary for each; None: it is a number."""
+    """Return the values of a parameter with a binary for each; None if it is a numerical parameter."""
     values: Sequence[Value] | None = getattr(parameter.domain, "values", None)
     if values is None or declaration.model.parameters[parameter.label].component("z") is None:
         return None
@@ -153,7 +153,7 @@ def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value
 
 
 def _disjuncts(clause: Any) -> list[list[Any]]:
-    """A clause as a disjunction of conjunctions of literals, each of which forbids by itself."""
+    """Return a clause as a disjunction of conjunctions of literals, each of which is forbidden."""
     kind = type(clause).__name__
     if kind == "ForbiddenAndConjunction":
         parts = [_disjuncts(part) for part in clause.components]
@@ -164,11 +164,11 @@ def _disjuncts(clause: Any) -> list[list[Any]]:
 
 
 def _forbid(declaration: Declaration, text: str, literals: Sequence[Any]) -> None:
-    """One rule, or several: not all of the literals hold. In the end some is false, whichever indicators say that others hold."""
+    """Declare one rule, or several, by which not all of the literals hold."""
     holding, relations = list[Any](), list[list[Any]]()
     about = {hp.name for x in literals for hp in ((x.left, x.right) if hasattr(x, "left") else (x.hyperparameter,))}
     if not about <= declaration.parameters.keys():
-        return None  # one of them is never active
+        return None  # some parameter is never active
     for literal in literals:
         if hasattr(literal, "left"):
             left, right = (declaration.parameters[hp.name] for hp in (literal.left, literal.right))
@@ -193,7 +193,7 @@ def _forbid(declaration: Declaration, text: str, literals: Sequence[Any]) -> Non
 
 
 def _forbid_pairs(declaration: Declaration, text: str, relation: Any, others: Sequence[Any]) -> None:
-    """A relation between two lists of values: for each of the first, what it forbids of the second."""
+    """Forbid a relation between two lists of values: for each value of the first, the forbidden values of the second."""
     theirs = package("ConfigSpace", "configspace", "a space from ConfigSpace")
     left, right = (declaration.parameters[hp.name] for hp in (relation.left, relation.right))
     for a in _levels_of(declaration, left) or ():
@@ -214,7 +214,7 @@ def _forbid_pairs(declaration: Declaration, text: str, relation: Any, others: Se
 
 
 def _write(declaration: Declaration, text: str, holding: Sequence[Any], relations: Sequence[list[Any]]) -> None:
-    """Where all that is held to holds, one of the relations does, each a list of which all hold."""
+    """Declare rules: if all of ``holding`` hold, one of the relations does, each a list of relations that all hold."""
     conditions = [u for u in holding if not isinstance(u, int)]
     if not relations:
         declaration.rule(_free(declaration, text), sum(conditions) <= len(conditions) - 1)
@@ -225,7 +225,7 @@ def _write(declaration: Declaration, text: str, holding: Sequence[Any], relation
 
 
 def _outside(literal: Any, parameter: Any) -> list[Any]:
-    """What keeps a number out of a clause: relations that all hold."""
+    """Return relations that hold together exactly if a numerical parameter is outside a forbidden clause."""
     kind, domain = type(literal).__name__, parameter.domain
     apart = _margin(domain)
     if kind in ("ForbiddenEqualsClause", "ForbiddenInClause"):
@@ -241,7 +241,7 @@ def _outside(literal: Any, parameter: Any) -> list[Any]:
 
 
 def _apart(declaration: Declaration, relation: Any, left: Parameter, right: Parameter) -> list[Any]:
-    """What keeps two parameters out of a relation, one of which is a number."""
+    """Return relations that hold together if two parameters, one of them numerical, do not satisfy a relation."""
     a, b = (_as_number(p, str(relation)) for p in (left, right))
     kind = type(relation).__name__
     if kind == "ForbiddenLessThanRelation":
@@ -263,7 +263,7 @@ def _all_whole(*parameters: Parameter) -> bool:
 
 
 def _margin(domain: Any) -> float:
-    """The least step of whole numbers, half of one of reals, a share of the range of reals without steps."""
+    """Return 1 for whole numbers, half a step for reals with a step, and a share of the range for other reals."""
     if not isinstance(domain, Real):
         return 1.0
     return MARGIN * (domain.high - domain.low) if domain.step is None else 0.5 * domain.step
@@ -279,7 +279,7 @@ def _as_number(parameter: Parameter, text: str) -> Any:
 
 
 def _free(declaration: Declaration, text: str) -> str:
-    """A name for a rule: the clause as ConfigSpace writes it, numbered where there are several."""
+    """Return a name for a rule: the clause as ConfigSpace writes it, numbered if there are several."""
     if text not in declaration.rules:
         return text
     return next(f"{text} ({k})" for k in itertools.count(2) if f"{text} ({k})" not in declaration.rules)

@@ -5,8 +5,8 @@
     CategoricalDistribution            categorical: None, bools, numbers and texts as they are
     a range of one value, a constant   a categorical of one value
 
-Back, an ordinal of evenly spaced numbers is a range with a step, and any other ordinal a categorical: Optuna has no word for an
-order of other values. It has none for rules either, nor for activity, which an objective of Optuna says by its own ifs.
+Back, an ordinal of evenly spaced numbers is a range with a step, and any other ordinal a categorical: Optuna cannot express an
+order of other values. It cannot express rules and activity either; an objective of Optuna has ``if`` statements instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def declare_distributions(declaration: Declaration, distributions: Mapping[str, 
         distributions: name -> distribution, as of ``trial.distributions`` or ``optuna.search_space.intersection_search_space``.
 
     Raises:
-        SpaceError: no mapping, something else than a distribution, choices that are listed twice or not finite.
+        SpaceError: no mapping, a value that is no distribution, or choices that are listed twice or not finite.
     """
     if not isinstance(distributions, Mapping):
         raise SpaceError(
@@ -42,7 +42,7 @@ def declare_distributions(declaration: Declaration, distributions: Mapping[str, 
 
 
 def domain_of(name: str, distribution: Any) -> Real | Integer | Ordinal | Categorical:
-    """The domain of a distribution.
+    """Return the domain of a distribution.
 
     Raises:
         SpaceError: see :func:`declare_distributions`.
@@ -63,10 +63,11 @@ def domain_of(name: str, distribution: Any) -> Real | Integer | Ordinal | Catego
 
 
 def distributions_of(declaration: Declaration) -> dict[str, Any]:
-    """Optuna's distributions of a declaration.
+    """Return Optuna's distributions of a declaration.
 
     Raises:
-        SpaceError: it has rules, constraints on the model, conditions or orderings, which Optuna has no word for; named.
+        SpaceError: it has rules, constraints on the model, conditions or orderings, which Optuna cannot express; the message names
+            them.
     """
     unsaid = [f"the rule {name!r}" for name in declaration.rules]
     unsaid += [f"the constraint {relation.name!r} of the model" for relation in relations_of(declaration)]
@@ -80,7 +81,7 @@ def distributions_of(declaration: Declaration) -> dict[str, Any]:
 
 
 def distribution_of(name: str, domain: ParameterDomain) -> Any:
-    """The distribution of a domain.
+    """Return the distribution of a domain.
 
     Raises:
         SpaceError: an ordering, or an integer on the log scale with a step.
@@ -103,7 +104,7 @@ def distribution_of(name: str, domain: ParameterDomain) -> Any:
 
 
 def spacing(domain: Ordinal) -> float | int | None:
-    """The step between the numbers of an ordinal, rising; None: they are not evenly spaced, or fewer than two."""
+    """Return the step between the numbers of an increasing ordinal; None if they are not evenly spaced, or fewer than two."""
     values = domain.values
     if len(values) < 2 or not all(is_number(v) for v in values):
         return None

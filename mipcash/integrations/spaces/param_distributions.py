@@ -1,16 +1,17 @@
 """``param_distributions`` of scikit-learn's searches as a declaration.
 
-    list of numbers                    integer, where they are whole and evenly spaced; else an ordinal, in rising order
-    any other list                     categorical: texts, None, bools, tuples, functions, estimators as they are
-    scipy.stats.uniform                real
-    scipy.stats.loguniform             real on the log scale (also under its other name, reciprocal)
-    scipy.stats.randint                integer
-    mc.Real, mc.Integer ...            as they are
-    several dicts                      blocks, of which one is active
+    list of numbers                    integer, if they are whole and evenly spaced; else an ordinal, in increasing order.
+    any other list                     categorical: texts, None, bools, tuples, functions, estimators as they are.
+    scipy.stats.uniform                real.
+    scipy.stats.loguniform             real on the log scale (also under its other name, reciprocal).
+    scipy.stats.randint                integer.
+    mc.Real, mc.Integer ...            as they are.
+    several dicts                      blocks, of which one is active.
 
-Of several dicts one parameter tells them apart, if there is one that all list with different values (``kernel``, or a step of a
-pipeline) and what they share otherwise has the same values: it becomes a choice of all values, and what some dicts alone have is
-active under theirs. Otherwise the dicts are the algorithms "1", "2" ... of a module ``grid``, and C of the first is ``grid.1.C``.
+Several dicts are distinguished by one parameter if there is one that all list with different values (``kernel``, or a step of a
+pipeline), and if other shared parameters have the same values. It becomes a choice of all values, and parameters of some dicts only
+are active under the values of these dicts. Otherwise the dicts are the algorithms "1", "2" ... of a module ``grid``, and C of the
+first is ``grid.1.C``.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ Domain = Real | Integer | Ordinal | Categorical
 Block = Mapping[str, Domain]
 
 GRID = "grid"
-"""Name of the module whose algorithms are dicts that no parameter tells apart."""
+"""Name of the module whose algorithms are dicts that no parameter distinguishes."""
 
 
 def declare_param_distributions(declaration: Declaration, given: Any) -> None:
-    """Declare what ``RandomizedSearchCV`` or ``GridSearchCV`` would search.
+    """Declare the space that ``RandomizedSearchCV`` or ``GridSearchCV`` would search.
 
     Args:
         given: name -> list, distribution or domain; or a list of such dicts.
@@ -58,7 +59,7 @@ def declare_param_distributions(declaration: Declaration, given: Any) -> None:
 
 
 def domain_of(name: str, values: Any) -> Domain:
-    """The domain of a list of values or a distribution.
+    """Return the domain of a list of values or a distribution.
 
     Raises:
         SpaceError: see :func:`declare_param_distributions`.
@@ -79,7 +80,7 @@ def domain_of(name: str, values: Any) -> Domain:
 
 def _listed(name: str, values: Iterable[Value]) -> Domain:
     if isinstance(values, (set, frozenset)):
-        return list_domain(name, values)  # type: ignore[arg-type]  # refused, with the cure
+        return list_domain(name, values)  # type: ignore[arg-type]  # refused, with the remedy
     listed: list[Value] = []
     for value in (v.item() if type(v).__module__ == "numpy" and getattr(v, "ndim", 1) == 0 else v for v in values):
         if not any(value is known or same_value(value, known) for known in listed):
@@ -94,7 +95,7 @@ def _listed(name: str, values: Iterable[Value]) -> Domain:
 
 
 def _distribution(name: str, given: Any) -> Domain:
-    """The domain of a frozen distribution of SciPy."""
+    """Return the domain of a frozen distribution of SciPy."""
     kind = str(getattr(getattr(given, "dist", None), "name", "") or type(given).__name__)
     low, high = map(float, given.support()) if hasattr(given, "support") else (-math.inf, math.inf)
     cure = "give scipy.stats.uniform, loguniform or randint, a list of values, or mc.Real(low, high)"
@@ -119,7 +120,7 @@ def _distribution(name: str, given: Any) -> Domain:
 
 
 def _switch(blocks: Sequence[Block]) -> str | None:
-    """The parameter that tells blocks apart; None: there is none."""
+    """Return the parameter that distinguishes blocks, or None if there is none."""
     shared = [name for name in blocks[0] if all(name in block for block in blocks)]
     for name in shared:
         listed = [block[name] for block in blocks]
@@ -132,7 +133,7 @@ def _switch(blocks: Sequence[Block]) -> str | None:
 
 
 def _agree(blocks: Sequence[Block]) -> bool:
-    """Whether parameters of one name have one domain."""
+    """Return True if parameters of one name have one domain."""
     return all(_same(a[name], b[name]) for a, b in combinations(blocks, 2) for name in a if name in b)
 
 

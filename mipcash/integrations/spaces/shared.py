@@ -1,7 +1,7 @@
-"""What all converters share: the other library, found or asked for; ranges and lists as domains.
+"""The common part of all converters: the import of the other library; ranges and lists as domains.
 
 A converter is a function ``declare(declaration, theirs)``: it fills an empty :class:`~mipcash.modelling.declaration.Declaration`
-with what another library declared. :mod:`mipcash.space.exchange` makes the constructors of ``Space`` of them.
+with the declarations of another library. :mod:`mipcash.space.exchange` makes constructors of ``Space`` from them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mipcash.modelling.domains import Categorical, Integer, Ordinal, Real, Value
 
 
 def package(module: str, extra: str, what: str) -> Any:
-    """A module of an optional package.
+    """Import a module of an optional package.
 
     Args:
         module: dotted.
-        extra: of ours that installs it.
-        what: needs it, for the message.
+        extra: the extra of mipcash that installs it.
+        what: the feature that needs it, for the message.
 
     Raises:
         SpaceError: it is not installed.
@@ -36,7 +36,7 @@ def package(module: str, extra: str, what: str) -> Any:
 def number_domain(
     name: str, low: float, high: float, *, whole: bool, log: bool = False, step: float | None = None
 ) -> Real | Integer | Categorical:
-    """The domain of a range of numbers, both ends included.
+    """Return the domain of a range of numbers, both ends included.
 
     Args:
         name: of the parameter, for messages.
@@ -44,7 +44,7 @@ def number_domain(
         step: of reals or integers; None: all of them.
 
     Returns:
-        A single value where low == high: a constant is a list of one.
+        A categorical with a single value for reals with low == high.
 
     Raises:
         SpaceError: bounds that are no range, or a step that does not fit; the message names the parameter.
@@ -60,7 +60,7 @@ def number_domain(
 
 
 def list_domain(name: str, values: Sequence[Value], *, ordered: bool = False) -> Ordinal | Categorical:
-    """The domain of a list of values; ``ordered`` where neighbours are alike.
+    """Return the domain of a list of values; ``ordered`` if neighbours are similar.
 
     Raises:
         SpaceError: it is empty, or lists a value twice; the message names the parameter.

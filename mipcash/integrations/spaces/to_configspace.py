@@ -1,7 +1,8 @@
-"""A declaration as a space of ConfigSpace, where that can say it.
+"""A declaration as a space of ConfigSpace, if ConfigSpace can express it.
 
-Said are parameters but orderings, activity, rules over lists of values (a setting that breaks one becomes a forbidden clause)
-and, of rules over numbers, bounds on one and comparisons of two. Others are refused by name.
+It can express parameters other than orderings, activity, and rules over lists of values (a setting that violates one becomes a
+forbidden clause). Of rules over numerical parameters it can express bounds on one parameter and comparisons of two. Other rules are
+refused by name.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from mipcash.modelling.quadratic import Condition, Quadratic
 from mipcash.modelling.rules import Rule
 
 MOST_SETTINGS, MOST_CLAUSES = 20_000, 1_000
-"""Joint settings that are looked at for one rule, and forbidden clauses that it may come to."""
+"""Maximum number of joint settings that are checked for one rule, and of forbidden clauses for it."""
 
 Setting = tuple[int | None, ...]
 """A level of each of some groups; None: off."""
 
 
 def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> Any:
-    """A ``ConfigurationSpace``.
+    """Return a ``ConfigurationSpace``.
 
     Args:
-        legal: legal configurations, the first of which that it takes becomes the default. ConfigSpace refuses a space whose default
-            is forbidden, and some others: of a parent that is not active it says "not equal" in one place and not in another.
+        legal: legal configurations; the first that ConfigSpace accepts becomes the default. ConfigSpace refuses a space whose
+            default is forbidden, and some others, since it evaluates "not equal" of an inactive parent inconsistently.
 
     Raises:
-        SpaceError: what ConfigSpace cannot say, by name.
+        SpaceError: ConfigSpace cannot express the declaration; the message names the part.
     """
     theirs = package("ConfigSpace", "configspace", "to_configspace")
     for relation in relations_of(declaration):
@@ -51,7 +52,7 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
         parts = [*made.values(), *filter(None, map(back.condition, declaration.conditions)), *clauses]
         try:
             space.add(*parts)
-        except ValueError as error:  # all of its exceptions are
+        except ValueError as error:  # the base class of all its exceptions
             problem = str(error)
         else:
             return space
@@ -82,7 +83,7 @@ def _hyperparameter(theirs: Any, name: str, domain: Any, legal: Configuration) -
 
 @dataclass(frozen=True)
 class _Back:
-    """The way back; ``made`` are ConfigSpace's hyperparameters by name."""
+    """The conversion; ``made`` are ConfigSpace's hyperparameters by name."""
 
     theirs: Any
     declaration: Declaration
@@ -91,7 +92,7 @@ class _Back:
     # -- conditions -------------------------------------------------------------------------------------------------
 
     def condition(self, child: str) -> Any:
-        """Where a conditional parameter is active; None: everywhere."""
+        """Return the condition under which a parameter is active; None: it is always active."""
         parts = [part for w in self.declaration.conditions[child] for part in self._parts(child, w)]
         return self._all(parts) if parts else None
 
@@ -99,7 +100,7 @@ class _Back:
         return parts[0] if len(parts) == 1 else self.theirs.AndConjunction(*parts)
 
     def _parts(self, child: str, condition: Condition) -> list[Any]:
-        """Conditions that must all hold for a condition."""
+        """Return conditions that are together equivalent to a condition."""
         if isinstance(condition, Quadratic):
             (group,) = self._groups(condition.ids)
             holds = [l for l, v in enumerate(group.variables) if _value(condition, v) > 0.5]
@@ -109,7 +110,7 @@ class _Back:
         return [self.theirs.OrConjunction(*(self._all(self._parts(child, part)) for part in condition.parts))]
 
     def _among(self, child: str, group: OneHot, levels: Sequence[int], off: bool) -> list[Any]:
-        """Conditions that all hold where a group has one of some levels, or is off and that will do."""
+        """Return conditions that all hold if a group has one of some levels, or is off and ``off`` is allowed."""
         if off and group.on is not None:
             missing = [v for l, v in enumerate(group.values) if l not in levels]
             return [self.theirs.NotEqualsCondition(self.made[child], self._of(group), v) for v in missing]
@@ -124,7 +125,7 @@ class _Back:
     # -- rules ------------------------------------------------------------------------------------------------------
 
     def clauses(self, rule: Rule) -> Iterator[Any]:
-        """What a rule forbids."""
+        """Yield the forbidden clauses of a rule."""
         parts = rule.parts or (rule,)
         ids = {i for part in parts for q in (part.body, *part.when) for i in q.ids}
         numbers = {id(n.variable): n.label for n in self.declaration.numbers if n.tuned}
@@ -139,7 +140,7 @@ class _Back:
                 return
 
     def _broken(self, parts: Sequence[Rule], groups: list[OneHot]) -> tuple[list[Setting], list[OneHot]]:
-        """The settings of some groups that break a rule."""
+        """Return the settings of some groups that violate a rule, and these groups."""
         choices = [[*range(len(g.values)), *([] if g.on is None else [None])] for g in groups]
         if math.prod(map(len, choices)) > MOST_SETTINGS:
             raise SpaceError(
@@ -160,7 +161,7 @@ class _Back:
         return found, groups
 
     def _possible(self, groups: Sequence[OneHot], setting: Setting, assignment: Mapping[int, float]) -> bool:
-        """Whether activity admits a setting, as far as its groups tell."""
+        """Return True if activity allows a setting, as far as its groups determine it."""
         for group, level in zip(groups, setting, strict=True):
             conditions = self.declaration.conditions.get(group.parameter, ())
             known = [w.value(assignment) > 0.5 for w in conditions if w.ids <= assignment.keys()]
@@ -171,7 +172,7 @@ class _Back:
         return True
 
     def _with_parents(self, groups: list[OneHot]) -> list[OneHot]:
-        """With all groups that decide where these are active."""
+        """Return the groups together with all groups that determine where they are active."""
         found = list(groups)
         for group in found:  # it grows
             for w in self.declaration.conditions.get(group.parameter, ()):
@@ -179,7 +180,7 @@ class _Back:
         return found
 
     def _forbidding(self, rule: Rule, broken: Sequence[Setting], groups: Sequence[OneHot]) -> Iterator[Any]:
-        """Clauses for broken settings; those that differ in the longest list alone are one."""
+        """Yield clauses for violating settings; settings that differ in the longest list only share one clause."""
         longest = max(range(len(groups)), key=lambda k: len(groups[k].values), default=0)
         joined: dict[Setting, list[int | None]] = {}
         for setting in broken:
@@ -206,10 +207,10 @@ class _Back:
     def _together(self, literals: Sequence[Any]) -> Any:
         return literals[0] if len(literals) == 1 else self.theirs.ForbiddenAndConjunction(*literals)
 
-    # -- rules over numbers -----------------------------------------------------------------------------------------
+    # -- rules over numerical parameters ----------------------------------------------------------------------------
 
     def _of_numbers(self, rule: Rule, numbers: Mapping[int, str]) -> Iterator[Any]:
-        """``c x <= b`` and ``x <= y``, where other parameters have given values."""
+        """Yield clauses for ``c x <= b`` and ``x <= y``, where other parameters have given values."""
         body, cure = rule.body, "bound one number, or compare two"
         refused = SpaceError(_unsaid(f"the rule {rule.name!r} ({rule})", cure))
         slopes = self._slopes(body, numbers)
@@ -221,13 +222,13 @@ class _Back:
         for w in rule.when:
             groups = self._groups(w.ids)
             if any(_same(w, other) for other in own):
-                continue  # ConfigSpace forbids nothing of what is not active
+                continue  # in ConfigSpace an inactive parameter violates no clause
             if len(groups) != 1 or (w.constant > 0.5 and groups[0].on is not None):
                 raise refused
             literals.append(
                 self._literal(groups[0], [l for l, v in enumerate(groups[0].variables) if _value(w, v) > 0.5])
             )
-        for other in own:  # where it is off it reads as 0, and the rule may say something of that
+        for other in own:  # an inactive numerical parameter counts as 0, which the rule may forbid
             at_zero = body.constant
             if not any(_same(w, other) for w in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
                 raise refused
@@ -237,7 +238,7 @@ class _Back:
             yield self._together([*literals, literal])
 
     def _slopes(self, body: Quadratic, numbers: Mapping[int, str]) -> dict[str, float] | None:
-        """A polynomial as a sum of parameters' values: label -> factor; None: it is none."""
+        """Return a polynomial as a sum of parameters' values: label -> factor; None if it is not such a sum."""
         slopes = {numbers[i]: c for i, c in body.linear.items() if i in numbers}
         left = body.linear.keys() - numbers.keys()
         for group in self._groups(left):
@@ -276,7 +277,7 @@ class _Back:
 
 
 def _value(indicator: Quadratic, variable: Any) -> float:
-    """Of an indicator over one group, where that group takes a level."""
+    """Return the value of an indicator over one group at one of the group's levels."""
     return indicator.constant + indicator.linear.get(id(variable), 0.0)
 
 

@@ -1,6 +1,6 @@
 """ADMM for algorithm selection with hyperparameters: liu2020, Algorithms 1 and 2; ram2020, appendices C and F.
 
-    min f(z, theta)   z choices, theta = (theta^c, theta^d) hyperparameters, under rules and limits
+    min f(z, theta)   z choices, theta = (theta^c, theta^d) hyperparameters, under rules and outcome constraints
     f~(z, theta~) = f(z, P_z(theta~))     theta~ in a box, P_z the nearest legal point with z fixed            eq. 4
 
 1. initial design: solver-made configurations
@@ -9,14 +9,13 @@
 4. z-min, I evaluations: f~ over legal choices at this theta (eq. 12)
 5. lam += rho (theta~^d - delta), mu += rho (g - epsilon + u); I grows by F; back to 2
 
-What is a choice and what is tuned: modules, plain categories, categories on which other parameters depend, and orders are z; all
-integers, ordinals and reals, and the categories among an algorithm's hyperparameters, are theta. A space without modules is one
-of plain categories as modules without hyperparameters; one with nothing to choose has theta-min alone, one with nothing to tune
-z-min alone.
+The choices z are modules, plain categories, categories on which other parameters depend, and orders. The hyperparameters theta are
+all integers, ordinals and reals, and the categories among an algorithm's hyperparameters. A space without modules is treated as one
+of plain categories without hyperparameters. A space without choices has theta-min alone, one without hyperparameters z-min alone.
 
-Rules hold in every subproblem: each proposal is legal, since theta~ is evaluated at its legal projection with z fixed, and z is
-the legal choice that a solver finds. Proposals do not wait for pending trials: a phase goes on beyond its I, up to twice, until
-its trials are told. Residuals are in ``Proposal.trace`` and do not end a run by themselves. What the papers leave open:
+Rules hold in every subproblem: each proposal is legal, since theta~ is evaluated at its legal projection with z fixed, and z is the
+legal choice that a solver finds. Proposals do not wait for pending trials: a phase continues beyond its I, up to twice, until its
+trials are complete. Residuals are in ``Proposal.trace`` and do not end a run by themselves. Details that the papers leave open:
 docs/decisions/050-admm-for-pipelines.md.
 """
 
@@ -49,9 +48,9 @@ from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.space.domain import Domain
 
 PHASES = 8
-"""Phases in which nothing new is found, after which the solver says what is left."""
+"""Phases without a new point after which the solver proposes one of the remaining configurations."""
 FREE = 8
-"""Draws of a choice, those whose value is known included, until a phase of z-min has nothing new to evaluate."""
+"""Draws of a choice, including those with a known value, after which a phase of z-min counts as having nothing new to evaluate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class Encoded:
 
     Attributes:
         z, theta: shape (n, Z) and (n, P).
-        shown: which coordinates of theta are active, shape (n, P).
+        shown: mask of the active coordinates of theta, shape (n, P).
     """
 
     z: Indices
@@ -69,7 +68,7 @@ class Encoded:
 
 
 class Admm(ModelBased):
-    """See the module's description."""
+    """ADMM as described in the module."""
 
     name: ClassVar[str] = "admm"
     takes_limits = True
@@ -83,14 +82,14 @@ class Admm(ModelBased):
         self._encoded: dict[int, tuple[Configuration, Encoded]] = {}
 
     def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
-        """Nothing: ADMM reads the history as its trials were asked for."""
+        """Return no observations: ADMM reads the history in the order in which its trials were asked for."""
         return Data.of(self.domain, (), limits)
 
     def _search(self, step: Step) -> Proposal | None:
         return _Ask(self, step).proposal()
 
     def encoded(self, history: History) -> Encoded:
-        """Observations, each encoded once as long as it is the same object."""
+        """Encode observations; each is encoded once as long as it is the same object."""
         rows = list[Encoded]()
         for o in history:
             kept = self._encoded.get(id(o.config))
@@ -110,7 +109,7 @@ class _Ask:
 
     Args:
         optimizer: with the deadline of the proposal.
-        step: what was asked, of which something is known.
+        step: the request, with data of at least one trial.
     """
 
     def __init__(self, optimizer: Admm, step: Step) -> None:
@@ -129,7 +128,7 @@ class _Ask:
         self.state = self._absorbed(state) if state is not None and fits else self._begun(rows.shown)
 
     def proposal(self) -> Proposal | None:
-        """For the subproblem whose turn it is."""
+        """Return the proposal of the current subproblem, or a solver-made configuration if no subproblem finds a new one."""
         for _ in range(PHASES):
             while self._solved:
                 self._finish()
@@ -142,7 +141,7 @@ class _Ask:
         after = replace(self.state, asked=(*self.state.asked, asked))
         return replace(made, state=after.as_dict())
 
-    # -- what is known ------------------------------------------------------------------------------------------
+    # -- observations -------------------------------------------------------------------------------------------
 
     @property
     def limits(self) -> Limits:
@@ -153,7 +152,7 @@ class _Ask:
         return self.limits.measured(self.settled, self.state.unit or 1.0)
 
     def _begun(self, shown: Booleans) -> AdmmState:
-        """At the start: z and theta are the best that is known, of every algorithm its own; all that is known are pulls."""
+        """Return the initial state: z and theta are the best known, per algorithm; known evaluations count as pulls."""
         variables, m = self.variables, len(self.request.limits)
         zero, arms = np.zeros(variables.size), int(variables.sizes.sum())
         self.state = AdmmState(
@@ -175,7 +174,7 @@ class _Ask:
         return state
 
     def _absorbed(self, state: AdmmState) -> AdmmState:
-        """The state with the rewards of pulls that were told since, and without trials that no longer count."""
+        """Return the state with the rewards of pulls that have settled since, and without trials that no longer count."""
         self.state = state = self._scaled(state)
         measured, row_of = self._measured(), self._row_of
         kept = list[Asked]()
@@ -189,7 +188,7 @@ class _Ask:
         return replace(state, asked=tuple(kept))
 
     def _scaled(self, state: AdmmState) -> AdmmState:
-        """With units, from when there is a range to take them from."""
+        """Return the state with units, once the values have a range."""
         unit, units = state.unit, state.units.copy()
         if unit == 0.0:
             losses = np.array([np.nan if o.loss is None else o.loss for o in self.settled], dtype=float)
@@ -199,12 +198,12 @@ class _Ask:
         return replace(state, unit=unit, units=units)
 
     def _credited(self, state: AdmmState, row: int, measured: Measured) -> AdmmState:
-        """After the pull of a row: liu2020, Algorithm A1, lines 9 to 14."""
+        """Return the state after the pull of a row: liu2020, Algorithm A1, lines 9 to 14."""
         earned = float(self.rng.random() < self._reward(row, measured))
         return state.credited(one_hot(self.variables.sizes, self.z[row][None])[0], earned)
 
     def _reward(self, row: int, measured: Measured) -> float:
-        """0 of what failed."""
+        """Return the reward of a row, 0 for a failure."""
         if not measured.known[row]:
             return 0.0
         values = self.limits.values(measured)
@@ -215,11 +214,11 @@ class _Ask:
         """Number of a settled trial -> its row."""
         return {int(k): row for row, k in enumerate(self.numbers)}
 
-    # -- where ADMM stands --------------------------------------------------------------------------------------
+    # -- progress -----------------------------------------------------------------------------------------------
 
     @property
     def _solved(self) -> bool:
-        """Whether the subproblem at work has had its evaluations, or has nothing to decide."""
+        """True if the current subproblem has had its evaluations, or has nothing to decide."""
         state, steps = self.state, self.settings.steps(self.state.iteration)
         if state.phase == THETA and not self._active.any() and np.any(self.variables.sizes > 1):
             return True
@@ -233,7 +232,7 @@ class _Ask:
         return self.variables.active(self.state.z)
 
     def _finish(self) -> None:
-        """Take the answer of the subproblem at work."""
+        """Store the answer of the current subproblem in the state."""
         if self.state.phase == THETA:
             self._finish_theta()
         else:
@@ -243,7 +242,7 @@ class _Ask:
         self.state = replace(self.state, asked=tuple(kept))
 
     def _finish_theta(self) -> None:
-        """theta(t+1), u(t+1): the best of the active set, the projection of b of the inactive (eq. 9)."""
+        """Set theta(t+1) and u(t+1): the best of the active set, the projection of b for the inactive set (eq. 9)."""
         state, variables, active = self.state, self.variables, self._active
         theta = state.theta.copy()
         idle = variables.integral & ~active
@@ -259,7 +258,7 @@ class _Ask:
         self.state = state.optimised(theta, u)
 
     def _finish_z(self) -> None:
-        """delta(t+1), z(t+1) and the multipliers."""
+        """Set delta(t+1), z(t+1) and the multipliers."""
         state, variables, measured = self.state, self.variables, self._measured()
         rows = self._z_rows()
         rows = rows[self.legal[rows] & measured.answers[rows]]
@@ -275,7 +274,7 @@ class _Ask:
         self.state = state.chosen(z, delta, u, mu, metric, self.settings)
 
     def _delta(self) -> Vector:
-        """delta-min, (P,): the nearest legal integers with z(t) fixed, of algorithms that are not chosen the nearest."""
+        """Solve delta-min, (P,): the nearest legal integers with z(t) fixed; for algorithms not chosen, the nearest integers."""
         state, variables = self.state, self.variables
         wanted = np.where(variables.integral, state.a, state.theta)
         delta = variables.rounded(wanted)
@@ -289,9 +288,9 @@ class _Ask:
     # -- theta-min ----------------------------------------------------------------------------------------------
 
     def _theta_rows(self, measured: Measured, answering: bool = False) -> tuple[Indices, Vector, Indices]:
-        """Rows that theta-min learns from, their theta~ in the active set, and which of them are of this phase.
+        """Return the rows that theta-min is fitted to, their theta~ in the active set, and which of them are of this phase.
 
-        The answer of a phase that has none of its own is among all that have its z.
+        If a phase has no settled rows of its own, its answer is taken from all rows with its z.
         """
         own = [a for a in self.state.own if a.number in self._row_of and a.phase == THETA]
         at = [self._row_of[a.number] for a in own]
@@ -324,7 +323,7 @@ class _Ask:
         )
 
     def _theta_step(self) -> Proposal | None:
-        """An evaluation of theta-min; None: its solver has nothing that is new."""
+        """Return an evaluation of theta-min, or None if its solver has nothing new."""
         if not self._active.any():
             return None
         measured, began = self._measured(), time.perf_counter()
@@ -352,7 +351,7 @@ class _Ask:
     # -- z-min --------------------------------------------------------------------------------------------------
 
     def _z_rows(self) -> Indices:
-        """Rows at this theta: the answer of theta-min, and the pulls, those that were known before included."""
+        """Return the rows at this theta: the answer of theta-min and the pulls, including those of known value."""
         at = [self._row_of[a.number] for a in self.state.own if a.number in self._row_of]
         known = self._row_at(self.project(self.state.z, self.state.theta))
         return np.array(list(dict.fromkeys([*([] if known is None else [known]), *at])), dtype=np.int64)
@@ -361,7 +360,7 @@ class _Ask:
         return self.limits.values(measured, None if self.settings.free_slack else self.state.u)
 
     def _z_step(self) -> Proposal | None:
-        """An evaluation of z-min; None: draws come to nothing new."""
+        """Return an evaluation of z-min, or None if the draws yield nothing new."""
         began, state = time.perf_counter(), self.state
         oracle = LegalChoices(self.domain, self.variables, self.project, state.theta)
         measured, waiting = self._measured(), self._waiting
@@ -391,14 +390,14 @@ class _Ask:
         return self._made(found, self.state.counted(Asked(len(self.request.history), state.iteration, Z)))
 
     def _pulled_for_nothing(self, row: int, measured: Measured) -> None:
-        """Count a pull whose value is known."""
+        """Count a pull whose value is known already."""
         asked = Asked(int(self.numbers[row]), self.state.iteration, Z, (), True)
         own = {a.number for a in self.state.own}
         state = self._credited(self.state, row, measured)
         self.state = state if asked.number in own else replace(state, asked=(*state.asked, asked))
 
     def _row_at(self, config: Configuration | None) -> int | None:
-        """The first settled row of a configuration."""
+        """Return the first settled row of a configuration, or None."""
         if config is None:
             return None
         same = (row for row, o in enumerate(self.settled) if self.domain.repeats(config, [o.config]))
@@ -408,7 +407,7 @@ class _Ask:
 
     @cached_property
     def _waiting(self) -> Encoded:
-        """What is being evaluated."""
+        """Configurations under evaluation."""
         return self.optimizer.encoded(self.request.pending)
 
     def _new(self, config: Configuration) -> bool:
@@ -418,7 +417,7 @@ class _Ask:
         return not apart or all(e.admits(self.domain.program.encode(config)) for e in apart)
 
     def _made(self, config: Configuration, after: AdmmState) -> Proposal:
-        """A proposal with the state after it, what reports show, and the wish to stop."""
+        """Return a proposal with the state after it, its trace for reports, and a stop request if the residuals are small."""
         state = self.state
         shown = {"subproblem": state.phase, "iteration": state.iteration, "rho": state.rho}
         norms = {name: getattr(state, name) for name in ("primal", "dual", "outside")}
@@ -432,6 +431,6 @@ class _Ask:
 
 
 def _range(values: Vector) -> float:
-    """The unit of some values, 0 where they have no range yet."""
+    """Return the unit of some values, 0 if they have no range yet."""
     known = values[np.isfinite(values)]
     return unit_of(known) if len(known) > 1 and np.any(known != known[0]) else 0.0

@@ -1,14 +1,14 @@
-"""The black-box part of the augmented Lagrangian: the loss in its unit, and M limits with u and mu (liu2020, Algorithm 2).
+"""The black-box part of the augmented Lagrangian: the scaled loss, and M outcome constraints with u and mu (liu2020, Algorithm 2).
 
 Notation
-    y (n,)      losses, in units of the loss
-    h (n, M)    (output - high) / its unit, or (low - output) / its unit where a limit has no upper end: h + u = 0 keeps it
-    w (M,)      width of a limit, inf where it has one end; u in [0, w] (the papers: outputs from 0, u in [0, epsilon])
-    f           y + rho/2 sum_m (h_m + u_m + mu_m / rho)^2                                         ram2020, eq. 2 and 3
-    u*(h)       min(max(-h - mu / rho, 0), w), the u of the least f at an h: u needs no black-box solver
+    y (n,)      losses, in units of the loss.
+    h (n, M)    (output - high) / its unit, or (low - output) / its unit without an upper end: h + u = 0 is feasible.
+    w (M,)      width of a constraint, inf if it has one end; u in [0, w] (the papers: outputs from 0, u in [0, epsilon]).
+    f           y + rho/2 sum_m (h_m + u_m + mu_m / rho)^2                                         ram2020, eq. 2 and 3.
+    u*(h)       min(max(-h - mu / rho, 0), w), the minimiser of f over u at an h: u needs no black-box solver.
     mu'         mu + rho (h + u)                                                                   ram2020, eq. 26
 
-An output that is not known counts as the worst that is, a loss likewise.
+An unknown output or loss counts as the worst known one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORST = 0.9
 
 
 def unit_of(values: Vector) -> float:
-    """The range of finite values without their worst; 1 where there is none."""
+    """Return the range of finite values without the worst ones; 1 if there is no range."""
     known = values[np.isfinite(values)]
     if not len(known):
         return 1.0
@@ -39,14 +39,14 @@ def unit_of(values: Vector) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What evaluations tell (see the module's notation).
+    """Results of evaluations (see the module's notation).
 
     Attributes:
-        y: shape (n,), what is not known at the worst.
-        known: whether the loss and all limited outputs are known, shape (n,).
+        y: shape (n,), unknown values at the worst known one.
+        known: whether the loss and all constrained outputs are known, shape (n,).
         h: shape (n, M).
-        variance: of y, as an estimate of what whole evaluations would have given, shape (n,); empty: 0.
-        whole: which evaluations were not stopped, so that they may be answers, shape (n,); empty: all.
+        variance: of y, as an estimate of a complete evaluation, shape (n,); empty: 0.
+        whole: which evaluations were not pruned, so that they may be answers, shape (n,); empty: all.
     """
 
     y: Vector
@@ -57,13 +57,13 @@ class Measured:
 
     @property
     def answers(self) -> Booleans:
-        """Which evaluations may be the answer of a subproblem: (n,)."""
+        """Mask of the evaluations that may be the answer of a subproblem: (n,)."""
         return self.known & self.whole if len(self.whole) else self.known
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """The limits and their multipliers.
+    """The outcome constraints and their multipliers.
 
     Attributes:
         limits: M of them.
@@ -83,7 +83,7 @@ class Limits:
         return np.array([limit.high - limit.low for limit in self.limits]) / self.units
 
     def measured(self, history: History, unit: float) -> Measured:
-        """Of settled observations.
+        """Return the results of settled observations.
 
         Args:
             unit: of the loss.
@@ -101,25 +101,25 @@ class Limits:
 
     @staticmethod
     def _outside(limit: Limit, values: Vector) -> Vector:
-        """By how much values lie beyond the limit: above its upper end, or below the only one."""
+        """Return the distance of values beyond the constraint: above its upper end, or below its only one."""
         return values - limit.high if math.isfinite(limit.high) else limit.low - values
 
     def slack(self, h: Vector) -> Vector:
-        """u*: (n, M) -> (n, M)."""
+        """Return u*: (n, M) -> (n, M)."""
         return np.minimum(np.maximum(-h - self.mu / self.rho, 0.0), self.widths)
 
     def values(self, measured: Measured, u: Vector | None = None) -> Vector:
-        """f, at given u, (M,), or at the best u of every row: (n,)."""
+        """Return f, at given u, (M,), or at the best u of every row: (n,)."""
         slack = self.slack(measured.h) if u is None else u
         apart = measured.h + slack + self.mu / self.rho
         return np.asarray(measured.y + 0.5 * self.rho * np.sum(apart**2, axis=1))
 
     def multipliers(self, h: Vector, u: Vector) -> Vector:
-        """mu' of one answer: (M,), (M,) -> (M,)."""
+        """Return mu' of one answer: (M,), (M,) -> (M,)."""
         return self.mu + self.rho * (h + u)
 
 
 def outputs(history: History, name: str) -> Vector:
-    """An output of observations, nan where it is not known: shape (n,)."""
+    """Return an output of observations, nan if it is not known: shape (n,)."""
     values = (o.outcome[name].value for o in history)
     return np.array([np.nan if v is None or not math.isfinite(v) else v for v in values], dtype=float)

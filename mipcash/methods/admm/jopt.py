@@ -2,25 +2,26 @@
 
 Notation
     x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
-                column per member of an ordering (its position), the unit values of the numbers; the middle where inactive
+                column per member of an ordering (its position). Numerical parameters have their unit values. Inactive columns
+                are 1/2.
 
-1. one Gaussian process over all columns (:mod:`mipcash.methods.admm.matern`), with a length-scale per column
-   pending trials count at their means: deviations fall beside them (the kriging believer of ginsbourger2010), and a proposal
-   keeps a distance to them where it can
-2. expected improvement at what points round to, over the lowest posterior mean
-3. a rounded point that violates a rule is moved to the nearest legal configuration
+1. One Gaussian process over all columns (:mod:`mipcash.methods.admm.matern`), with a length-scale per column.
+   Pending trials count at their means, so that deviations shrink near them (the kriging believer of ginsbourger2010). A proposal
+   keeps a distance to them if it can.
+2. Expected improvement at the rounded points, over the lowest posterior mean.
+3. A rounded point that violates a rule is moved to the nearest legal configuration.
 
-The expected improvement of a process over the whole cube, sought at what a point rounds to and not where no configuration is.
+The expected improvement of the process is maximised over the whole cube, evaluated at rounded points only.
 
 Notation
-    x (B, d)    rows of the cube (:mod:`mipcash.optimizers.unit_cube`); what is inactive lies in the middle
-    P(x)        x rounded to levels and orders, what its conditions switch off in the middle; numbers stay as they are, the wide
-                integers among them, whose steps are below 1/64
+    x (B, d)    rows of the cube (:mod:`mipcash.optimizers.unit_cube`); inactive columns are 1/2.
+    P(x)        x rounded to levels and orders, with columns that its conditions switch off at 1/2. Numerical parameters stay as
+                they are, also wide integers, whose steps are below 1/64.
     a(x)        minus the logarithm of the expected improvement
 
-1. a pool: uniform rows, and the best observations with a few of their variables drawn again or moved; all of them rounded
-2. from the best of them L-BFGS-B over the active ordered columns, by the gradient of the process, and rounded again
-3. everything by a(P(x)); rows whose levels break rules come last
+1. A pool: uniform rows, and the best observations with a few of their variables redrawn or moved; all of them rounded.
+2. L-BFGS-B from the best of them over the active ordered columns, by the gradient of the process, then rounding.
+3. All rows ordered by a(P(x)); rows whose levels violate rules come last.
 """
 
 from __future__ import annotations
@@ -49,22 +50,22 @@ from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
 
 REDRAWN = 0.5
-"""Share of the changes of an ordered variable that draw it anew; the others move it."""
+"""Share of the changes of an ordered variable that redraw it; the other changes move it."""
 SPREAD = 0.12
-"""Standard deviation by which one is moved."""
+"""Standard deviation of such a move."""
 CHANGES = 2.0
-"""Variables that are changed, on average, beside the one that always is."""
+"""Average number of variables that are changed, beside the one that always is."""
 
 
 @dataclass(frozen=True)
 class RoundedSearch:
-    """See the module's description.
+    """The search over rounded points, as described in the module.
 
     Attributes:
         samples: rows of the pool, half of them uniform.
-        best: observations whose neighbours are in it.
-        starts: descents.
-        iterations: of each.
+        best: number of best observations whose neighbours are in the pool.
+        starts: number of descents.
+        iterations: of each descent.
     """
 
     domain: Domain
@@ -77,7 +78,7 @@ class RoundedSearch:
     def candidates(
         self, process: MaternProcess, target: float, observed: Vector, rng: np.random.Generator, deadline: Deadline
     ) -> Vector:
-        """Rounded rows, most promising first.
+        """Return rounded rows, most promising first.
 
         Args:
             target: the value to improve on, on the scale of the process.
@@ -98,7 +99,7 @@ class RoundedSearch:
         return np.asarray(rows[np.argsort(values, kind="stable")])
 
     def rounded(self, x: Vector) -> tuple[Vector, Booleans]:
-        """P(x) (B, d), and which rows keep the rules that levels alone decide (B,)."""
+        """Return P(x), (B, d), and a mask of the rows that satisfy the rules over levels, (B,)."""
         points = self.cube.decoded(x)
         levels = self.domain.free_legality.effective(points.levels)
         on = self.domain.scale.active_at(self.domain.program, levels) > 0
@@ -106,7 +107,7 @@ class RoundedSearch:
         return rows, self.domain.free_legality.check(levels)
 
     def _neighbours(self, observed: Vector, count: int, rng: np.random.Generator) -> Vector:
-        """The best rows, a few active variables of each changed; what is inactive is drawn, should it become active."""
+        """Return the best rows with a few active variables changed; inactive columns are drawn, in case they become active."""
         base = observed[: self.best][np.arange(count) % min(self.best, len(observed))]
         drawn, variables, n = rng.random(base.shape), self.cube.variables, self.cube.n_variables
         on = np.zeros((count, n), dtype=bool)
@@ -146,15 +147,15 @@ class RoundedSearch:
 
 
 NEAR = 0.02
-"""Least distance of a proposal to a pending trial, the largest difference of a column, where there is another candidate."""
+"""Least distance of a proposal to a pending trial, as the largest difference of a column, if there is another candidate."""
 ITERATIONS = 12
-"""Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
+"""Iterations of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
 BEST = 6
-"""Observations whose neighbours are looked at."""
+"""Number of best observations whose neighbours are in the pool."""
 THETA = "theta"
-"""In the optimizer's state: the hyperparameters of the last fit, from which the next begins."""
+"""Key in the optimizer's state: the hyperparameters of the last fit, from which the next fit starts."""
 FIT, SEARCH = 0.35, 0.7
-"""Shares of what is left of the time for the fit and for the acquisition; the rest is for rounding."""
+"""Shares of the remaining time for the fit and for the acquisition; the rest is for rounding."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class JoptSettings:
 
 
 class Jopt(ModelBased):
-    """See the module's description."""
+    """JOPT(BO) as described in the module."""
 
     name: ClassVar[str] = "jopt"
     takes_limits = True
@@ -229,9 +230,9 @@ class Jopt(ModelBased):
 def first_new(
     domain: Domain, cube: UnitCube, candidates: Sequence[Vector], awaited: Vector, step: Step, repaired: bool = True
 ) -> Configuration | None:
-    """Return the configuration of the first candidate, (d,), that is new once rounded; None: there is none.
+    """Return the configuration of the first candidate, (d,), that is new once rounded, or None if there is none.
 
-    One near a pending trial, rows of ``awaited`` (b, d), is returned only where no other is new, or time is up.
+    A candidate near a pending trial, rows of ``awaited`` (b, d), is returned only if no other one is new, or time is up.
 
     Args:
         repaired: whether a point that violates a rule is moved to the nearest legal configuration, or returned as it is.
@@ -259,5 +260,5 @@ def first_new(
 
 
 def near(x: Vector, awaited: Vector) -> bool:
-    """Return whether one x, (d,), is beside any of the rows (b, d)."""
+    """Return True if one x, (d,), is near any of the rows (b, d)."""
     return bool((np.abs(awaited - x).max(axis=1, initial=0.0) < NEAR).any())

@@ -4,9 +4,10 @@ Notation
     z (Z,), theta (P,)     as in :mod:`mipcash.methods.admm.variables`
     P_z(theta)             the legal configuration with these choices that is nearest to theta
 
-Without rules P_z rounds every coordinate to its nearest value (liu2020, eq. 4 and 11). Where that breaks a rule, a MILP finds
-the nearest: over the levels the squared distance, which is linear in their binaries, and for every number that occurs in a rule
-the share of its range by which it moves; other numbers stay. The choices are fixed columns of it.
+Without rules P_z rounds every coordinate to its nearest value (liu2020, eq. 4 and 11). If the rounded point violates a rule, a MILP
+finds the nearest legal one. Its distance is the squared distance over the levels, which is linear in their binaries. Every
+numerical parameter that occurs in a rule adds the share of its range by which it moves; the other numerical parameters stay. The
+choices are fixed columns.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.nearest import with_distances
 
 PRODUCT = 512
-"""Combinations that are looked at one by one before the solver is asked for the legal ones."""
+"""Number of combinations up to which they are checked one by one; beyond it, the solver enumerates the legal ones."""
 
 
 class Projection:
@@ -42,18 +43,18 @@ class Projection:
         self.program = domain.program
 
     def __call__(self, z: Indices, theta: Vector) -> Configuration | None:
-        """P_z(theta); None: no legal configuration has these choices.
+        """Return P_z(theta), or None if no legal configuration has these choices.
 
         Raises:
-            UndecidedError: a limit came before that was known.
+            UndecidedError: a limit stopped the solver before this was known.
         """
         config = self.domain.raw(self._rounded(z, theta))
         if self._has(config, z) and not self.domain.space.violations(config):
-            return {**config, **self.domain.fixed}  # the unit scale changes last digits
+            return {**config, **self.domain.fixed}  # exact values: the unit scale changes last digits
         return self._nearest(z, theta)
 
     def _has(self, config: Configuration, z: Indices) -> bool:
-        """Whether what was rounded has the choices: one may be inactive beside some theta."""
+        """Return True if the rounded configuration has the choices z; a choice may be inactive at some theta."""
         try:
             return bool(np.array_equal(self.program.encode(config)[self.variables.choices], z))
         except (KeyError, ValueError, StopIteration):
@@ -88,7 +89,7 @@ class Projection:
         return self.domain.space.configuration(levels, answer.columns[: program.n], free)
 
     def _held(self, z: Indices) -> dict[int, float]:
-        """Columns of the choices, and their values."""
+        """Return the columns of the choices and their values."""
         held: dict[int, float] = {}
         for g, level in zip(self.variables.choices, z, strict=True):
             group = self.program.groups[g]
@@ -100,7 +101,7 @@ class LegalChoices:
     """The :class:`mipcash.methods.admm.z_min.Oracle` of a domain.
 
     Args:
-        project: tells whether some legal configuration has a choice.
+        project: returns a legal configuration with a choice, None if there is none.
     """
 
     def __init__(self, domain: Domain, variables: Variables, project: Projection, theta: Vector) -> None:
@@ -108,11 +109,13 @@ class LegalChoices:
         self.project, self.theta = project, theta
 
     def argmax(self, weights: Vector) -> Indices:
-        """See :class:`mipcash.methods.admm.z_min.Oracle`: choice by choice where that is legal (eq. A38), an order by
-        the best assignment, else by a MILP.
+        """See :class:`mipcash.methods.admm.z_min.Oracle`.
+
+        The best level of every choice by itself is returned if that is legal (eq. A38), with the best assignment for an order; else
+        a MILP is solved.
 
         Raises:
-            SpaceError: nothing is legal.
+            SpaceError: no configuration is legal.
         """
         starts = np.concatenate([[0], np.cumsum(self.variables.sizes)]).astype(np.int64)
         if self._unconditional:
@@ -130,7 +133,7 @@ class LegalChoices:
         return program.levels_of(answer.columns)[self.variables.choices]
 
     def _apart(self, weights: Sequence[Vector]) -> Indices:
-        """The best level of every choice whatever the rules; of an order, the best assignment of its modules to positions."""
+        """Return the best level of every choice regardless of rules; for an order, the best assignment of modules to positions."""
         z = np.array([int(np.argmax(w)) for w in weights], dtype=np.int64)
         where = {int(g): k for k, g in enumerate(self.variables.choices)}
         for groups in self.domain.minimiser.orderings.values():
@@ -148,7 +151,7 @@ class LegalChoices:
         return np.array(found, dtype=np.int64).reshape(len(found), len(self.variables.choices))
 
     def _each(self, limit: int) -> Iterator[Indices]:
-        """All legal choices, one after the other; some more than ``limit`` where they are more."""
+        """Yield all legal choices, stopping soon after ``limit`` if there are more."""
         sizes = self.variables.sizes
         if self._unconditional and np.prod(sizes.astype(float)) <= PRODUCT:
             for each in product(*(range(int(n)) for n in sizes)):
@@ -169,12 +172,12 @@ class LegalChoices:
             yield held[self.variables.choices]
 
     def _ordered(self, z: Indices) -> bool:
-        """Whether positions in orders are taken once each."""
+        """Return True if each position in an order is taken once."""
         where = {int(g): k for k, g in enumerate(self.variables.choices)}
         orders = self.domain.minimiser.orderings.values()
         return all(len({int(z[where[g]]) for g in groups}) == len(groups) for groups in orders)
 
     @property
     def _unconditional(self) -> bool:
-        """Whether no choice may be off."""
+        """True if no choice can be inactive."""
         return not any(self.domain.program.groups[g].conditional for g in self.variables.choices)

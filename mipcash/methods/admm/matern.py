@@ -1,17 +1,17 @@
-"""A Gaussian process over vectors with a Matern-5/2 kernel and a length-scale per column, all of its gradients in closed form.
+"""A Gaussian process over vectors with a Matern-5/2 kernel and a length-scale per column, with all gradients in closed form.
 
-The usual model of Bayesian optimization (liu2020, appendix 3; rasmussen2006, Sec. 4.2 and 5.4), for what lies in the unit cube:
-the active numbers of a subproblem, or a whole configuration with one-hot columns.
+It is the usual model of Bayesian optimization (liu2020, appendix 3; rasmussen2006, Sec. 4.2 and 5.4) in the unit cube: over the
+active numerical parameters of a subproblem, or over a whole configuration with one-hot columns.
 
 Notation
-    x (t, d)    observed rows;   y (t,) their values, standardised;   v (t,) variances beside the fitted noise, on that scale
-    r2          sum_j (x_j - x'_j)^2 / l_j^2,   a = sqrt(5 r2)
-    k(x, x')    s (1 + a + a^2 / 3) exp(-a),    dk / dr2 = -5/6 s (1 + a) exp(-a)
-    S           k(X, X) + n I + diag(v);   alpha = S^-1 y
+    x (t, d)    observed rows;   y (t,) their values, standardised;   v (t,) variances beside the fitted noise, on that scale.
+    r2          sum_j (x_j - x'_j)^2 / l_j^2,   a = sqrt(5 r2).
+    k(x, x')    s (1 + a + a^2 / 3) exp(-a),    dk / dr2 = -5/6 s (1 + a) exp(-a).
+    S           k(X, X) + n I + diag(v);   alpha = S^-1 y.
     theta       log of [s, n, l (d)], each with an independent normal prior
 
-The gradient by every length-scale costs one product of matrices: with M = W o dk/dr2, W = alpha alpha' - S^-1,
-sum_ab M_ab (x_aj - x_bj)^2 = 2 sum_a x_aj (x_aj rows(M)_a - (M x)_aj).
+The gradient by every length-scale costs one product of matrices. With M = W o dk/dr2 and W = alpha alpha' - S^-1, sum_ab M_ab (x_aj
+- x_bj)^2 = 2 sum_a x_aj (x_aj rows(M)_a - (M x)_aj).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mipcash.surrogates.covariance import cholesky, standardisation
 from mipcash.surrogates.maximum import maximum
 
 ITERATIONS = 30
-"""Of L-BFGS-B on the evidence."""
+"""Iterations of L-BFGS-B on the evidence."""
 LEAST_VARIANCE = 1e-12
 
 
@@ -37,8 +37,8 @@ LEAST_VARIANCE = 1e-12
 class MaternPrior:
     """Medians of s, n and every l, and the standard deviations of their logarithms.
 
-    A length-scale for d columns has a median that grows with sqrt(d): distances do, and without it a model of many columns
-    starts from knowing nothing anywhere.
+    The median of a length-scale grows with sqrt(d), as distances do. Otherwise the prior of a model with many columns would say
+    that observations carry no information about other points.
 
     Attributes:
         lengths: medians of the length-scales, shape (d,).
@@ -53,7 +53,7 @@ class MaternPrior:
 
     @classmethod
     def of(cls, columns: int, length: float = 0.5) -> MaternPrior:
-        """The same median for all columns: ``length`` sqrt(d)."""
+        """Return a prior with the same median for all columns: ``length`` sqrt(d)."""
         return cls(np.full(columns, length * math.sqrt(max(columns, 1))))
 
     @property
@@ -94,14 +94,14 @@ class MaternProcess:
         iterations: int = ITERATIONS,
         deadline: Deadline = NEVER,
     ) -> MaternProcess:
-        """Hyperparameters of maximal posterior density.
+        """Fit the hyperparameters by maximum a posteriori estimation.
 
         Args:
             x: rows in [0, 1]^d, (t, d); t at least 1.
             values: (t,), finite.
             prior: None: :meth:`MaternPrior.of` d columns.
             noise: variances of the values beside the fitted noise, (t,) or one for all.
-            start: theta to begin from, as an earlier fit left it; one of another length counts for nothing.
+            start: theta to start from, as an earlier fit left it; a vector of another length is ignored.
             iterations: of the descent; 0: theta is the start.
             deadline: when the descent ends.
         """
@@ -123,17 +123,17 @@ class MaternProcess:
 
     @property
     def variance(self) -> float:
-        """s."""
+        """The signal variance s."""
         return math.exp(self.theta[0])
 
     @property
     def fitted_noise(self) -> float:
-        """n."""
+        """The noise variance n."""
         return math.exp(self.theta[1])
 
     @property
     def lengths(self) -> Vector:
-        """l, (d,)."""
+        """The length-scales l, (d,)."""
         return np.asarray(np.exp(self.theta[2:]))
 
     @cached_property
@@ -150,14 +150,14 @@ class MaternProcess:
         return np.asarray(cho_solve(self._factor, self.y, check_finite=False))
 
     def predict(self, x: Vector) -> tuple[Vector, Vector]:
-        """Means and standard deviations of the function, standardised: (B, d) -> (B,), (B,)."""
+        """Return means and standard deviations of the function, standardised: (B, d) -> (B,), (B,)."""
         k, _ = _kernel(_squares(x / self.lengths, self._scaled), self.variance)
         half = solve_triangular(self._factor[0], k.T, lower=True, check_finite=False)
         variance = self.variance - np.einsum("tb,tb->b", half, half)
         return k @ self._alpha, np.sqrt(np.maximum(variance, LEAST_VARIANCE))
 
     def slope(self, x: Vector) -> tuple[float, float, Vector, Vector]:
-        """Mean and deviation at one row, and their gradients: (d,) -> scalar, scalar, (d,), (d,)."""
+        """Return mean and deviation at one row, and their gradients: (d,) -> scalar, scalar, (d,), (d,)."""
         lengths = self.lengths
         apart = x / lengths - self._scaled
         k, by_square = _kernel(np.einsum("td,td->t", apart, apart), self.variance)
@@ -169,14 +169,15 @@ class MaternProcess:
         return float(k @ self._alpha), deviation, self._alpha @ slopes, by_variance / (2.0 * deviation)
 
     def standardised(self, values: Vector) -> Vector:
-        """Values on the scale of predictions."""
+        """Return values on the scale of predictions."""
         return np.asarray(values / self.scale - self.shift / self.scale)
 
     def given(self, x: Vector, noise: float = 0.0) -> MaternProcess:
-        """With further rows, (b, d), at their means: the means stay, deviations fall beside them (ginsbourger2010).
+        """Return the process with further rows, (b, d), at their means: means stay, deviations shrink near them (ginsbourger2010).
 
         Args:
-            noise: their variance beside the fitted noise; minus that noise, or little less, for values of the function itself.
+            noise: their variance beside the fitted noise; minus that noise, or slightly above that, for values of the function
+                itself.
         """
         if not len(x):
             return self
@@ -186,7 +187,7 @@ class MaternProcess:
 
 
 def negative_evidence(theta: Vector, x: Vector, y: Vector, v: Vector) -> tuple[float, Vector]:
-    """Minus the log likelihood of y at x, but for a constant, and its gradient by theta."""
+    """Return minus the log likelihood of y at x, up to a constant, and its gradient by theta."""
     variance, noise = math.exp(theta[0]), math.exp(theta[1])
     scaled = x / np.exp(theta[2:])
     k, by_square = _kernel(_squares(scaled, scaled), variance)
@@ -202,13 +203,13 @@ def negative_evidence(theta: Vector, x: Vector, y: Vector, v: Vector) -> tuple[f
 
 
 def _squares(a: Vector, b: Vector) -> Vector:
-    """Squared distances of scaled rows: (B, d), (t, d) -> (B, t)."""
+    """Return squared distances of scaled rows: (B, d), (t, d) -> (B, t)."""
     square = np.einsum("bd,bd->b", a, a)[:, None] + np.einsum("td,td->t", b, b) - 2.0 * (a @ b.T)
     return np.asarray(np.maximum(square, 0.0))
 
 
 def _kernel(square: Vector, variance: float) -> tuple[Vector, Vector]:
-    """k and dk / dr2 of squared distances."""
+    """Return k and dk / dr2 at squared distances."""
     a = np.sqrt(5.0 * square)
     decay = variance * np.exp(-a)
     return decay * (1.0 + a + a * a / 3.0), -5.0 / 6.0 * decay * (1.0 + a)

@@ -1,4 +1,4 @@
-"""What a pull of the bandit earns: the r~ of liu2020, eq. A39, with an f-hat that is given or follows what is known."""
+"""Rewards of the bandit's pulls: r~ of liu2020, eq. A39, with a given f-hat or one that follows the known values."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 from mipcash.program.forms import Vector
 
 RANK = "rank"
-"""The share of the values known so far that are worse, half of the equal ones included."""
+"""Reward: the share of the known values that are worse, plus half of the equal ones."""
 QUANTILE = "quantile"
-"""Where a value lies between the least (1) and the 0.9 quantile (0) of those known so far."""
+"""Reward: linear between the least of the known values (1) and their 0.9 quantile (0)."""
 WORTHLESS = 0.9
 
 
 def reward(value: float, known: Vector, f_hat: float | str, unit: float = 1.0) -> float:
-    """A reward in [0, 1].
+    """Return a reward in [0, 1].
 
     Args:
         value: of the pull, in units of the loss.
-        known: all values known so far, its own included, (n,).
-        f_hat: RANK, QUANTILE, or the loss that earns nothing; then 0 earns 1.
+        known: all known values, including that of the pull, (n,).
+        f_hat: RANK, QUANTILE, or the loss at which the reward is 0; a loss of 0 then has reward 1.
         unit: a loss of 1 in the units of the values.
     """
     if f_hat == RANK:

@@ -1,4 +1,4 @@
-"""Settings of ADMM; what the defaults are, and what the papers have, is said at each."""
+"""Settings of ADMM, with the defaults and the papers' values."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class AdmmSettings:
         n_initial: size of the initial design, which covers algorithms; the papers have none.
         theta_min: solver of theta-min: ``gp`` (BO of the papers) or ``random``.
         z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``exhaustive`` or ``random``.
-        first: I, evaluations of each subproblem in the first iteration; the papers have 16, which 40 evaluations do not allow.
-        growth: F, by how much I grows with every iteration; 0: I is fixed.
+        first: I, evaluations of each subproblem in the first iteration; the papers have 16, too many for a budget of 40.
+        growth: F, the increase of I with every iteration; 0: I is fixed.
         most: the largest I.
-        rho: penalty of the augmented term, on the unit scale of hyperparameters and in units of the loss; 0: theta is never pulled
-            towards what was projected before. The papers have 1, of losses as they are.
+        rho: penalty of the augmented term, on the unit scale of hyperparameters and in units of the loss. At 0, theta is not
+            pulled towards the last projection. The papers have 1, for unscaled losses.
         balance: ratio of the residuals from which on rho is changed (boyd2011, eq. 3.13); None: rho is fixed.
-        factor: by which.
-        limit_rho: penalty of the limits; None: rho.
-        free_slack: whether u is minimised out of z-min too; the papers keep that of theta-min, and so draw a choice that keeps a
-            limit by more back to where it just keeps it.
-        warm_start: whether theta-min learns from every evaluation with its z (BO* of ram2020), or from those of its phase alone.
-        prior: alpha_0 = delta_0 of the bandit; the papers have 10, which hardly learns in a hundred pulls.
-        f_hat: the loss that earns nothing (liu2020, eq. A39), where losses lie between 0 and it; ``rank``: rewards by rank, for
-            losses of any scale; ``quantile``: linear between the least known so far and the 0.9 quantile.
-        unit: what a loss of 1 is, for rho; None: the range of the losses at the start, worst tenth left out. The papers have 1.
-        tolerance: length of both residuals at which the optimizer wishes to stop; None: it never does. To stop there loses: the
-            residuals are short where nothing was tried.
+        factor: by which rho is then changed.
+        limit_rho: penalty of the outcome constraints; None: rho.
+        free_slack: whether z-min minimises over u, too. The papers keep the u of theta-min, so a choice that satisfies a
+            constraint by a wider margin is drawn back to the constraint's boundary.
+        warm_start: whether theta-min is fitted to every evaluation with its z (BO* of ram2020), or to those of its phase alone.
+        prior: alpha_0 = delta_0 of the bandit; the papers have 10, which hardly moves in a hundred pulls.
+        f_hat: the loss of reward 0 (liu2020, eq. A39), if losses lie between 0 and it; ``rank``: rewards by rank, for losses of
+            any scale; ``quantile``: linear between the least known value and the 0.9 quantile.
+        unit: scale of the loss, for rho; None: the range of the losses at the start without the worst tenth. The papers have 1.
+        tolerance: norm of all residuals at which the optimizer asks to stop; None: never. Stopping there costs performance,
+            because the residuals are small in regions that were not tried.
     """
 
     n_initial: int = 6
@@ -75,17 +75,17 @@ class AdmmSettings:
             at_least(self, tolerance=0)
 
     def steps(self, iteration: int) -> int:
-        """I of an iteration, from 0: adaptive precision (liu2020, appendix 13)."""
+        """Return I of an iteration, from 0: adaptive precision (liu2020, appendix 13)."""
         return min(self.first + self.growth * iteration, self.most)
 
     @property
     def slack_rho(self) -> float:
-        """The penalty of the limits, above 0: without any they would count for nothing."""
+        """Penalty of the outcome constraints; it is above 0, since they would have no effect otherwise."""
         return self.limit_rho if self.limit_rho is not None else self.rho or 1.0
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmSettings:
-        """AdADMM-F16(BO,Ba) of the papers: I from 16 to 256, Beta(10, 10), f_hat = 0.7, cold starts, losses as they are."""
+        """Return AdADMM-F16(BO,Ba) of the papers: I from 16 to 256, Beta(10, 10), f_hat = 0.7, cold starts, unscaled losses."""
         own: dict[str, Any] = {
             "n_initial": 1,
             "first": 16,

@@ -1,13 +1,13 @@
 """The solvers of ADMM's subproblems by name.
 
-z-min by Bayesian optimization over one-hot choices: the (BO,BO) of the papers (liu2020, appendices 3 and 14).
+z-min by Bayesian optimization over one-hot choices is (BO,BO) of the papers (liu2020, appendices 3 and 14).
 
 Notation
     h (n, K)    one-hot choices whose value at this theta is known
     F (n,)      their values
 
-A Gaussian process with a Matern-5/2 kernel and a length-scale per arm, and the expected improvement, which is no sum of weights:
-it is compared over legal choices that the oracle makes, random ones and neighbours of the best.
+It uses a Gaussian process with a Matern-5/2 kernel and a length-scale per arm, and the expected improvement. The expected
+improvement is not a sum of weights, so it is compared over legal choices from the oracle: random ones and neighbours of the best.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST = 3
 DRAWN, NEAR, BEST = 24, 24, 2
 """Choices from the oracle that are compared: random ones, and neighbours of the best."""
 HELD = 10.0
-"""Weight of the levels of a neighbour beside random weights of at most 1: as many of them as the rules allow."""
+"""Weight of the levels of a neighbour beside random weights of at most 1: as many of them are kept as the rules allow."""
 ITERATIONS = 15
 FIT = 0.5
 """Share of the time that the fit may take."""
@@ -38,7 +38,7 @@ FIT = 0.5
 
 @dataclass(frozen=True)
 class OneHotBO:
-    """See the module's description."""
+    """z-min by Bayesian optimization over one-hot choices, as described in the module."""
 
     def __call__(self, problem: ZProblem) -> Pull:
         rng = problem.rng
@@ -63,7 +63,7 @@ class OneHotBO:
         return Pull(pool[int(np.argmin(values))], memory)
 
     def _pool(self, problem: ZProblem) -> Indices:
-        """Legal choices that are new: (c, Z)."""
+        """Return new legal choices: (c, Z)."""
         rng = problem.rng
         weights = [rng.random(problem.arms) for _ in range(DRAWN)]
         several = np.flatnonzero(problem.sizes > 1)
@@ -81,20 +81,20 @@ THETA_MIN: Mapping[str, Callable[[], ThetaMin]] = {
     "gp": GaussianProcessTheta,
     "random": RandomTheta,
 }
-"""What ``AdmmSettings.theta_min`` takes."""
+"""Values of ``AdmmSettings.theta_min``."""
 Z_MIN: Mapping[str, Callable[[], ZMin]] = {
     "bandit": Bandit,
     "gp": OneHotBO,
     "exhaustive": Exhaustive,
     "random": RandomChoice,
 }
-"""What ``AdmmSettings.z_min`` takes."""
+"""Values of ``AdmmSettings.z_min``."""
 
 S = TypeVar("S")
 
 
 def theta_solver(name: str) -> ThetaMin:
-    """A solver of theta-min by its name.
+    """Return a solver of theta-min by its name.
 
     Raises:
         SpaceError: there is none of that name.
@@ -103,7 +103,7 @@ def theta_solver(name: str) -> ThetaMin:
 
 
 def z_solver(name: str) -> ZMin:
-    """A solver of z-min by its name.
+    """Return a solver of z-min by its name.
 
     Raises:
         SpaceError: there is none of that name.

@@ -1,11 +1,11 @@
-"""Where ADMM stands between two asks, and its updates: Algorithms 1 and 2 of liu2020 without the evaluations.
+"""The state of ADMM between two asks, and its updates: Algorithms 1 and 2 of liu2020 without the evaluations.
 
 Notation
-    t           iteration, from 0;   I its evaluations of each subproblem
-    z (Z,), theta (P,)      the choice, and theta~ of all algorithms, chosen or not
-    delta, lam (P,)         copies and multipliers of theta^d; 0 at continuous coordinates
-    u, mu (M,)              slacks and multipliers of the limits
-    b = delta - lam / rho,   a = theta~ + lam / rho          (0 / 0 = 0: with rho = 0 there are no multipliers)
+    t           iteration, from 0;   I its evaluations of each subproblem.
+    z (Z,), theta (P,)      the choice, and theta~ of all algorithms, chosen or not.
+    delta, lam (P,)         copies and multipliers of theta^d; 0 at continuous coordinates.
+    u, mu (M,)              slacks and multipliers of the outcome constraints.
+    b = delta - lam / rho,   a = theta~ + lam / rho          (0 / 0 = 0: with rho = 0 there are no multipliers).
     r = theta~ - delta,   s = -rho (delta - delta of the iteration before)        primal and dual residual
 """
 
@@ -22,9 +22,9 @@ from mipcash.methods.admm.settings import AdmmSettings
 from mipcash.program.forms import Indices, Vector
 
 THETA, Z, ELSEWHERE = "theta", "z", ""
-"""Which subproblem a trial was asked for; ELSEWHERE: for none, when nothing new was left to both."""
+"""The subproblem that a trial was asked for; ``ELSEWHERE`` means none, if neither had anything new."""
 LARGEST = 1e8
-"""Factor between rho and its first value, at most."""
+"""Largest factor between rho and its first value."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Asked:
         number: of the trial.
         iteration, phase: that it was made for.
         theta: theta~ of the active set that it was made from, for theta-min.
-        credited: whether its reward is counted, of z-min.
+        credited: whether its reward is counted, for z-min.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Asked:
     credited: bool = False
 
     def as_list(self) -> list[Any]:
-        """In JSON's types."""
+        """Return the trial in JSON types."""
         return [self.number, self.iteration, self.phase, list(self.theta), self.credited]
 
     @classmethod
@@ -61,15 +61,15 @@ class AdmmState:
     Attributes:
         z, theta, delta, lam, u, mu: the variables and multipliers.
         rho: of this iteration.
-        unit, units: of the loss, and of the limited outputs, shape (M,); 0: not known yet.
+        unit, units: of the loss, and of the constrained outputs, shape (M,); 0: not known yet.
         counts, rewards: n_j and r_j of the bandit, shape (K,).
         iteration: t.
         phase: THETA or Z.
-        made: evaluations asked for in this phase; pulls that cost nothing are not among them.
+        made: evaluations asked for in this phase, without pulls of known value.
         asked: see :class:`Asked`.
-        memory: of the solver at work.
-        primal, dual, outside: norms of the latest residuals of theta^d, and of h + u; inf before the first, and where z-min had no
-            answer whose h there is.
+        memory: of the current solver.
+        primal, dual, outside: norms of the latest residuals of theta^d, and of h + u. They are inf before the first iteration;
+            outside is also inf if z-min had no answer with a known h.
     """
 
     z: Indices
@@ -94,7 +94,7 @@ class AdmmState:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> AdmmState | None:
-        """From what :meth:`as_dict` gave; None: there is none yet."""
+        """Restore the state from :meth:`as_dict`; return None if there is none yet."""
         if "lam" not in state:
             return None
         vectors: dict[str, Any] = {name: np.array(state[name], dtype=float) for name in VECTORS}
@@ -113,7 +113,7 @@ class AdmmState:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """Return the state in JSON types."""
         found = {name: getattr(self, name).tolist() for name in ("z", *VECTORS)}
         norms = {name: getattr(self, name) for name in RESIDUALS}
         plain = {
@@ -130,7 +130,7 @@ class AdmmState:
 
     @property
     def shift(self) -> Vector:
-        """lam / rho."""
+        """The scaled multipliers lam / rho, 0 if rho is 0."""
         return self.lam / self.rho if self.rho > 0.0 else np.zeros(len(self.lam))
 
     @property
@@ -140,7 +140,7 @@ class AdmmState:
 
     @property
     def a(self) -> Vector:
-        """What delta-min projects, of theta^d."""
+        """Point that delta-min projects, of theta^d."""
         return self.theta + self.shift
 
     @property
@@ -151,23 +151,23 @@ class AdmmState:
     # -- updates ------------------------------------------------------------------------------------------------
 
     def counted(self, asked: Asked | None = None, memory: Mapping[str, Any] | None = None) -> AdmmState:
-        """After an evaluation was asked for."""
+        """Return the state after an evaluation was asked for."""
         added = () if asked is None else (asked,)
         kept = self.memory if memory is None else memory
         return replace(self, made=self.made + 1, asked=(*self.asked, *added), memory=kept)
 
     def credited(self, arms: Vector, reward: float) -> AdmmState:
-        """After a pull, (K,) one-hot, with its binary reward: liu2020, Algorithm A1, lines 12 and 13."""
+        """Return the state after a pull, (K,) one-hot, with its binary reward: liu2020, Algorithm A1, lines 12 and 13."""
         return replace(self, counts=self.counts + arms, rewards=self.rewards + reward * arms)
 
     def optimised(self, theta: Vector, u: Vector) -> AdmmState:
-        """With the answer of theta-min, inactive coordinates included, and its slacks: z-min is next."""
+        """Return the state with the answer of theta-min, inactive coordinates included, and its slacks: z-min is next."""
         return replace(self, theta=theta, u=u, phase=Z, made=0, memory={})
 
     def chosen(
         self, z: Indices, delta: Vector, u: Vector, mu: Vector | None, metric: Vector, settings: AdmmSettings
     ) -> AdmmState:
-        """With the answers of delta-min and z-min: the multipliers' updates (eq. A17, A29), and the next iteration.
+        """Return the state of the next iteration, with the answers of delta-min and z-min and updated multipliers (eq. A17, A29).
 
         Args:
             delta: delta(t+1), (P,).
@@ -199,7 +199,7 @@ class AdmmState:
         )
 
     def _balanced(self, primal: float, dual: float, settings: AdmmSettings) -> float:
-        """boyd2011, eq. 3.13."""
+        """Return rho for the next iteration: boyd2011, eq. 3.13."""
         rho, ratio = self.rho, settings.balance
         if ratio is None:
             return rho

@@ -1,13 +1,13 @@
-"""theta-min on the active set (liu2020, eq. 10; with limits ram2020, eq. 27): its problem, its protocol, and the solvers by name.
+"""theta-min on the active set (liu2020, eq. 10; with outcome constraints ram2020, eq. 27): problem, protocol, solvers by name.
 
 Notation
-    x (n, d)    coordinates of the active theta in [0, 1]^d, continuous and relaxed integers alike
-    f (n,)      the black-box part: loss, and what limits add to it (u eliminated), in units of the loss
-    F = f + sum_i w_i (x_i - b_i)^2 / 2     what is minimised;   w = rho times the metric, 0 for continuous hyperparameters
+    x (n, d)    coordinates of the active theta in [0, 1]^d, continuous and relaxed integers alike.
+    f (n,)      the black-box part: loss, and the terms of outcome constraints (u eliminated), in units of the loss.
+    F = f + sum_i w_i (x_i - b_i)^2 / 2     the objective;   w = rho times the metric, 0 for continuous hyperparameters
 
-A solver proposes; ADMM projects its candidates onto the legal points with z fixed, the first that is new is evaluated, and its
-value comes back as a row of the problem at the next ask. A solver that is no ask-and-tell one may run again from its start on
-the rows in ``own``, in their order.
+A solver proposes candidates. ADMM projects them onto the legal points with z fixed and evaluates the first one that is new; its
+value is a row of the problem at the next ask. A solver without an ask-and-tell interface may run again from its start on the rows
+in ``own``, in their order.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from mipcash.program.forms import Indices, Vector
 
 @dataclass(frozen=True, eq=False)
 class ThetaProblem:
-    """What a solver is given at one ask (see the module's notation).
+    """Input of a solver at one ask (see the module's notation).
 
     Attributes:
         x: relaxed theta of the rows that are known with this z, shape (n, d), d at least 1.
-        f: finite, what failed at the worst, shape (n,).
+        f: finite, failures at the worst value, shape (n,).
         own: rows that were asked for in this phase, in the order of their asks.
-        waiting: what is being evaluated, shape (p, d).
+        waiting: points under evaluation, shape (p, d).
         stiffness, centre: w and b, shape (d,).
         start: the remembered theta, shape (d,).
-        levels: number of values of each coordinate, 0 of a continuous one or of one with more than can be told, shape (d,).
-        rng: the only randomness.
-        memory: what the solver returned at its last ask of this phase, of JSON's types; {} at the first.
-        deadline: when it must be done.
-        noise: variances of f where evaluations were stopped before their last fit, which models may take: shape (n,); or 0.
+        levels: number of values of each coordinate, shape (d,); 0 for a continuous one or one with too many to count.
+        rng: the only source of randomness.
+        memory: returned by the solver at its last ask of this phase, in JSON types; {} at the first.
+        deadline: when the solver must finish.
+        noise: variances of f for pruned evaluations, which models may use: shape (n,); or 0.
     """
 
     x: Vector
@@ -61,7 +61,7 @@ class ThetaProblem:
         return len(self.start)
 
     def penalty(self, x: Vector) -> Vector:
-        """sum_i w_i (x_i - b_i)^2 / 2: (..., d) -> (...)."""
+        """Return sum_i w_i (x_i - b_i)^2 / 2: (..., d) -> (...)."""
         return np.asarray(0.5 * ((x - self.centre) ** 2 @ self.stiffness))
 
     @property
@@ -72,12 +72,12 @@ class ThetaProblem:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What a solver answers.
+    """Output of a solver.
 
     Attributes:
-        x: points in [0, 1]^d, the best first, shape (c, d); ADMM evaluates the first whose legal projection is new. None left: the
-            solver is done, and the phase ends.
-        memory: for its next ask in this phase, of JSON's types.
+        x: points in [0, 1]^d, the best first, shape (c, d). ADMM evaluates the first whose legal projection is new; if there is
+            none, the phase ends.
+        memory: for its next ask in this phase, in JSON types.
     """
 
     x: Vector
@@ -85,24 +85,24 @@ class Candidates:
 
 
 class ThetaMin(Protocol):
-    """A solver of theta-min: keeps nothing between asks but what it returns."""
+    """A solver of theta-min; it keeps nothing between asks except the memory that it returns."""
 
     def __call__(self, problem: ThetaProblem) -> Candidates:
-        """Points to evaluate next."""
+        """Return points to evaluate next."""
 
 
 SPARE = 24
-"""Random candidates behind the others: where all before them repeat what is known."""
+"""Random candidates at the end, in case all before them repeat known points."""
 POOL, NEAR = 192, 16
 """Random points, and perturbed ones of each of the best, from which descents of the improvement start."""
 BEST = 3
 STARTS, DESCENT = 2, 25
-"""Descents by L-BFGS-B, and the iterations of each."""
+"""Number of descents by L-BFGS-B, and the iterations of each."""
 SPREAD = 0.12
 FIT = 0.5
 """Share of the time that the fit may take."""
 EXACT = 1e-3
-"""Noise of what is pending at its mean, in shares of that of an observation."""
+"""Noise of pending points at their means, as a share of the noise of an observation."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class RandomTheta:
 class GaussianProcessTheta:
     """A Gaussian process on f and the expected improvement of F (liu2020, appendix 3, eq. A33 to A37).
 
-    The quadratic is known, and is added to the posterior instead of being learned: as b and rho move, no observation is lost.
+    The quadratic is known, so it is added to the posterior instead of being modelled: no observation is lost when b and rho move.
     """
 
     def __call__(self, problem: ThetaProblem) -> Candidates:
@@ -140,7 +140,7 @@ class GaussianProcessTheta:
         return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
 
     def _pool(self, problem: ThetaProblem) -> Vector:
-        """Random points, and the best with some of their coordinates moved."""
+        """Return random points, and the best points with some of their coordinates moved."""
         rng, d = problem.rng, problem.d
         best = problem.x[np.argsort(problem.values, kind="stable")[:BEST]]
         near = np.repeat(np.concatenate([problem.start[None], best]), NEAR, axis=0)
@@ -160,12 +160,12 @@ class _Improvement:
         self.log_ei = LogEI(float(np.min(told)))
 
     def values(self, x: Vector) -> Vector:
-        """(B, d) -> (B,)."""
+        """Return its values: (B, d) -> (B,)."""
         mu, sd = self.process.predict(x)
         return self.log_ei(mu + self.problem.penalty(x) / self.process.scale, sd)
 
     def descended(self, x: Vector) -> tuple[float, Vector]:
-        """The end of a descent by L-BFGS-B: its value, and the point."""
+        """Run L-BFGS-B from a point; return the final value and the point."""
         problem, scale, deadline = self.problem, self.process.scale, self.problem.deadline
 
         def objective(x: Vector) -> tuple[float, Vector]:

@@ -1,16 +1,17 @@
-"""Which parameters are z and which are theta, and theta as a vector.
+"""The split of parameters into choices z and hyperparameters theta, and theta as a vector.
 
 Notation
-    G groups and D numbers of the program;   Z of the groups are choices
-    z (Z,)      levels of the choices: modules, plain categories, categories on which others depend, positions in orders
-    theta (P,)  coordinates in [0, 1] of everything else: of an ordered group one, its level (an integer: its value on the unit
-                scale); of a category one per level, one-hot, or one of two levels; of a number its unit value
-    m (P,)      metric: ||theta - theta'||^2 = sum_p m_p (theta_p - theta'_p)^2, 1/2 for one-hot coordinates, so that two
-                categories are as far apart as the two ends of a number
+    G groups and D numerical parameters of the program;   Z of the groups are choices.
+    z (Z,)      levels of the choices: modules, plain categories, categories on which others depend, positions in orders.
+    theta (P,)  coordinates in [0, 1] of everything else. An ordered group has one, its level (an integer: its value on the unit
+                scale). A category has one per level, one-hot, or one if it has two levels. A numerical parameter has its unit
+                    value.
+    m (P,)      metric: ||theta - theta'||^2 = sum_p m_p (theta_p - theta'_p)^2, 1/2 for one-hot coordinates, so that the distance
+                of two categories equals that of the two ends of a numerical parameter.
     D~, D       theta~ in the box [0, 1]^P; delta where some group or integer has a value
 
-A hyperparameter of an algorithm that is not chosen has a place in theta all the same, which no evaluation depends on: the
-inactive set of liu2020, eq. 9. Its categories are theta^d, integers by one-hot coordinates, as the papers take them.
+Hyperparameters of algorithms that are not chosen also have coordinates in theta, on which no evaluation depends: the inactive set
+of liu2020, eq. 9. Its categories are theta^d, integers by one-hot coordinates, as in the papers.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ ONE_HOT = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Variables:
-    """See the module's notation.
+    """The variables in the module's notation.
 
     Attributes:
         program, scale: of the space.
-        choices, tuned: groups that are z, shape (Z,), and the others.
+        choices, tuned: groups that are z, shape (Z,), and the other groups.
         tables: coordinates of every level of each tuned group, shape (levels, coordinates).
     """
 
@@ -53,7 +54,7 @@ class Variables:
 
     @classmethod
     def of(cls, domain: Domain) -> Variables:
-        """Of a domain."""
+        """Make the variables of a domain."""
         program = domain.program
         conditions = [*(group.conditions for group in program.groups), *domain.scale.conditions]
         deciding = program.parents(c for each in conditions for c in each)
@@ -65,12 +66,12 @@ class Variables:
 
     @property
     def size(self) -> int:
-        """P."""
+        """Number of coordinates P."""
         return int(self.spans[-1]) + len(self.scale)
 
     @cached_property
     def spans(self) -> Indices:
-        """Where the coordinates of each tuned group begin, and where the numbers do."""
+        """Index of the first coordinate of each tuned group, and of the numerical parameters."""
         return np.cumsum([0, *(t.shape[1] for t in self.tables)])
 
     @cached_property
@@ -80,30 +81,30 @@ class Variables:
 
     @cached_property
     def levels(self) -> Indices:
-        """How many values each coordinate can take, 0 of a real: shape (P,)."""
+        """Number of values of each coordinate, 0 for a real: shape (P,)."""
         groups = [2 if t.shape[1] > 1 else len(t) for t in self.tables for _ in range(t.shape[1])]
         numbers = [0 if d.step is None else len(d.values) for d in self.scale.domains]
         return np.array([*groups, *numbers], dtype=np.int64)
 
     @cached_property
     def integral(self) -> Booleans:
-        """Which coordinates are theta^d: shape (P,)."""
+        """Mask of the coordinates of theta^d: shape (P,)."""
         return np.asarray(self.levels > 0)
 
     @cached_property
     def metric(self) -> Vector:
-        """m, shape (P,)."""
+        """The metric m, shape (P,)."""
         groups = [ONE_HOT if t.shape[1] > 1 else 1.0 for t in self.tables for _ in range(t.shape[1])]
         return np.array([*groups, *([1.0] * len(self.scale))])
 
     # -- points and vectors -------------------------------------------------------------------------------------
 
     def z(self, points: Points) -> Indices:
-        """Choices of B points: (B, Z)."""
+        """Return the choices of B points: (B, Z)."""
         return points.levels[:, self.choices]
 
     def theta(self, points: Points) -> Vector:
-        """theta of B points, in the middle where inactive: (B, P)."""
+        """Return theta of B points, 1/2 where inactive: (B, P)."""
         parts = []
         for g, table in zip(self.tuned, self.tables, strict=True):
             off = np.full((1, table.shape[1]), INACTIVE)
@@ -112,7 +113,7 @@ class Variables:
         return np.concatenate([*parts, np.where(on, points.units, INACTIVE)], axis=1)
 
     def shown(self, points: Points) -> Booleans:
-        """Which coordinates of B points are active: (B, P)."""
+        """Return a mask of the active coordinates of B points: (B, P)."""
         parts = [
             np.repeat((points.levels[:, g] < len(table))[:, None], table.shape[1], axis=1)
             for g, table in zip(self.tuned, self.tables, strict=True)
@@ -121,28 +122,28 @@ class Variables:
         return np.concatenate([*parts, on], axis=1)
 
     def groups(self, theta: Vector) -> list[Vector]:
-        """Coordinates of each tuned group."""
+        """Return the coordinates of each tuned group."""
         return [theta[a:b] for a, b in itertools.pairwise(self.spans)]
 
     def costs(self, theta: Vector) -> list[Vector]:
-        """||table[l] - theta||^2 of each level of each tuned group."""
+        """Return ||table[l] - theta||^2 for each level of each tuned group."""
         metrics = self.groups(self.metric)
         parts = zip(self.tables, self.groups(theta), metrics, strict=True)
         return [np.asarray(((table - at) ** 2) @ metric) for table, at, metric in parts]
 
     def units(self, theta: Vector) -> Vector:
-        """The numbers' unit values: (D,)."""
+        """Return the numbers' unit values: (D,)."""
         return theta[self.spans[-1] :]
 
     def rounded(self, theta: Vector) -> Vector:
-        """The nearest values, coordinate by coordinate, whatever the rules say: liu2020, eq. 11. (P,) -> (P,)"""
+        """Return the nearest values, coordinate by coordinate, regardless of rules: liu2020, eq. 11. (P,) -> (P,)"""
         parts = [table[int(np.argmin(cost))] for table, cost in zip(self.tables, self.costs(theta), strict=True)]
         return np.concatenate([*parts, self.scale.rounded(np.clip(self.units(theta), 0.0, 1.0))])
 
     # -- active and inactive sets -------------------------------------------------------------------------------
 
     def active(self, z: Indices) -> Booleans:
-        """The active set of a choice: coordinates that can be active beside it and have more than one value; (Z,) -> (P,).
+        """Return the active set of a choice: coordinates that can be active with it and have more than one value; (Z,) -> (P,).
 
         Activity that depends on theta itself counts as possible.
         """
@@ -178,7 +179,7 @@ def _is_choice(declaration: Declaration, g: int, group: Group, deciding: set[int
 
 
 def _table(program: BinaryProgram, group: Group) -> Vector:
-    """Coordinates of the levels of a tuned group: (levels, coordinates)."""
+    """Return the coordinates of the levels of a tuned group: (levels, coordinates)."""
     n, domain = group.n_levels, program.domains[group.parameter]
     if not group.ordered and n > 2:
         return np.eye(n)

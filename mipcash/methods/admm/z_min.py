@@ -1,15 +1,15 @@
-"""z-min (liu2020, eq. 12; with limits ram2020, eq. 29): its problem, its protocol, and the solvers by name.
+"""z-min (liu2020, eq. 12; with outcome constraints ram2020, eq. 29): its problem, its protocol, and the solvers by name.
 
 Notation
     z (Z,)      the choice: a level of each of Z groups (modules, plain categories, positions in an order; "off" is the last level
-                of a group that may be inactive);   one-hot it has K entries, the arms j = 1..K
-    F (n,)      f~(z, theta), with what limits add to it, of choices at the theta of this phase
-    n_j, r_j    pulls and rewards of arm j, over all iterations
+                of a group that may be inactive).   Its one-hot vector has K entries, the arms j = 1..K.
+    F (n,)      f~(z, theta) with the terms of outcome constraints, of choices at the theta of this phase.
+    n_j, r_j    pulls and rewards of arm j, over all iterations.
     omega (K,)  a weight per arm
 
-Every choice comes from ``argmax``: the z of the largest sum of weights that some legal configuration has, by a MILP over all
-rules (eq. A38 with rules and with the permutation constraints of orders). ADMM completes it with theta and projects that onto
-the legal points with z fixed.
+Every choice comes from ``argmax``: the z of the largest sum of weights that some legal configuration has, by a MILP over all rules
+(eq. A38 with rules and with the permutation constraints of orders). ADMM completes it with theta and projects that onto the legal
+points with z fixed.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ class Oracle(Protocol):
     """The legal choices."""
 
     def argmax(self, weights: Vector) -> Indices:
-        """The legal z, (Z,), of the largest sum of weights, (K,)."""
+        """Return the legal z, (Z,), of the largest sum of weights, (K,)."""
 
     def every(self, limit: int) -> Indices | None:
-        """All legal z, (m, Z); None: more than ``limit``, or the solver could not tell."""
+        """Return all legal z, (m, Z), or None if there are more than ``limit``."""
 
 
 @dataclass(frozen=True, eq=False)
 class ZProblem:
-    """What a solver is given at one ask (see the module's notation).
+    """Input of a solver at one ask (see the module's notation).
 
     Attributes:
         sizes: levels of each group, off included, shape (Z,); K is their sum.
         z: choices whose value at this theta is known, shape (n, Z): the answer of theta-min first, then the pulls.
-        values: F, what failed at the worst, shape (n,).
-        waiting: choices that are being evaluated, shape (p, Z).
+        values: F, failures at the worst value, shape (n,).
+        waiting: choices under evaluation, shape (p, Z).
         counts, rewards: n_j and r_j, shape (K,).
         prior: alpha_0 = delta_0 of the bandit.
         oracle: the legal choices.
-        rng: the only randomness.
-        memory: what the solver returned at its last ask of this phase, of JSON's types; {} at the first.
-        deadline: when it must be done.
-        noise: variances of F where evaluations were stopped before their last fit, which models may take: shape (n,); or 0. The
-            bandit needs none: what it is rewarded with is drawn.
+        rng: the only source of randomness.
+        memory: returned by the solver at its last ask of this phase, in JSON types; {} at the first.
+        deadline: when the solver must finish.
+        noise: variances of F for pruned evaluations, which models may use: shape (n,); or 0. The bandit needs none, since its
+            rewards are drawn.
     """
 
     sizes: Indices
@@ -69,20 +69,20 @@ class ZProblem:
 
     @property
     def arms(self) -> int:
-        """K."""
+        """Number of arms K."""
         return int(self.sizes.sum())
 
     def one_hot(self, z: Indices) -> Vector:
-        """(m, Z) -> (m, K)."""
+        """Return choices as their arms: (m, Z) -> (m, K)."""
         return one_hot(self.sizes, z)
 
     def tried(self, z: Indices) -> bool:
-        """Whether the value of one choice, (Z,), is known or awaited."""
+        """Return True if the value of one choice, (Z,), is known or pending."""
         return any(bool(np.all(rows == z, axis=1).any()) for rows in (self.z, self.waiting) if len(rows))
 
 
 def one_hot(sizes: Indices, z: Indices) -> Vector:
-    """Choices, (m, Z), as their arms, (m, K)."""
+    """Return choices, (m, Z), as their arms, (m, K)."""
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     made = np.zeros((len(z), int(sizes.sum())))
     np.put_along_axis(made, starts + z, 1.0, axis=1)
@@ -91,12 +91,12 @@ def one_hot(sizes: Indices, z: Indices) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """What a solver answers.
+    """Output of a solver.
 
     Attributes:
-        z: a legal choice, (Z,); None: nothing more is worth a pull, and the phase ends. One whose value is known counts as a pull
-            that cost nothing.
-        memory: for its next ask in this phase, of JSON's types.
+        z: a legal choice, (Z,); None: no further choice is worth a pull, and the phase ends. A choice of known value counts as a
+            pull without an evaluation.
+        memory: for its next ask in this phase, in JSON types.
     """
 
     z: Indices | None
@@ -104,21 +104,21 @@ class Pull:
 
 
 class ZMin(Protocol):
-    """A solver of z-min: keeps nothing between asks but what it returns."""
+    """A solver of z-min; it keeps nothing between asks except the memory that it returns."""
 
     def __call__(self, problem: ZProblem) -> Pull:
-        """A choice to evaluate next."""
+        """Return a choice to evaluate next."""
 
 
 MOST = 64
-"""Choices that the exhaustive solver takes on."""
+"""Maximum number of choices for the exhaustive solver."""
 
 
 @dataclass(frozen=True)
 class Bandit:
     """Thompson sampling of a combinatorial bandit with probabilistic rewards: liu2020, Algorithm A1, lines 4 to 8.
 
-    The counts, lines 9 to 14, are kept by the state of ADMM (:meth:`mipcash.methods.admm.state.AdmmState.credited`).
+    The counts, lines 9 to 14, are in the state of ADMM (:meth:`mipcash.methods.admm.state.AdmmState.credited`).
     """
 
     def __call__(self, problem: ZProblem) -> Pull:

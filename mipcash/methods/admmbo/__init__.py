@@ -1,4 +1,4 @@
-"""ADMMBO (Ariafar et al. 2019). Read ``admmbo`` first, then ``state``, ``improvement`` and ``models``."""
+"""ADMMBO (Ariafar et al. 2019). Read ``admmbo`` first, then ``state`` and ``models``."""
 
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.settings import AdmmboSettings

@@ -1,26 +1,27 @@
-"""ADMMBO (ariafar2019): the loss and each limit have a copy of the configuration, which ADMM draws together.
+"""ADMMBO (ariafar2019): the loss and each outcome constraint have a copy of the configuration; ADMM makes the copies agree.
 
     min f(x) + sum_i M 1(c_i(z_i) > 0)    where x = z_i, i = 1..N                                         eq. 7
 
 1. initial design: solver-made configurations, all outputs of each
 2. OPT, Algorithm 3.2: a few steps of expected improvement of f(x) + sum_i rho/2 ||x - z_i + y_i/rho||^2 (eq. 10, 11);
    x is the best observation of it
-3. FEAS, Algorithm 3.3, for each limit: the same of 1(c_i(z) > 0) + rho/2M ||x - z + y_i/rho||^2 (eq. 12 to 14); z_i is the best
-4. y_i += rho (x - z_i); where both residuals are short, the optimizer wishes to stop; else rho is balanced (eq. 15), and back to 2
+3. FEAS, Algorithm 3.3, for each constraint: the same of 1(c_i(z) > 0) + rho/2M ||x - z + y_i/rho||^2 (eq. 12 to 14);
+   z_i is the best observation of it
+4. y_i += rho (x - z_i); if both residuals are small, the optimizer asks to stop; else rho is balanced (eq. 15), and back to 2
 
-Every subproblem's improvement is maximised over legal configurations by the mixed search of the default optimizer; a proposal is
-legal whatever x and z are. A step of OPT wants the loss alone and one of FEAS its own output, where a request says that these may
-be evaluated apart (``Request.costs``); else an evaluation tells all outputs, and all models learn from it.
+Every subproblem's improvement is maximised over legal configurations by the mixed search of the default optimizer, so a proposal is
+legal whatever x and z are. With decoupled evaluations (``Request.costs``), a step of OPT evaluates the loss alone and a step of
+FEAS its own output. Otherwise an evaluation returns all outputs, and all models are fitted to it.
 
-Proposals of the feasibility subproblems of one iteration do not wait for each other (:meth:`AdmmState.next`). What the paper leaves
-open: docs/decisions/042-admmbo-as-written.md.
+Proposals of the feasibility subproblems of one iteration do not wait for each other (:meth:`AdmmState.next`). Details that the
+paper leaves open: docs/decisions/042-admmbo-as-written.md.
 
-What ADMMBO recommends: Algorithm 3.1, line 17.
+The recommendation of ADMMBO is Algorithm 3.1, line 17.
 
-    argmin over all that was evaluated of E[f(x)]   where p(c_i(x) <= 0) >= 1 - delta for every limit i
+    argmin over all evaluated points of E[f(x)]   where p(c_i(x) <= 0) >= 1 - delta for every constraint i
 
-All that was evaluated: points of the loss and of every limited output, which need not be the same where outputs are evaluated
-apart. The paper recommends x where ADMM has converged; x is one of these points, and the same is asked of it here.
+The evaluated points are those of the loss and of every constrained output, which may differ with decoupled evaluations. The paper
+recommends x if ADMM has converged; x is one of these points, and the same test applies to it here.
 """
 
 from __future__ import annotations
@@ -58,11 +59,13 @@ from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 
 
 def recommended(models: Models, history: History, limits: Sequence[OneSided], delta: float) -> Observation | None:
-    """The observation of that configuration that tells the loss, if one does; None where no configuration is sure enough.
+    """Return an observation of the recommended configuration, one with a loss if there is any.
+
+    Return None if no configuration is feasible with enough probability.
 
     Args:
-        models: of what is known.
-        history: it is one of these.
+        models: of the known outputs.
+        history: contains the returned observation.
         limits: c_i <= 0.
         delta: see the module's formula.
     """
@@ -83,16 +86,16 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
 
 
 FIT, SEARCH = 0.35, 0.75
-"""Shares of what is left of the time for the fits and for the search."""
+"""Shares of the remaining time for the fits and for the search."""
 BEST = 6
-"""Observations from which the search starts: so many by the subproblem, and so many by its expected improvement."""
+"""Number of observations from which the search starts, by the subproblem's function and by its expected improvement each."""
 STEP_TOLERANCE = 1e-3
 ANSWER = -1
-"""In the place of a subproblem: what is not known of x."""
+"""In place of a subproblem: the evaluation of outputs that are unknown at x."""
 
 
 class Admmbo(ModelBased):
-    """See the module's description."""
+    """ADMMBO as described in the module."""
 
     name: ClassVar[str] = "admmbo"
     takes_limits = True
@@ -105,7 +108,10 @@ class Admmbo(ModelBased):
         self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """Algorithm 3.1, line 17; see :func:`mipcash.methods.admmbo.admmbo.recommended`."""
+        """See Algorithm 3.1, line 17, and :func:`mipcash.methods.admmbo.admmbo.recommended`.
+
+        Return the default recommendation if there is no constraint, or if no configuration is feasible with enough probability.
+        """
         best = super().recommend(history, limits)
         if not limits:
             return best
@@ -124,7 +130,7 @@ class Admmbo(ModelBased):
         return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
 
     def search(self, acquisition: Acquisition, starts: Points, step: Step) -> Point | None:
-        """The best legal point that is new to the step's history; None where it finds none."""
+        """Return the best legal point that is new to the step's history, or None if the search finds none."""
         near = Neighbourhood.beside(self.domain, self._excluded(step), starts)
         numbers = ContinuousStep(self.domain, 1, STEP_TOLERANCE)
         kind = WideSearch if self.domain.wide else MixedSearch
@@ -139,7 +145,7 @@ class _Ask:
 
     Args:
         optimizer: with the deadline of the proposal.
-        step: what was asked, with data of at least one legal observation.
+        step: the request, with data of at least one legal observation.
     """
 
     def __init__(self, optimizer: Admmbo, step: Step) -> None:
@@ -151,13 +157,13 @@ class _Ask:
         deadline = optimizer.domain.deadline.share(FIT)
         self.models = Models(optimizer.surrogate, self.data, deadline, dict(step.request.state.get("models", {})))
         self.state = self._begun()
-        self.loss_scale = 1.0  # what a unit of the loss is on the scale of its posterior, once that is fitted
+        self.loss_scale = 1.0  # a unit of the loss on the scale of its posterior, once that is fitted
 
     def proposal(self) -> Proposal | None:
-        """For the subproblem whose turn it is; None: nothing is left for any.
+        """Return the proposal of the current subproblem, or None if no subproblem has one.
 
-        One without anything new to evaluate, or whose answer nothing can improve, has had its steps; where that goes for all, an
-        improvement of 0 is as good as another.
+        A subproblem without a new point, or whose answer no point improves, counts as having had its steps. If this holds for all
+        subproblems, points without an expected improvement are accepted.
         """
         for insists in (False, True):
             for _ in range(2 * len(self.state.made)):
@@ -167,10 +173,10 @@ class _Ask:
                     return self._answer() or found
         return None
 
-    # -- where ADMM stands --------------------------------------------------------------------------------------
+    # -- progress -----------------------------------------------------------------------------------------------
 
     def _begun(self) -> AdmmState:
-        """The state, without proposals that are no longer pending."""
+        """Return the state, without proposals that are no longer pending."""
         state = AdmmState.of(self.request.state)
         if state is None or len(state.made) != 1 + len(self.limits):
             losses = self.data.losses[self.data.known]
@@ -182,7 +188,7 @@ class _Ask:
 
     @property
     def _steps(self) -> int:
-        """alpha^k = beta_i^k; an evaluation that tells all outputs is one step of each subproblem."""
+        """alpha^k = beta_i^k; an evaluation of all outputs is one step of each subproblem."""
         steps = self.settings.first if self.state.iteration == 1 else self.settings.later
         return steps if self.request.costs else -(-steps // len(self.state.made))
 
@@ -197,7 +203,7 @@ class _Ask:
                 self.state = self.state.optimised(self.vectors[self._best(OPT)])
 
     def _restore(self) -> None:
-        """All z_i; one whose output is not known anywhere stays."""
+        """Update all z_i; one whose output is known nowhere stays."""
         z, kept = self.state.z.copy(), True
         for i, limit in enumerate(self.limits):
             rows, values = self.data.values(limit.output)
@@ -210,12 +216,15 @@ class _Ask:
         self.state = self.state.restored(z, kept, self.settings)
 
     def _best(self, j: int) -> int:
-        """The legal row of a subproblem's answer: Algorithm 3.2, line 10, and 3.3, line 10."""
+        """Return the legal row of a subproblem's answer: Algorithm 3.2, line 10, and 3.3, line 10."""
         rows, objective = self._objective(j)
         return int(rows[np.argmin(objective)])
 
     def _objective(self, j: int) -> tuple[Indices, Vector]:
-        """Legal rows where a subproblem's function is known, and u / unit or h_i there; all and q alone if it is known nowhere."""
+        """Return the legal rows where a subproblem's function is known, and u / unit or h_i there.
+
+        If it is known nowhere, return all legal rows, with a loss or output of 0.
+        """
         rows, values = self.models.known(self._output(j))
         legal = np.isin(rows, self.legal)
         rows, values = (rows[legal], values[legal]) if legal.any() else (self.legal, np.zeros(len(self.legal)))
@@ -225,7 +234,7 @@ class _Ask:
         return rows, (~self.limits[j - 1].kept(values)).astype(float) + q
 
     def _quadratic(self, j: int, scale: float = 1.0) -> Quadratic:
-        """q of eq. 10 in units of the loss, times a scale; or of eq. 12."""
+        """Return q of eq. 10 in units of the loss, times a scale; or of eq. 12."""
         rho, s = self.state.rho, self.state
         if j == OPT:
             return Quadratic(self.space, rho * scale, s.z - s.y / rho)
@@ -237,7 +246,7 @@ class _Ask:
     # -- proposals ----------------------------------------------------------------------------------------------
 
     def _next(self, insists: bool) -> Proposal | None:
-        """A step of the subproblem whose turn it is; None: it has nothing to propose, and its steps are over."""
+        """Return a step of the current subproblem, or None if it has nothing to propose, which ends its steps."""
         j = self.state.next(self._steps)
         assert j is not None
         output = self._output(j)
@@ -252,7 +261,7 @@ class _Ask:
         return None
 
     def _improving(self, j: int, own: Step, insists: bool) -> tuple[dict[str, object], str] | None:
-        """A configuration that is new to a subproblem's history, and its origin."""
+        """Return a configuration that is new to a subproblem's history and its origin, or None."""
         domain, output = self.optimizer.domain, self._output(j)
         if len(self.models.known(output)[0]):
             began = time.perf_counter()
@@ -277,14 +286,14 @@ class _Ask:
         return made.config, made.origin
 
     def _doubt(self, improvement: Acquisition, point: Point) -> None:
-        """Take the end back where the optimality subproblem is far from solved: x then is the best that was tried, no more."""
+        """Revoke convergence if the optimality subproblem is far from solved, since x is only the best point tried."""
         if not self.state.converged or self.settings.improvement is None:
             return
         gain = math.exp(-float(improvement.values(_alone(point))[0])) / self.loss_scale
         self.state = replace(self.state, converged=gain <= self.settings.improvement)
 
     def _acquisition(self, j: int, own: Step) -> tuple[Acquisition, Acquisition]:
-        """Minus the logarithm of a subproblem's expected improvement; and with the chance that the evaluation succeeds."""
+        """Return minus the logarithm of a subproblem's expected improvement, without and with the probability of success."""
         waiting = self.optimizer.awaited(own.request, self._output(j))
         rows, objective = self._objective(j)
         improvement: Acquisition
@@ -305,7 +314,7 @@ class _Ask:
         return improvement, LogConstrainedEI(improvement, LogFeasibility([success]))
 
     def _starts(self, j: int, acquisition: Acquisition) -> Points:
-        """Legal observations: the best by the subproblem's function, and by the expected improvement."""
+        """Return legal observations: the best by the subproblem's function, and by the expected improvement."""
         rows, objective = self._objective(j)
         by_function = rows[np.argsort(objective, kind="stable")[:BEST]]
         by_improvement = self.legal[np.argsort(acquisition.values(self.data.points[self.legal]), kind="stable")[:BEST]]
@@ -313,7 +322,7 @@ class _Ask:
         return self.data.points[both]
 
     def _about(self, output: str) -> Step:
-        """The step with the part of the history that tells of an output, or may be about to."""
+        """Return the step with the part of the history in which an output is known or may be pending."""
         if not self.request.costs:
             return self.step
         asked = {a.number: a.subproblem for a in self.state.asked if a.subproblem != ANSWER}
@@ -326,7 +335,10 @@ class _Ask:
         return Step(replace(self.request, history=history), self.data, self.step.clock)
 
     def _answer(self) -> Proposal | None:
-        """Where ADMM has converged: what is not known of x, the loss and limited outputs, if these are evaluated apart."""
+        """Return a decoupled evaluation of the loss and constrained outputs that are unknown at x, if ADMM has converged.
+
+        Return None in all other cases.
+        """
         if not self.state.converged or not self.request.costs or any(self.state.made):
             return None
         (rows,) = np.nonzero(np.all(self.vectors == self.state.x, axis=1))
@@ -340,7 +352,7 @@ class _Ask:
         return None
 
     def _made(self, proposal: Proposal, j: int) -> Proposal:
-        """A proposal with the state after it, what reports show, and the wish to stop."""
+        """Return a proposal with the state after it, its trace for reports, and a stop request where one is due."""
         state = self.state
         shown = {"subproblem": proposal.origin, "iteration": state.iteration, "rho": state.rho}
         finite = {n: v for n, v in (("primal", state.primal), ("dual", state.dual)) if np.isfinite(v)}

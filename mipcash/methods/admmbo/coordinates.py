@@ -1,12 +1,14 @@
-"""The space of ADMM's variables: legal points as vectors, of which x and every z_i is one, and distances between them.
+"""The space of ADMM's variables: legal points as vectors, such as x and every z_i, and distances between them.
 
 Notation
-    p (B, P)        coordinates: of an ordered group one, its level from 0 to 1; of a category one per level, one-hot over the
-                    root of 2; of a number one, its unit value times its width.  Two categories are as far apart as two ends
-    z (n_z,), u (D,)    one-hot binaries and unit values of a point, as everywhere
-    q(p) = sum_i (weight / 2) ||p - c_i||^2       a penalty towards centres c_i (N, P), separable by groups and numbers
+    p (B, P)        coordinates. An ordered group has one, its level from 0 to 1. A category has one per level, one-hot over the
+                    root of 2. A numerical parameter has one, its unit value times its width. The distance of two categories
+                    equals that of the two ends of an ordered group.
+    z (n_z,), u (D,)    one-hot binaries and unit values of a point, as everywhere.
+    q(p) = sum_i (weight / 2) ||p - c_i||^2       a penalty towards centres c_i (N, P), separable by groups and numerical parameters
 
-What is inactive lies in the middle. The quadratic is linear in the binaries at fixed numbers, so that every search takes it.
+Inactive coordinates are 1/2 before scaling. The quadratic is linear in the binaries at fixed numerical values, so every search
+supports it.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ from mipcash.surrogates.protocols import Section
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """From points to coordinates (see the module's notation).
+    """The map from points to coordinates (see the module's notation).
 
     Attributes:
         program, scale: of the space.
         tables: coordinates of every level of each group.
-        widths: of the numbers, shape (D,).
+        widths: of the numerical parameters, shape (D,).
     """
 
     program: BinaryProgram
@@ -45,10 +47,10 @@ class Coordinates:
 
     @classmethod
     def of(cls, domain: Domain, kind: str) -> Coordinates:
-        """Over a domain.
+        """Make the coordinates of a domain.
 
         Args:
-            kind: ``unit`` or ``natural`` numbers.
+            kind: ``unit`` or ``natural`` numerical parameters.
         """
         tables = [level_table(g) * (1.0 if g.ordered else math.sqrt(0.5)) for g in domain.program.groups]
         ends = [(float(d.low), float(d.high), d.log) for d in domain.scale.domains]
@@ -58,21 +60,21 @@ class Coordinates:
 
     @property
     def size(self) -> int:
-        """P."""
+        """Number of coordinates P."""
         return int(self._spans[-1]) + len(self.widths)
 
     def __call__(self, points: Points) -> Vector:
-        """(B, P)."""
+        """Return the coordinates of points, (B, P)."""
         parts = [table[points.levels[:, g]] for g, table in enumerate(self.tables)]
         return np.concatenate([*parts, self.numbers(points) * self.widths], axis=1)
 
     def numbers(self, points: Points) -> Vector:
-        """Unit values, in the middle where inactive: (B, D)."""
+        """Return unit values, 1/2 where inactive: (B, D)."""
         active = self.scale.active_at(self.program, points.levels) > 0
         return np.where(active, points.units, INACTIVE)
 
     def parts(self, centre: Vector) -> tuple[list[Vector], Vector]:
-        """Coordinates of each group, and of the numbers, of a vector (P,)."""
+        """Return the coordinates of each group, and of the numerical parameters, of a vector (P,)."""
         groups = [centre[a:b] for a, b in itertools.pairwise(self._spans)]
         return groups, centre[self._spans[-1] :]
 
@@ -96,16 +98,16 @@ class Quadratic:
     centres: Vector
 
     def at(self, vectors: Vector) -> Vector:
-        """At coordinates, (B, P) -> (B,)."""
+        """Return q at coordinates, (B, P) -> (B,)."""
         apart = vectors - self.mean
         return np.asarray(0.5 * self.weight * (len(self.centres) * np.sum(apart**2, axis=1) + self.spread))
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return q at a batch: shape (B,)."""
         return self.at(self.space(points))
 
     def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
+        """Return q at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         scale, stiffness = self.space.scale, self.weight * len(self.centres)
         active = scale.active(z[None])[0] > 0
         constant = 0.5 * self.weight * self.spread + float(self.by_column @ z)
@@ -119,7 +121,7 @@ class Quadratic:
 
     @cached_property
     def mean(self) -> Vector:
-        """Of the centres, (P,): q is a quadratic about it, and a constant."""
+        """Mean of the centres, (P,); q is a quadratic about it, plus a constant."""
         return np.asarray(self.centres.mean(axis=0)) if len(self.centres) else np.zeros(self.space.size)
 
     @cached_property
@@ -129,7 +131,7 @@ class Quadratic:
 
     @cached_property
     def by_column(self) -> Vector:
-        """What each level adds: shape (n_z,)."""
+        """Contribution of each level to q: shape (n_z,)."""
         groups, _ = self.space.parts(self.mean)
         apart = [np.sum((t - c) ** 2, axis=1) for t, c in zip(self.space.tables, groups, strict=True)]
         return 0.5 * self.weight * len(self.centres) * np.concatenate([*apart, np.zeros(0)])

@@ -1,23 +1,23 @@
-"""What ADMMBO learns: a surrogate per output, fitted where a subproblem needs it, and limits with one end each.
+"""The models of ADMMBO: a surrogate per output, fitted when a subproblem needs it, and one-sided constraints.
 
 Notation
-    f the loss, g an output with a limit;   a limit with two ends is two inequalities, c = low - g <= 0 and c = g - high <= 0
-    (ariafar2019, Section 6), which share what is learned of g
+    f the loss, g an output with an outcome constraint.   A constraint with two ends is two inequalities, c = low - g <= 0 and
+    c = g - high <= 0 (ariafar2019, Section 6), which share the model of g.
 
-Expected improvement of the two kinds of subproblems, by the logarithm; to be minimised: what is better is lower.
+The acquisition of the two kinds of subproblems is minus the logarithm of the expected improvement, to be minimised.
 
 Notation
     mu, sd          posterior of one output at a point
     OPT  (eq. 10)   u = f + q,   q = sum_i rho/2 ||x - z_i + y_i/rho||^2 known:  u ~ N(mu + q, sd^2)
-        EI = sd h(t),   t = (u+ - mu - q) / sd                               ariafar2019, eq. 11
+        EI = sd h(t),   t = (u+ - mu - q) / sd                               ariafar2019, eq. 11.
     FEAS (eq. 12)   h_i = 1(c_i > 0) + q,   q = rho/(2M) ||x - z + y_i/rho||^2,   theta = p(c_i > 0)
-        EI = max(0, a - 1) theta + max(0, a) (1 - theta),   a = h+ - q       eq. 13
+        EI = max(0, a - 1) theta + max(0, a) (1 - theta),   a = h+ - q       eq. 13.
            = 0 for a <= 0,  a (1 - theta) for 0 < a <= 1,  a - theta for a > 1       eq. 14
 
-u+ and h+ are the least values of u and h_i at observations. Eq. 11 as printed has m - u+ in the place of u+ - m.
+u+ and h+ are the least values of u and h_i at observations. Eq. 11 as printed has m - u+ instead of u+ - m.
 
-Where EI is 0 its logarithm has no slope. There log a is continued by log b - log(1 + (b - a) / b) with b = BELOW h+, once
-differentiable: it leads towards the least q, as far as 1 - theta lets it.
+Where EI is 0, its logarithm has no slope. There log a is continued by log b - log(1 + (b - a) / b) with b = BELOW h+, which is once
+differentiable: it leads towards the least q, weighted by 1 - theta.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 
 BELOW, LEAST = 1e-6, 1e-15
-"""b in units of h+, and b at least."""
+"""b in units of h+, and the least b."""
 
 
 @dataclass(frozen=True)
 class Augmented:
-    """Moments of u: a posterior and a known function added to it.
+    """Moments of u: a posterior plus a known function.
 
     Attributes:
         posterior: of f.
@@ -60,12 +60,12 @@ class Augmented:
     known: Quadratic
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations: (B,), (B,)."""
+        """Return means and standard deviations: (B,), (B,)."""
         mean, deviation = self.posterior.predict(points)
         return mean + self.known.values(points), deviation
 
     def section(self, z: Vector) -> MomentSection:
-        """At fixed binaries, (n_z,)."""
+        """Return the moments at fixed binaries, (n_z,), as functions of the numerical parameters with their gradients."""
         inner, known = self.posterior.section(z), self.known.section(z)
 
         def at(u: Vector) -> tuple[float, float, Vector, Vector]:
@@ -77,7 +77,7 @@ class Augmented:
 
 
 def augmented_ei(moments: Augmented, best: float) -> AnalyticAcquisition:
-    """Minus the logarithm of eq. 11, over u+ = ``best``."""
+    """Return minus the logarithm of eq. 11 as an acquisition, over u+ = ``best``."""
     return AnalyticAcquisition(moments, LogEI(best))
 
 
@@ -86,8 +86,8 @@ class FeasibilityEI:
     """Minus the logarithm of eq. 13 and 14, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
-        posterior: of the limited output.
-        interval: what keeps the limit, on the posterior's scale: 1 - theta is its probability.
+        posterior: of the constrained output.
+        interval: feasible values, on the posterior's scale: 1 - theta is its probability.
         known: q.
         best: h+.
     """
@@ -98,12 +98,12 @@ class FeasibilityEI:
     best: float
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the values at a batch: shape (B,)."""
         kept = self.interval.log_probability(*self.posterior.predict(points))
         return -self.logarithm(self.best - self.known.values(points), kept)[0]
 
     def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
+        """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         inner, known = self.posterior.section(z), self.known.section(z)
 
         def at(u: Vector) -> tuple[float, Vector]:
@@ -116,11 +116,11 @@ class FeasibilityEI:
         return at
 
     def improves(self, points: Points) -> bool:
-        """Whether the expected improvement is above 0 at any of a batch."""
+        """Return True if the expected improvement is above 0 at any point of a batch."""
         return bool(np.any(self.known.values(points) < self.best))
 
     def logarithm(self, a: Vector, kept: Vector) -> tuple[Vector, Vector, Vector]:
-        """log EI of a = h+ - q and log(1 - theta), and its derivatives by both: shape of ``a`` each."""
+        """Return log EI of a = h+ - q and log(1 - theta), and its derivatives by both: shape of ``a`` each."""
         b = max(BELOW * self.best, LEAST)
         inside, over = np.maximum(a, b), np.maximum(a - 1.0, 0.0)
         beyond = np.maximum(b - a, 0.0) / b
@@ -150,7 +150,7 @@ class OneSided:
     high: float
 
     def kept(self, values: Vector) -> Booleans:
-        """Which values keep it: shape of ``values``."""
+        """Return a mask of the feasible values: shape of ``values``."""
         return np.asarray((values >= self.low) & (values <= self.high))
 
     def __str__(self) -> str:
@@ -158,10 +158,10 @@ class OneSided:
 
 
 def one_sided(data: Data, equality: float) -> list[OneSided]:
-    """The limits as inequalities, N of them.
+    """Return the constraints as N inequalities.
 
     Args:
-        equality: how far an output may lie from the one value of its limit, in units of the range of its values.
+        equality: tolerance of an equality constraint, in units of the range of the output's values.
     """
     found = []
     for limit in data.limits:
@@ -177,13 +177,13 @@ def one_sided(data: Data, equality: float) -> list[OneSided]:
 
 @dataclass
 class Models:
-    """Posteriors of one proposal, fitted when they are asked for.
+    """Posteriors of one proposal, fitted at first use.
 
     Attributes:
         surrogate: of every output, without a warp.
-        data: what is known.
+        data: the observations.
         deadline: of the fits.
-        states: of the hyperparameters by output; every fit leaves its own.
+        states: of the hyperparameters by output; every fit stores its own.
     """
 
     surrogate: StructuredSurrogate
@@ -192,16 +192,16 @@ class Models:
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def known(self, output: str) -> tuple[Indices, Vector]:
-        """Where an output is known: rows (k,), and its values there."""
+        """Return the rows where an output is known, (k,), and its values there."""
         if output == LOSS:
             return self.data.known, self.data.losses[self.data.known]
         return self.data.values(output)
 
     def fitted(self, output: str, awaited: Points | None = None) -> StructuredPosterior:
-        """The posterior of an output that is known somewhere: of a limited one on the scale about its limit.
+        """Return the posterior of an output that is known somewhere; a constrained output is scaled about its constraint.
 
         Args:
-            awaited: where it is being evaluated; it counts at its means.
+            awaited: points under evaluation; they count at their means.
         """
         rows, values = self.known(output)
         if output in self.data.scales:
@@ -218,13 +218,13 @@ class Models:
         return posterior if awaited is None else believed(posterior, awaited, EXACT * posterior.fitted_noise)
 
     def limit(self, limit: OneSided, awaited: Points | None = None) -> Kept:
-        """An inequality with the posterior of its output: 1 - theta is its probability."""
+        """Return an inequality with the posterior of its output: 1 - theta is its probability."""
         posterior = self.fitted(limit.output, awaited)
         ends = self.data.scales[limit.output](np.array([limit.low, limit.high]))
         return self.scaled(posterior, *ends.tolist())
 
     def success(self) -> Kept | None:
-        """That an evaluation does not fail, learned as +-1; None where none has, or all have."""
+        """Return the model that an evaluation succeeds, fitted to +-1; None if no evaluation has failed, or all have."""
         failed = self.data.failed
         if not failed.any() or failed.all():
             return None
@@ -233,11 +233,11 @@ class Models:
 
     @staticmethod
     def scaled(posterior: StructuredPosterior, low: float, high: float) -> Kept:
-        """Ends of a limit on the posterior's scale."""
+        """Return a posterior with the ends of a constraint on its scale."""
         low, high = (float(v) for v in posterior.scaled(np.array([low, high])))
         return Kept(posterior, Interval(low, high))
 
 
 def slope(posterior: StructuredPosterior) -> float:
-    """What a loss of 1 is on the scale of its posterior, which has no warp."""
+    """Return a loss of 1 on the scale of its posterior, which has no warp."""
     return float(posterior.warp.slope(np.zeros(1))[0])

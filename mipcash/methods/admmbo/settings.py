@@ -1,4 +1,4 @@
-"""Settings of ADMMBO; defaults are those of ariafar2019, Section 5.1, but for what is said here."""
+"""Settings of ADMMBO; defaults are those of ariafar2019, Section 5.1, except where a different value of the paper is given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.surrogates.structured.surrogate import StructuredSettings
 
 UNIT, NATURAL = "unit", "natural"
-"""Coordinates of numbers: from 0 to 1, or as declared (a number on a log scale: its logarithm)."""
+"""Coordinates of numerical parameters: from 0 to 1, or as declared (a numerical parameter on a log scale: its logarithm)."""
 
 
 @dataclass(frozen=True)
@@ -20,21 +20,21 @@ class AdmmboSettings:
     Attributes:
         n_initial: size of the initial design; the paper has 2, in a box.
         rho: penalty of the first iteration.
-        penalty: M, what a broken limit costs; more than the range of the loss (Proposition 1).
-        first: steps of every subproblem in the first iteration, alpha^1 = beta^1; where an evaluation tells all outputs, of all
-            subproblems together, for each evaluation serves all of them.
-        later: the same in every further one.
-        iterations: K, after which the optimizer wishes to stop.
-        tolerance: epsilon, length of both residuals at which it wishes to stop.
-        improvement: expected improvement of the optimality subproblem, in units of the loss, above which its answer is none yet and
-            short residuals do not end the run; None: they do, as in the paper.
-        delta: probability with which the recommendation may break each limit, at most.
+        penalty: M, the cost of a violated constraint; more than the range of the loss (Proposition 1).
+        first: steps of every subproblem in the first iteration, alpha^1 = beta^1. If an evaluation returns all outputs, it is
+            a step of every subproblem, and this is the number of steps of all subproblems together.
+        later: the same in every further iteration.
+        iterations: K, after which the optimizer asks to stop.
+        tolerance: epsilon, norm of both residuals at which it asks to stop.
+        improvement: expected improvement of the optimality subproblem, in units of the loss, above which small residuals do not
+            end the run; None: they always do, as in the paper.
+        delta: largest probability with which the recommendation may violate each constraint.
         balance: mu of eq. 15, the ratio of the residuals from which on rho changes; None: it stays.
         factor: tau of eq. 15.
-        unit: what a loss of 1 is, for rho and M; None: the range of the losses at the first step, so that neither depends on the
+        unit: scale of the loss, for rho and M; None: the range of the losses at the first step, so that neither depends on the
             unit of the loss. The paper has 1.
-        coordinates: of numbers, ``unit`` or ``natural``, as in the paper.
-        equality: where a limit is one value, how far from it an output may lie, in units of the range of its values.
+        coordinates: of numerical parameters, ``unit``, or ``natural`` as in the paper.
+        equality: tolerance of an equality constraint, in units of the range of the output's values.
         polish: limits of the search.
         refit, restart_every: as in :class:`mipcash.optimizers.hybrid.HybridSettings`.
     """
@@ -74,11 +74,11 @@ class AdmmboSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmboSettings:
-        """The paper's own: two initial points, losses and numbers as they are, an end by the residuals alone."""
+        """Return the paper's settings: two initial points, unscaled losses and coordinates, an end by the residuals alone."""
         own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL, "improvement": None}
         return cls(**(own | changes))
 
     @property
     def surrogate(self) -> StructuredSettings:
-        """Of every output: the quadratic of eq. 10 is known on the scale of the losses, so that no warp may bend it."""
+        """Settings of every output's surrogate. The quadratic of eq. 10 is on the scale of the losses, so there is no warp."""
         return StructuredSettings(self.refit, self.restart_every, warp=False)

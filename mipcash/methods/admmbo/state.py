@@ -1,11 +1,11 @@
-"""Where ADMMBO stands between two asks, and its updates: Algorithm 3.1 without the evaluations.
+"""The state of ADMMBO between two asks, and its updates: Algorithm 3.1 without the evaluations.
 
 Notation
-    k           iteration, from 1;   rho_k its penalty
-    x (P,)      answer of the optimality subproblem; empty before the first
-    z (N, P)    answers of the feasibility subproblems;   y (N, P) multipliers, one row per one-sided limit
-    j           subproblem: 0 is OPT, i the feasibility subproblem of limit i (1..N)
-    r = x - z,  s = -rho (z - z of the iteration before)       primal and dual residual, over all limits together
+    k           iteration, from 1;   rho_k its penalty.
+    x (P,)      answer of the optimality subproblem; empty before the first.
+    z (N, P)    answers of the feasibility subproblems;   y (N, P) multipliers, one row per one-sided constraint.
+    j           subproblem: 0 is OPT, i the feasibility subproblem of constraint i (1..N).
+    r = x - z,  s = -rho (z - z of the iteration before)       primal and dual residual, over all constraints together
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mipcash.program.forms import Vector
 
 OPT = 0
 LARGEST = 1e8
-"""Factor between rho and its first value, at most: a residual of exactly 0 would let it grow for ever."""
+"""Largest factor between rho and its first value: a residual of exactly 0 would let it grow without bound."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class AdmmState:
     """All of ADMMBO's variables (see the module's notation).
 
     Attributes:
-        unit: what a loss of 1 is.
+        unit: scale of the loss.
         rho: rho_k.
         x, z, y: the variables and multipliers.
         iteration: k.
-        feasibility: whether the feasibility subproblems are at work, and not the optimality subproblem.
+        feasibility: whether the feasibility subproblems are current, and not the optimality subproblem.
         made: proposals for each subproblem in this iteration, N + 1 of them.
         primal, dual: norms of the latest residuals; inf before the first.
-        converged: whether both were within the tolerance, at an answer that was seen to keep the limits.
+        converged: whether both were within the tolerance, at answers observed to be feasible.
         asked: proposals that were pending at the latest ask, and the latest.
     """
 
@@ -70,7 +70,7 @@ class AdmmState:
 
     @classmethod
     def begun(cls, limits: int, size: int, rho: float, unit: float) -> AdmmState:
-        """At the start: z^1 = min(B), which no category is nearer to than another, and y^1 = 0 (Section 5.1).
+        """Return the initial state: z^1 = min(B), at equal distance from all categories, and y^1 = 0 (Section 5.1).
 
         Args:
             limits: N.
@@ -81,7 +81,7 @@ class AdmmState:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> AdmmState | None:
-        """From what :meth:`as_dict` gave; None: there is none yet."""
+        """Restore the state from :meth:`as_dict`; return None if there is none yet."""
         if "rho" not in state:
             return None
         shape = (len(state["z"]), -1) if state["z"] else (0, int(state["size"]))
@@ -101,7 +101,7 @@ class AdmmState:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """Return the state in JSON types."""
         return {
             "unit": self.unit,
             "rho": self.rho,
@@ -118,50 +118,51 @@ class AdmmState:
             "asked": [[a.number, a.iteration, a.subproblem] for a in self.asked],
         }
 
-    # -- what is to be done -------------------------------------------------------------------------------------
+    # -- the next subproblem ------------------------------------------------------------------------------------
 
     @property
     def phase(self) -> range:
-        """Subproblems that are at work."""
+        """Current subproblems."""
         return range(1, len(self.made)) if self.feasibility else range(1)
 
     def pending(self, subproblem: int) -> int:
-        """Proposals of this iteration for a subproblem that are still pending."""
+        """Return the number of pending proposals of this iteration for a subproblem."""
         return sum(a.iteration == self.iteration and a.subproblem == subproblem for a in self.asked)
 
     def solved(self, steps: int) -> bool:
-        """Whether the subproblems at work have had their steps, and nothing of them is pending.
+        """Return True if the current subproblems have had their steps, and none of their proposals is pending.
 
-        What is asked for meanwhile goes on with them, beyond their steps; where twice the steps are pending, nothing is waited for.
+        While proposals are pending, further ones are made beyond these steps; after twice the steps, pending ones are not waited
+        for.
         """
         had = all(self.made[j] >= steps for j in self.phase)
         return had and (not any(map(self.pending, self.phase)) or all(self.made[j] >= 2 * steps for j in self.phase))
 
     def next(self, steps: int, without: Sequence[int] = ()) -> int | None:
-        """The subproblem to propose for: of those that lack steps the one with the least pending, then the least made.
+        """Return the subproblem to propose for: of those that lack steps the one with the least pending, then the least made.
 
-        With one evaluation at a time they take turns, with N the subproblems of one iteration run beside each other.
+        With one evaluation at a time they alternate; with N, the subproblems of one iteration run in parallel.
         """
         left = [j for j in self.phase if j not in without]
         lacking = [j for j in left if self.made[j] < steps] or left
         return min(lacking, key=lambda j: (self.pending(j), self.made[j], j), default=None)
 
     def counted(self, subproblem: int, number: int) -> AdmmState:
-        """After a proposal for a subproblem."""
+        """Return the state after a proposal for a subproblem."""
         made = tuple(m + (j == subproblem) for j, m in enumerate(self.made))
         return replace(self, made=made, asked=(*self.asked, Asked(number, self.iteration, subproblem)))
 
     # -- updates ------------------------------------------------------------------------------------------------
 
     def optimised(self, x: Vector) -> AdmmState:
-        """With the answer of OPT (Algorithm 3.1, line 5): the feasibility subproblems are next."""
+        """Return the state with the answer of OPT (Algorithm 3.1, line 5): the feasibility subproblems are next."""
         return replace(self, x=x, feasibility=True)
 
     def restored(self, z: Vector, kept: bool, settings: AdmmboSettings) -> AdmmState:
-        """With the answers of all FEAS, (N, P): lines 8 to 14, and eq. 15.
+        """Return the state with the answers of all FEAS, (N, P): lines 8 to 14, and eq. 15.
 
         Args:
-            kept: whether every answer was seen to keep its limit: without that x = z says nothing.
+            kept: whether every answer was observed to be feasible; without that, x = z does not mean convergence.
         """
         apart = self.x - z
         primal, dual = float(np.linalg.norm(apart)), self.rho * float(np.linalg.norm(z - self.z))
@@ -180,7 +181,7 @@ class AdmmState:
         )
 
     def _balanced(self, primal: float, dual: float, settings: AdmmboSettings) -> float:
-        """Eq. 15."""
+        """Return rho by eq. 15."""
         rho, mu = self.rho, settings.balance
         if mu is None:
             return rho

@@ -1,31 +1,30 @@
-"""Constrained max-value entropy search (Perrone et al. 2019): the evaluation that tells most of the constrained minimum.
+"""Constrained max-value entropy search (Perrone et al. 2019): evaluate what gives most information on the constrained minimum.
 
-1. models, design and search over legal points are those of :mod:`mipcash.optimizers.hybrid`; a limit of which only an answer is
-   told (kept or broken) is learned by regression on -1 and 1
-2. y_*, the least loss that keeps all limits, is drawn from the posteriors of the loss and of all limits at many legal points:
-   a fixed sample of the space, what was observed, walks from the best of it, the minimiser of the mean by alternation, and
-   minimisers of samples of the loss under samples of the limits
-3. the information of an evaluation on y_* is maximised over the legal points, per unit of cost where outputs may be
-   evaluated apart
+1. Models, design and search over legal points are those of :mod:`mipcash.optimizers.hybrid`. An outcome constraint with binary
+   feedback (satisfied or violated) is modelled by regression on -1 and 1.
+2. y_*, the least feasible loss, is drawn from the posteriors of the loss and of all constraints at many legal points.
+   These are a fixed sample of the space, the observations, walks from the best of them, the minimiser of the mean by alternation,
+   and minimisers of samples of the loss under samples of the constraints.
+3. The information of an evaluation on y_* is maximised over the legal points, per unit of cost with decoupled evaluations.
 
-An output is *answered* where all that was told of it is +1 or -1, or 0 or 1 (True or False): kept or broken by its limit, no
-matter by how much. Whether an evaluation fails is always an answer. A limit hides the loss where the loss failed in all
-observations that break it.
+An output has *binary feedback* if all its values are +1 or -1, or 0 or 1 (True or False): it satisfies or violates its constraint,
+without an amount. Whether an evaluation fails is always binary feedback. A constraint hides the loss if the loss failed in all
+observations that violate it.
 
-The paper's sigma(delta) is ``tolerated``: a point counts for y_* where an answered limit is broken with no more than that
-probability. Of limits with values the bound itself is delta.
+The paper's sigma(delta) is ``tolerated``: a point counts for y_* if a constraint with binary feedback is violated with no more than
+that probability. For constraints with values the bound itself is delta.
 
-Draws of the constrained minimum y_*, which is what max-value entropy search learns (Perrone et al. 2019, Section 3 and A.4).
+Draws of the constrained minimum y_*, on which max-value entropy search gains information (Perrone et al. 2019, Section 3 and A.4).
 
 Notation
-    M points, all of them legal under the rules;   K draws
-    y (K, M)    draws of the loss;   l (K, M)    whether all limits hold in the same draw
-    y_*         min over x of y(x) where l(x); inf in a draw in which no point keeps the limits
+    M points, all of them legal under the rules;   K draws.
+    y (K, M)    draws of the loss;   l (K, M)    whether all constraints hold in the same draw.
+    y_*         min over x of y(x) where l(x); inf in a draw in which no point is feasible
 
-*Joint* draws are of the posteriors over all M points at once. *Marginal* ones take the points for independent of each other, as
-Wang and Jegelka (2017) do, so that y_* falls without end as M grows:
+*Joint* draws are of the posteriors over all M points at once. *Marginal* draws treat the points as independent, as in Wang and
+Jegelka (2017), so that y_* falls without bound as M grows:
 
-    P(y_* > t) = prod_x (1 - P_x Phi((t - mu_x) / sd_x)),   P_x the probability that the limits hold at x
+    P(y_* > t) = prod_x (1 - P_x Phi((t - mu_x) / sd_x)),   P_x the probability that the constraints hold at x
 
 from which y_* is drawn by inversion.
 """
@@ -67,12 +66,12 @@ from mipcash.surrogates.protocols import Posterior
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 REACH = 12.0
-"""Deviations about the means within which a marginal draw is looked for."""
+"""Deviations about the means within which a marginal draw is searched for."""
 HALVINGS = 60
 
 
 def least(losses: Vector, legal: Booleans) -> tuple[Vector, Indices]:
-    """y_* of each draw, (K,), and the point where it is, -1 where there is none: (K, M), (K, M) -> (K,), (K,)."""
+    """Return y_* of each draw, (K,), and the index of its point, -1 if no point is feasible: (K, M), (K, M) -> (K,), (K,)."""
     allowed = np.where(legal, losses, np.inf)
     at = np.argmin(allowed, axis=1)
     values = allowed[np.arange(len(allowed)), at]
@@ -80,17 +79,17 @@ def least(losses: Vector, legal: Booleans) -> tuple[Vector, Indices]:
 
 
 def marginal(mean: Vector, sd: Vector, log_kept: Vector, count: int, rng: np.random.Generator) -> Vector:
-    """Draws of y_* that take points for independent: (M,), (M,), log P_x (M,) -> (count,)."""
+    """Draw y_* with points treated as independent: (M,), (M,), log P_x (M,) -> (count,)."""
 
     def survival(t: Vector) -> Vector:
-        """log P(y_* > t): (count,) -> (count,)."""
+        """Return log P(y_* > t): (count,) -> (count,)."""
         inside = log_kept + log_ndtr((t[:, None] - mean) / sd)
         return np.asarray(np.sum(np.log1p(-np.exp(np.minimum(inside, -1e-16))), axis=1))
 
     log_u = np.log(rng.random(count))
     low = np.full(count, float(np.min(mean - REACH * sd)))
     high = np.full(count, float(np.max(mean + REACH * sd)))
-    none = survival(high) > log_u  # with that much probability no point keeps the limits
+    none = survival(high) > log_u  # in these draws no point is feasible
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         above = survival(middle) > log_u
@@ -101,30 +100,30 @@ def marginal(mean: Vector, sd: Vector, log_kept: Vector, count: int, rng: np.ran
 JOINT, MARGINAL = "joint", "marginal"
 AUTO, REAL, BINARY = "auto", "real", "binary"
 ANSWERS = ({-1.0, 1.0}, {0.0, 1.0})
-"""Values that an answered output has."""
+"""Values of an output with binary feedback."""
 OBSERVED, OPEN = 60, 5
-"""Observations among the points for y_* at most, and starts of the search of which the loss is not known yet."""
+"""Maximum number of observations among the points for y_*, and of starts of the search whose loss is not known yet."""
 ROUGHLY = PolishSettings(walks=30, survivors=2, moved=1, finalists=1, rounds=1, sweeps=6, pairs=0)
 """Limits of the search for the constrained minimiser of a sample."""
 
 
 @dataclass(frozen=True)
 class CmesSettings(HybridSettings):
-    """Settings of constrained max-value entropy search: those of ``hybrid``, but for its ``acquisition`` and ``samples``.
+    """Settings of constrained max-value entropy search: those of ``hybrid``, except its ``acquisition`` and ``samples``.
 
-    Deviations do not grow while the incumbent stays (``boldest``): draws of y_* would fall, and proposals explore without end.
+    Deviations are not inflated while the incumbent stays (``boldest``): draws of y_* would fall, and proposals explore without end.
 
     Attributes:
         minima: draws of y_*.
-        sampling: ``joint``, or ``marginal``, which takes points for independent and is there for comparison.
+        sampling: ``joint``, or ``marginal``, which treats points as independent and serves for comparison.
         candidates: points drawn from the space, and as many walks from the best, for y_*.
-        optimised: draws whose constrained minimiser is looked for, and joins them.
-        noise: whether what an evaluation tells has the fitted noise (A.2), or is the value itself (A.1).
-        feedback: ``auto`` (outputs that only ever are -1, 1 or 0, 1 are answers), ``real`` (no output is), or ``binary`` (of all
-            limits only whether they are kept counts).
-        tolerated: sigma(delta) of answered limits, in (0, 1).
-        delta: what is recommended keeps all limits that have values with a posterior probability of 1 - delta at least, if
-            any observation does; None: it is the best that was observed to keep them, as with every optimizer.
+        optimised: draws whose constrained minimiser is searched for and added to the points.
+        noise: whether an observation has the fitted noise (A.2), or is the value itself (A.1).
+        feedback: kind of outcome constraints. ``auto``: binary if all values are -1, 1 or 0, 1. ``real``: none is binary.
+            ``binary``: of all constraints only whether they are satisfied counts.
+        tolerated: sigma(delta) of constraints with binary feedback, in (0, 1).
+        delta: the recommendation satisfies all constraints with values with a posterior probability of at least 1 - delta, if
+            any observation does; None: it is the best feasible observation, as with every optimizer.
     """
 
     minima: int = 10
@@ -151,16 +150,16 @@ class CmesSettings(HybridSettings):
 
     @property
     def bound(self) -> float:
-        """delta on the scale of what is learned of answers: the mean of -1 and 1."""
+        """delta on the scale of the model of binary feedback: the mean of -1 and 1."""
         return 2.0 * self.tolerated - 1.0
 
 
 class PartStep(Step):
-    """An ask where outputs may be evaluated apart: a configuration may be proposed again for what is not known there."""
+    """An ask with decoupled evaluations: a configuration may be proposed again for outputs that are unknown there."""
 
     @cached_property
     def left(self) -> dict[str, list[str]]:
-        """By configuration, the outputs that nothing tells and no pending evaluation is asked for."""
+        """Configuration -> outputs that are neither known nor asked for by a pending evaluation."""
         costs, taken = self.request.costs, dict[str, set[str]]()
         for o in self.request.history:
             there = {name for name in costs if o.outcome[name].status != MISSING}
@@ -170,12 +169,12 @@ class PartStep(Step):
 
     @property
     def before(self) -> list[Configuration]:
-        """Configurations of which nothing is left to evaluate."""
+        """Configurations without outputs left to evaluate."""
         return [o.config for o in self.request.history if not self.left[repr(o.config)]]
 
 
 class Cmes(Hybrid):
-    """See the module's description."""
+    """Constrained max-value entropy search as described in the module."""
 
     name: ClassVar[str] = "cmes"
 
@@ -183,13 +182,13 @@ class Cmes(Hybrid):
 
     def __init__(self, domain: Domain, settings: CmesSettings | None = None) -> None:
         super().__init__(domain, settings or CmesSettings())
-        self._space: list[Points] = []  # a sample of the space, which does not depend on what was observed
+        self._space: list[Points] = []  # a sample of the space, which does not depend on observations
         self._made: list[Acquisition] = []
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """The lowest loss of what was observed to keep all limits, with a posterior probability of 1 - delta where one is set.
+        """Return the feasible observation with the lowest loss; if delta is set, among those with a probability of 1 - delta.
 
-        Where nothing is so sure, it is the lowest loss of all of it.
+        If no observation has that posterior probability, all feasible observations count.
         """
         usual, delta = super().recommend(history, limits), self.settings.delta
         if usual is None or not limits or delta is None:
@@ -206,7 +205,7 @@ class Cmes(Hybrid):
     # -- the models ---------------------------------------------------------------------------------------------
 
     def _answered(self, data: Data) -> frozenset[str]:
-        """Outputs of which only an answer is told."""
+        """Return the outputs with binary feedback."""
         names = {FAILURE}
         for output in data.scales:
             told = set(data.values(output)[1].tolist())
@@ -219,7 +218,7 @@ class Cmes(Hybrid):
     def learned_beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
         learned = super().learned_beside(data)
         broken = (data.violations > 0.0) & np.isfinite(data.violations)
-        if np.all(broken[data.failed]):  # limits say already where evaluations fail
+        if np.all(broken[data.failed]):  # the constraints already explain all failures
             learned.pop(FAILURE, None)
         for name in self._answered(data) & learned.keys():
             rows, values, _ = learned[name]
@@ -229,7 +228,7 @@ class Cmes(Hybrid):
         return learned
 
     def _hiding(self, data: Data, fitted: Ingredients) -> frozenset[str]:
-        """Limits without which the loss was never seen: where they are broken, it fails."""
+        """Return the constraints that hide the loss: it failed in observations that violate them, and was never seen in any."""
         losses = np.array([o.outcome[LOSS].status for o in data.observations])
         names = {FAILURE} & fitted.limited.keys()
         for name, scale in data.scales.items():
@@ -251,10 +250,10 @@ class Cmes(Hybrid):
         return replace(found, origin=self.name) if found is not None and named else found
 
     def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
-        """With the outputs that tell most per unit of cost, of those that are not known there.
+        """Return the proposal with the unknown outputs that give most information per unit of cost.
 
-        As long as no loss is known that keeps the limits, the default's rule, which completes what was begun: pieces of different
-        configurations are no answer, however much they tell.
+        Until a feasible loss is known, the default's rule applies, which completes partially evaluated configurations: a feasible
+        incumbent needs all outputs of one configuration.
         """
         made = self._made[-1]
         if not step.data.feasible[step.data.known].any():
@@ -272,7 +271,7 @@ class Cmes(Hybrid):
         return replace(proposal, outputs=tuple(left))
 
     def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
-        """What is minimised and the point found; None where nothing is left to propose."""
+        """Return the acquisition and the point found, or None if no new point is left."""
         best, began = step.data.border(self.settings.best), time.perf_counter()
         searching, mean = self._for(SEARCH), fitted.loss.mean()
         lowest = searching._for(0.5)._minimum(mean, best, excluded, step.rng)
@@ -289,7 +288,7 @@ class Cmes(Hybrid):
         return None if found is None else Target(mean, acquisition, found)
 
     def _half_known(self, step: Step) -> Points:
-        """The latest legal points that keep all limits that are known, and whose loss is not."""
+        """Return the latest legal points that satisfy all known constraints, and whose loss is not known."""
         data = step.data
         rows = np.setdiff1d(np.flatnonzero(data.feasible & ~data.failed), data.known)
         return data.points[rows[-OPEN:] if step.request.costs else rows[:0]]
@@ -301,7 +300,7 @@ class Cmes(Hybrid):
             return ConstrainedEntropy(fitted.loss, minima, list(limits.values()), self.settings.noise)
         together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
         options = [together]
-        if costs:  # outputs without a limit are evaluated with the loss
+        if costs:  # unconstrained outputs are evaluated with the loss
             with_loss = sum(cost for name, cost in costs.items() if name not in limits)
             options.append(Option(frozenset(), True, math.log(with_loss)))
             alone = ((name, cost) for name, cost in costs.items() if name in limits)
@@ -311,7 +310,7 @@ class Cmes(Hybrid):
     # -- the constrained minimum --------------------------------------------------------------------------------
 
     def _minima(self, searching: Hybrid, fitted: Ingredients, starts: Points, step: Step) -> tuple[Vector, Points]:
-        """Draws of y_*, (K,), and the points where joint ones are."""
+        """Return draws of y_*, (K,), and the points of joint ones."""
         points, count = self._candidates(searching, fitted, starts, step), self.settings.minima
         ends = {name: Interval.of(limit) for name, limit in fitted.limited.items()}
         if self.settings.sampling == MARGINAL:
@@ -326,11 +325,11 @@ class Cmes(Hybrid):
                 legal &= (drawn >= ends[name].low) & (drawn <= ends[name].high)
             minima, at = least(losses, legal)
             places = points[np.unique(at[at >= 0])]
-        # what was observed to keep all limits is no secret: the minimum does not lie above it
+        # the minimum is at most the best feasible observation
         return np.minimum(minima, fitted.best), places
 
     def _candidates(self, searching: Hybrid, fitted: Ingredients, starts: Points, step: Step) -> Points:
-        """Legal points over which y_* is the least."""
+        """Return the legal points over which y_* is the minimum."""
         data, wanted = step.data, replace(ROUGHLY, walks=self.settings.candidates)
         rows = np.flatnonzero(data.legal)[-OBSERVED:]
         walks = searching._search_of([], data.best(), wanted).walks(starts, step.rng)
@@ -347,7 +346,7 @@ class Cmes(Hybrid):
         return Points.joined(*found)
 
     def _sampled_space(self, searching: Hybrid) -> Points:
-        """A sample of the space that is the same in every ask; none in a wide one, whose walks must do."""
+        """Return a sample of the space that is the same in every ask; in a wide space it is empty, and walks have to suffice."""
         if not self._space and not self.domain.wide:
             configs = sampled(searching.domain, self.settings.candidates, np.random.default_rng(0))
             self._space.append(self.domain.encode(configs))

@@ -1,24 +1,25 @@
-"""Constrained max-value entropy search (Perrone et al. 2019): the information that one evaluation gives on the constrained minimum.
+"""Constrained max-value entropy search (Perrone et al. 2019): information of one evaluation on the constrained minimum.
 
 Notation
-    y                      the loss at a point, N(mu_y, sd_y^2);   c_i (i = 1..m) outputs with limits, N(mu_i, sd_i^2)
-    y_*                    the least loss where all limits hold, K draws of it; inf where a draw has no legal point
-    gamma_y                (y_* - mu_y) / sd_y;   a, b the ends of a limit likewise (an upper limit delta: b = gamma_c, a = -inf)
-    Z_y = Phi(gamma_y), Z_i = Phi(b) - Phi(a)           L = log Z_y + sum_i log Z_i,   Z = 1 - e^L
+    y                      the loss at a point, N(mu_y, sd_y^2);   c_i (i = 1..m) constrained outputs, N(mu_i, sd_i^2).
+    y_*                    the least feasible loss, K draws of it; inf if a draw has no feasible point.
+    gamma_y                (y_* - mu_y) / sd_y;   a, b the ends of a constraint likewise (an upper end delta: b = gamma_c, a =
+        -inf).
+    Z_y = Phi(gamma_y), Z_i = Phi(b) - Phi(a)           L = log Z_y + sum_i log Z_i,   Z = 1 - e^L.
     T_y = gamma_y phi(gamma_y) / Z_y, T_i = (b phi(b) - a phi(a)) / Z_i,   S = T_y + sum_i T_i
 
-What is learned of y_* by (y, c) at a point (supplement A.1; for several limits, and for two ends, by the same steps):
+The information on y_* in (y, c) at a point is (supplement A.1; for several constraints, and for two ends, by the same steps):
 
     H[P(y, c)] - H[P(y, c | y_*)] = -log Z - S / (2 (e^-L - 1))
 
-where gamma h(-gamma) of the paper is T. With noise of variance 1 / alpha on an output its deviation is multiplied by
-rho = sd / sqrt(sd^2 + 1 / alpha) in gamma alone (A.2). By the logarithm, so that it has a slope far from everything promising:
+where gamma h(-gamma) of the paper is T. With noise of variance 1 / alpha on an output its deviation is multiplied by rho = sd /
+sqrt(sd^2 + 1 / alpha) in gamma alone (A.2). The logarithm is used, so that there is a slope far from promising points:
 
     log value = L + log(q - S / (2 Z)),   q = -log(1 - e^L) / e^L
 
-The bracket tends to 1 - S / 2 as L falls, which grows there. It may be negative where many limits hold by less than a deviation
-each (from five on at gamma = 0.8): the distribution given y_* is then wider than the one before. It is kept above FLOOR q, with
-which the first term counts, -log Z, a bound on what the truncation removes.
+The bracket tends to 1 - S / 2 as L falls, and S is then negative and large. It may be negative if many constraints hold by less
+than a deviation each (from five on at gamma = 0.8): the distribution given y_* is then wider than the one before. It is kept above
+FLOOR q, a share of the first term -log Z, which bounds the information removed by the truncation.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Posterior, Section
 
 SURE = 21.0
-"""gamma of the loss at most: there log Z_y and T_y are 1e-97, above LEAST, and nothing is left to tell apart."""
+"""Largest gamma of the loss: there log Z_y and T_y are 1e-97, above LEAST, and no difference remains."""
 LEAST = 1e-100
-"""-L at least: that everything holds is never certain."""
+"""Smallest -L: it is never certain that all constraints hold."""
 FLOOR = 1e-3
 """Share of -log Z that is always counted."""
 
 
 def log_gain(log: Vector, spread: Vector) -> tuple[Vector, Vector, Vector]:
-    """Logarithm of what is learned, and its derivatives by L and by S; all elementwise.
+    """Return the logarithm of the information, and its derivatives by L and by S; all elementwise.
 
     Args:
         log: L <= 0.
@@ -64,7 +65,7 @@ def log_gain(log: Vector, spread: Vector) -> tuple[Vector, Vector, Vector]:
 
 
 class Share(NamedTuple):
-    """What one output adds to L and S, and the derivatives by its mean and its deviation; all elementwise."""
+    """Contribution of one output to L and S, and the derivatives by its mean and its deviation; all elementwise."""
 
     log: Vector
     log_by_mu: Vector
@@ -75,7 +76,7 @@ class Share(NamedTuple):
 
     @classmethod
     def of(cls, t: Truncation, sd: Vector, by: Vector) -> Share:
-        """Of log Z and T.
+        """Make the contribution from log Z and T.
 
         Args:
             t: the output's truncation, which depends on mean and deviation by (end - mean) / sd.
@@ -90,7 +91,7 @@ class Share(NamedTuple):
 
 
 def noisy(sd: Vector, noise: float) -> tuple[Vector, Vector]:
-    """sd rho, the deviation of A.2 for outputs seen with a noise of this variance, and its derivative by sd."""
+    """Return sd rho, the deviation of A.2 for outputs with a noise of this variance, and its derivative by sd."""
     if not noise:
         return sd, np.ones_like(sd)
     total = np.sqrt(sd**2 + noise)
@@ -99,13 +100,13 @@ def noisy(sd: Vector, noise: float) -> tuple[Vector, Vector]:
 
 @dataclass(frozen=True)
 class ConstrainedEntropy:
-    """Minus the logarithm of the information on the constrained minimum, the mean over its draws.
+    """Minus the logarithm of the information on the constrained minimum, averaged over its draws.
 
     Attributes:
         loss: the posterior of y.
         minima: y_*, shape (K,).
-        limits: the posteriors of the limited outputs, with their limits.
-        noise: whether what is seen of an output is its value with the fitted noise (A.2), or the value itself (A.1).
+        limits: the posteriors of the constrained outputs, with their constraints.
+        noise: whether an observation of an output is its value with the fitted noise (A.2), or the value itself (A.1).
     """
 
     loss: Posterior
@@ -114,7 +115,7 @@ class ConstrainedEntropy:
     noise: bool = False
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the values at a batch: shape (B,)."""
         loss = self._loss_share(*self.loss.predict(points))
         shares = [self._share(kept, *kept.posterior.predict(points)) for kept in self.limits]
         log = loss.log + sum(s.log for s in shares)  # (K, B)
@@ -122,7 +123,7 @@ class ConstrainedEntropy:
         return np.asarray(math.log(len(self.minima)) - logsumexp(gains, axis=0))
 
     def section(self, z: Vector) -> Section:
-        """The same at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         loss, limits = self.loss.section(z), [kept.posterior.section(z) for kept in self.limits]
 
         def at(u: Vector) -> tuple[float, Vector]:
@@ -151,12 +152,12 @@ class ConstrainedEntropy:
         return at
 
     def _loss_share(self, mu: Vector, sd: Vector) -> Share:
-        """(B,), (B,) -> arrays (K, B)."""
+        """Return the contribution of the loss: (B,), (B,) -> arrays (K, B)."""
         deviation, by = noisy(sd, self.loss.fitted_noise if self.noise else 0.0)
         gamma = np.minimum((self.minima[:, None] - mu) / deviation, SURE)
         return Share.of(Truncation.below(gamma), deviation, by)
 
     def _share(self, kept: Kept, mu: Vector, sd: Vector) -> Share:
-        """(B,), (B,) -> arrays (B,)."""
+        """Return the contribution of a constrained output: (B,), (B,) -> arrays (B,)."""
         deviation, by = noisy(sd, kept.posterior.fitted_noise if self.noise else 0.0)
         return Share.of(kept.interval.truncation(mu, deviation), deviation, by)

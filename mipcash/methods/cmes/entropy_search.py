@@ -1,18 +1,18 @@
-"""Information on the constrained minimum per unit of cost, where outputs may be evaluated separately.
+"""Information on the constrained minimum per unit of cost, for decoupled evaluations.
 
 Notation (one point; K draws of y_*)
-    E, U        outputs that are evaluated, and those that are not, the loss among either
+    E, U        outputs that are evaluated, and those that are not, the loss among either.
     L = log Z_y + sum_i log Z_i over all outputs;   log U = sum of log Z over U
 
-With kappa = 1 - [outputs of E are legal and below y_*] U, which is A.1 and A.5 in one, and any number of outputs,
+With kappa = 1 - [outputs of E are feasible and below y_*] U, which combines A.1 and A.5 for any number of outputs,
 
-    H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L
+    H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L.
     S = sum of T over E + 2 G,     G = (1 - U) (-log(1 - U)) / U
 
-Where a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it,
-where p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
+If a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it. Here
+p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
 
-Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch; the moments'
+Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch. The moments'
 own slopes are exact.
 """
 
@@ -32,11 +32,11 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Posterior, Section
 
 STEP = 1e-4
-"""Of central differences, in deviations."""
+"""Step of central differences, in deviations."""
 FAINT = -40.0
 """log U below which -log(1 - U) is U to the last digit."""
 NEVER = -1e-12
-"""log of the probability that a loss is seen, at most, where a limit may hide it."""
+"""Largest log probability that a loss is seen, if a constraint may hide it."""
 
 
 def surprise(log_u: Vector) -> Vector:
@@ -53,10 +53,10 @@ class Option:
     """Outputs that may be evaluated together.
 
     Attributes:
-        outputs: names of limited outputs.
+        outputs: names of constrained outputs.
         loss: whether the loss is evaluated too.
-        log_cost: logarithm of what it costs.
-        together: whether they are all outputs that there are.
+        log_cost: logarithm of the cost.
+        together: whether these are all outputs.
     """
 
     outputs: frozenset[str]
@@ -67,14 +67,14 @@ class Option:
 
 @dataclass(frozen=True)
 class EntropySearch:
-    """Minus the logarithm of what the best option tells of the constrained minimum per unit of cost, the mean over its draws.
+    """Minus the logarithm of the best option's information on the constrained minimum per unit of cost, averaged over its draws.
 
     Attributes:
         loss: the posterior of y.
         minima: y_*, shape (K,).
-        limits: the limited outputs by name.
-        options: what may be evaluated, at least one.
-        hiding: limited outputs that hide the loss where they are broken.
+        limits: the constrained outputs by name.
+        options: outputs that may be evaluated, at least one option.
+        hiding: constrained outputs that hide the loss where they violate their constraint.
         noise: as in :class:`mipcash.methods.cmes.constrained_entropy.ConstrainedEntropy`.
     """
 
@@ -86,19 +86,19 @@ class EntropySearch:
     noise: bool = False
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the values at a batch: shape (B,)."""
         return np.asarray(self.scores(points).min(axis=0))
 
     def scores(self, points: Points) -> Vector:
-        """Of every option, lower is better: shape (O, B)."""
+        """Return the score of every option, lower is better: shape (O, B)."""
         return self._scores(*self._moments(points))
 
     def ranked(self, points: Points) -> Indices:
-        """The options at one point, the best first."""
+        """Return the options at one point, the best first."""
         return np.argsort(self.scores(points)[:, 0], kind="stable")
 
     def section(self, z: Vector) -> Section:
-        """The same at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
         sections = [p.section(z) for p in self._posteriors]
         n = len(sections)
 
@@ -126,17 +126,17 @@ class EntropySearch:
         return [self.loss, *(limit.posterior for limit in self.limits.values())]
 
     def _moments(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and deviations of the loss and of every limited output: (1 + m, B) each."""
+        """Return means and deviations of the loss and of every constrained output: (1 + m, B) each."""
         found = [p.predict(points) for p in self._posteriors]
         return np.array([f[0] for f in found]), np.array([f[1] for f in found])
 
     def _scores(self, mu: Vector, sd: Vector) -> Vector:
-        """(1 + m, B), (1 + m, B) -> (O, B)."""
+        """Return the scores from the moments: (1 + m, B), (1 + m, B) -> (O, B)."""
         parts = _Parts(self, mu, sd)
         return np.array([option.log_cost - self._told(parts, option) for option in self.options])
 
     def _told(self, parts: _Parts, option: Option) -> Vector:
-        """log of what an option tells: (B,)."""
+        """Return the logarithm of an option's information: (B,)."""
         full = parts.gain(option)
         if not (self.hiding and option.loss):
             return full
@@ -146,7 +146,7 @@ class EntropySearch:
 
 
 class _Parts:
-    """What the options share at B points: shares of the outputs, and the probabilities that they are legal."""
+    """Quantities that the options share at B points: contributions of the outputs, and the probabilities that they are feasible."""
 
     def __init__(self, search: EntropySearch, mu: Vector, sd: Vector) -> None:
         self.search, self.count = search, len(search.minima)
@@ -166,7 +166,7 @@ class _Parts:
                 self.log_seen = self.log_seen + self.log_kept[name]
 
     def gain(self, option: Option) -> Vector:
-        """log of the mean over the draws of what an option tells: (B,)."""
+        """Return the logarithm of an option's information, averaged over the draws: (B,)."""
         asked = [share for name, share in self.shares.items() if name in option.outputs]
         log = self.loss.log if option.loss else self.log_below
         spread: Vector = self.loss.spread if option.loss else np.zeros_like(log)

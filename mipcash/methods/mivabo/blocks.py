@@ -1,9 +1,9 @@
-"""The feature blocks of the two presets, and how many features they have.
+"""The feature blocks of the two presets, and their numbers of features.
 
-Notation of :mod:`mipcash.methods.mivabo.posterior`. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs.
-3.1 and 4). ``evidence``: one-hot features with variances fitted to the evidence. Where interactions are declared, numbers
-that interact share a joint phi_c over their pair, each declared (group, number) makes mixed products with a phi_c of that
-number alone, and only declared pairs of groups are multiplied.
+Notation of :mod:`mipcash.methods.mivabo.posterior`. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs. 3.1 and
+4). ``evidence``: one-hot features with variances fitted to the evidence. If interactions are declared, numerical parameters that
+interact share a joint phi_c over their pair. Each declared (group, numerical parameter) then makes mixed products with a phi_c of
+that numerical parameter alone, and only declared pairs of groups are multiplied.
 
 Quadrature Fourier features of the squared-exponential kernel (Mutny and Krause 2018).
 
@@ -15,10 +15,10 @@ The kernel is the expectation of cos(omega . (u - u')) over omega ~ N(0, diag(1 
 
     k(u, u') = sum_a (prod_d w_{a_d} / sqrt(pi)) cos(omega_a . (u - u')),   omega_a = sqrt(2) x_a / length,   a in {1..m}^D
 
-and cos(omega . (u - u')) = cos cos' + sin sin' makes a cosine and a sine feature of each node. The nodes are symmetric, and
--omega makes the same two, so half the grid does: m^D features. The error falls like (e / (4 m length^2))^m (Theorem 1): none
-to speak of once m > 3 / length^2, and useless far below. For many dimensions a grid for each of a few
-numbers that interact keeps it small (additive kernels, Sec. 3.1 there).
+and cos(omega . (u - u')) = cos cos' + sin sin' makes a cosine and a sine feature of each node. The nodes are symmetric, and -omega
+makes the same two, so half the grid suffices: m^D features. The error falls like (e / (4 m length^2))^m (Theorem 1). It is
+negligible once m > 3 / length^2, and large far below. For many dimensions, separate grids for few interacting numerical parameters
+each keep the features few (additive kernels, Sec. 3.1 there).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.interactions import Interactions, Pair, shared
 
 LARGEST = 4096
-"""Features of one grid, beyond which the posterior's cost has left that of random features far behind."""
+"""Maximum number of features of one grid; beyond it, the posterior costs far more than with random features."""
 
 
 @dataclass(frozen=True)
 class QuadratureFeatures:
-    """Quadrature Fourier features over some of the numbers.
+    """Quadrature Fourier features over some of the numerical parameters.
 
     Attributes:
-        dims: the numbers they see, shape (D',).
+        dims: the numerical parameters that they depend on, shape (D',).
         omega: frequencies, shape (M, D').
         phase: 0 for a cosine, -pi/2 for a sine; shape (M,).
         amplitude: square roots of the nodes' weights, shape (M,).
@@ -62,7 +62,7 @@ class QuadratureFeatures:
 
     @classmethod
     def tensor(cls, dims: Indices, length: Vector, nodes: int, largest: int = LARGEST) -> QuadratureFeatures:
-        """The tensor grid over all of ``dims``: nodes^D' features.
+        """Make the tensor grid over all of ``dims``: nodes^D' features.
 
         Raises:
             SpaceError: the grid would have more than ``largest`` features.
@@ -102,28 +102,28 @@ class QuadratureFeatures:
         return self.amplitude
 
     def __call__(self, u: Vector) -> Vector:
-        """Features: (B, D) -> (B, M)."""
+        """Return the features: (B, D) -> (B, M)."""
         values: Vector = self.amplitude * np.cos(u[:, self.dims] @ self.omega.T + self.phase)
         return values
 
     def gradient(self, u: Vector) -> Vector:
-        """Derivatives at one point: (D,) -> (M, D)."""
+        """Return the derivatives at one point: (D,) -> (M, D)."""
         return cosine_gradient(self.embedded(len(u)), self.phase, self.amplitude, u)
 
     def embedded(self, n_numbers: int) -> Vector:
-        """Frequencies over all numbers, zero at those they do not see: (M, D)."""
+        """Return the frequencies over all numerical parameters, zero outside ``dims``: (M, D)."""
         return embed(self.omega, self.dims, n_numbers)
 
 
 @dataclass(frozen=True)
 class FeatureSizes:
-    """How many features a model draws.
+    """Numbers of features of a model.
 
     Attributes:
         fourier: random Fourier features of the joint kernel P.
-        per_number: random Fourier features, or quadrature nodes, of each number's own kernel.
-        product_columns: product columns an acquisition step may need; pairs of groups beyond it are dropped, the least
-            relevant ones first. The paper's preset keeps all pairs.
+        per_number: random Fourier features, or quadrature nodes, of each numerical parameter's own kernel.
+        product_columns: maximum number of product columns of an acquisition step; pairs of groups beyond it are dropped, the
+            least relevant ones first. The paper's preset keeps all pairs.
         nodes: quadrature nodes per dimension of a joint kernel, which has nodes^D features.
     """
 
@@ -149,15 +149,15 @@ class MapMaker:
     sizes: FeatureSizes
 
     def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> FeatureMap:
-        """Features of the kernel over several numbers at once."""
+        """Return features of the kernel over several numerical parameters at once."""
         if known_map(self.kind) == "quadrature":
-            # a number alone has room for the many nodes that short length-scales take
+            # a single numerical parameter can have the many nodes that short length-scales need
             nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
             return QuadratureFeatures.tensor(dims, length, nodes)
         return FourierFeatures.draw(dims, length, self.sizes.fourier, rng)
 
     def own(self, d: int, length: float, rng: np.random.Generator) -> FeatureMap:
-        """Features of one number's own kernel."""
+        """Return features of one numerical parameter's own kernel."""
         if self.kind == "quadrature":
             return QuadratureFeatures.tensor(np.array([d]), np.array([length]), self.sizes.per_number)
         return FourierFeatures.draw(np.array([d]), np.array([length]), self.sizes.per_number, rng)
@@ -173,7 +173,7 @@ def paper_blocks(
     maker: MapMaker | None = None,
     declared: Interactions | None = None,
 ) -> list[Block]:
-    """Bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
+    """Return bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
     maker = maker or MapMaker("fourier", sizes)
     pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
     discrete = DiscreteFeatures.bits(program, pairs)
@@ -202,10 +202,10 @@ def evidence_blocks(
     maker: MapMaker | None = None,
     declared: Interactions | None = None,
 ) -> list[Block]:
-    """The model whose kernel :mod:`mipcash.methods.mivabo.evidence` fits, with its most relevant pairs.
+    """Return the model whose kernel :mod:`mipcash.methods.mivabo.evidence` fits, with its most relevant pairs.
 
-    A number with conditions has its own kernel and no products, declared or not: in a form at fixed numbers its value stays
-    while levels move, so a product with a group would not vanish where the number is off.
+    A numerical parameter with conditions has its own kernel and no products, declared or not. In a form at fixed numerical values
+    its value stays while levels change, so a product with a group would not vanish where the numerical parameter is inactive.
     """
     maker = maker or MapMaker("fourier", sizes)
     at, p = layout.slices, np.exp(theta)
@@ -242,7 +242,7 @@ def _declared_blocks(
     maker: MapMaker,
     rng: np.random.Generator,
 ) -> list[Block]:
-    """phi_c over the components of the numbers, and phi_m for every number that a group interacts with."""
+    """Return phi_c over the components of numerical parameters, and phi_m for each that a group interacts with."""
     blocks = []
     for part in shared(len(linear.spans), dims, declared):
         made = maker.joint(dims[part.dims], length[part.dims], rng)
@@ -263,7 +263,7 @@ def _per_feature(discrete: DiscreteFeatures, per_group: Vector) -> Vector:
 def relevant_pairs(
     program: BinaryProgram, relevance: Vector, product_columns: int, among: frozenset[Pair] | None = None
 ) -> list[Pair]:
-    """Pairs of groups (out of ``among``) by decreasing a_g a_h, as long as their product columns fit."""
+    """Return pairs of groups (out of ``among``) by decreasing a_g a_h, as many as the product columns allow."""
     everything = list(combinations(range(len(program.groups)), 2)) if among is None else list(among)
     everything.sort(key=lambda gh: (-relevance[gh[0]] * relevance[gh[1]], gh))
     return program.fitting(everything, product_columns)

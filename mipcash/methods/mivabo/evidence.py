@@ -1,15 +1,15 @@
 """Prior variances fitted to the evidence (maximum a posteriori).
 
 Notation
-    k_g (t, t)      level covariance of group g between observations, 0 where either is off
-    a_g             relevance of group g;   S = sum_g a_g k_g
-    e2              sum over the pairs of groups g < h that may interact of a_g k_g a_h k_h, elementwise
-    T               numbers that share a feature: all that are always active, or, where pairs are declared, the components of
-                    the declared graph and each of its numbers; with c_T (a share of the constant) and w_T (G,) 0/1, the
-                    groups that it may multiply
-    P_T (t, t)      exp(-sum_{d in T} (u_d - u'_d)^2 / (2 l_d^2))
-    r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each number j, with relevance b_j
-    G, J            numbers of groups and of numbers
+    k_g (t, t)      level covariance of group g between observations, 0 where either is off.
+    a_g             relevance of group g;   S = sum_g a_g k_g.
+    e2              sum over the pairs of groups g < h that may interact of a_g k_g a_h k_h, elementwise.
+    T               numerical parameters that share a feature: all that are always active. If pairs are declared: the components of
+                    the declared graph and each of its numerical parameters; with c_T (a share of the constant) and w_T (G,) 0/1,
+                    the groups that it may multiply.
+    P_T (t, t)      exp(-sum_{d in T} (u_d - u'_d)^2 / (2 l_d^2)).
+    r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each numerical parameter j, with relevance b_j.
+    G, J            numbers of groups and of numerical parameters
 
     K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + sum_T P_T o (sc c_T + sm/G sum_g w_Tg a_g k_g)
 
@@ -43,11 +43,11 @@ JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each hyperparameter stands in theta, and its prior.
+    """Positions of the hyperparameters in theta, and their prior.
 
     Attributes:
         n_groups, n_numbers: G and J.
-        joint: numbers that are always active, shape (D_u,).
+        joint: numerical parameters that are always active, shape (D_u,).
     """
 
     n_groups: int
@@ -61,7 +61,7 @@ class Layout:
         return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
 
     def prior(self) -> tuple[Vector, Vector]:
-        """Means and standard deviations of theta."""
+        """Return means and standard deviations of theta."""
         joint = max(1, len(self.joint))
         parts = [
             (np.zeros(self.n_groups), 1.0),
@@ -79,7 +79,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Grams:
-    """Everything in K that does not depend on theta.
+    """The parts of K that do not depend on theta.
 
     Attributes:
         groups: k_g stacked, shape (G, t, t).
@@ -101,7 +101,7 @@ class Grams:
     def of(
         cls, program: BinaryProgram, scale: UnitScale, z: Vector, u: Vector, declared: Interactions | None = None
     ) -> Grams:
-        """From observations z (t, n_z) and u (t, D); None: everything may interact."""
+        """Make them from observations z (t, n_z) and u (t, D); ``declared=None``: everything may interact."""
         groups = []
         for group in program.groups:
             levels = z[:, group.start : group.stop]
@@ -128,12 +128,12 @@ class Grams:
 
 
 def always_active(scale: UnitScale) -> Indices:
-    """Indices of the numbers without conditions."""
+    """Return the indices of the numerical parameters without conditions."""
     return np.array([d for d, c in enumerate(scale.conditions) if not c], dtype=np.int64)
 
 
 def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
-    """K + noise I and its derivatives with respect to theta: (t, t), (n_theta, t, t)."""
+    """Return K + noise I and its derivatives with respect to theta: (t, t), (n_theta, t, t)."""
     at, p = grams.layout.slices, np.exp(theta)
     n_groups, n_numbers, t = len(grams.groups), len(grams.active), grams.groups.shape[-1]
     a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
@@ -149,7 +149,7 @@ def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
     br = b[:, None, None] * grams.active * np.exp(-0.5 * grams.squares / m[:, None, None] ** 2)
     joint_squares = grams.squares[grams.joint]
     constants, mixed = np.zeros((t, t)), np.zeros((t, t))
-    beside, by_length = np.zeros_like(ak), np.zeros_like(joint_squares)  # what multiplies a_g k_g; derivatives by log l
+    beside, by_length = np.zeros_like(ak), np.zeros_like(joint_squares)  # factors of a_g k_g; derivatives by log l
     for part in grams.shared:
         p_t = np.exp(-0.5 * np.sum(joint_squares[part.dims] / l[part.dims, None, None] ** 2, axis=0))
         own = np.tensordot(part.groups, ak, axes=1) if n_groups else np.zeros((t, t))
@@ -178,7 +178,7 @@ def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
 
 
 def negative_log_posterior(theta: Vector, grams: Grams, y: Vector, noise: Noise = 0.0) -> tuple[float, Vector]:
-    """Objective of the fit and its gradient: scalar, (n_theta,).
+    """Return the objective of the fit and its gradient: scalar, (n_theta,).
 
     Args:
         noise: v, variances beside s2: a number, or shape (t,).
@@ -202,7 +202,7 @@ def fit(
     noise: Noise = 0.0,
     deadline: Deadline = NEVER,
 ) -> tuple[Vector, float]:
-    """MAP hyperparameters: the best of L-BFGS-B from several starts (the prior median is always one of them).
+    """Fit MAP hyperparameters: the best of L-BFGS-B from several starts (the prior median is always one of them).
 
     Returns:
         theta and its negative log posterior.

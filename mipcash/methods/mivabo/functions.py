@@ -1,12 +1,12 @@
 """Functions of the linear model: its features in blocks, and weights for them (daxberger2019, Eq. 2).
 
 Notation
-    blocks b    D_b (., p_b) discrete part, C_b (., q_b) continuous part, features = all products D_i C_j
-                V_b (p_b,) prior variances of the weights by discrete feature (times 1 over the continuous ones)
+    blocks b    D_b (., p_b) discrete part, C_b (., q_b) continuous part, features = all products D_i C_j.
+                V_b (p_b,) prior variances of the weights by discrete feature (times 1 over the continuous ones).
     f(z, u) = sum_b D_b(z)' W_b C_b(u),   W_b (p_b, q_b)
 
-One block with C = [1] holds phi_d, one with D = [1] phi_c, products phi_m. A block of its own for a conditional number,
-D = [on(z)], keeps what is inactive out of f.
+One block with C = [1] holds phi_d, one with D = [1] phi_c, products phi_m. A separate block for a conditional numerical parameter,
+D = [on(z)], makes f independent of the numerical parameter where it is inactive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Block:
 
     Attributes:
         discrete: phi_d, or the indicators whose product is D = [on(z)]. A form has degree two, so only the first
-            two indicators of a number are resolved; where a third fails its features stay at u = 0.5, a constant.
+            two indicators of a numerical parameter are resolved; where a third fails its features stay at u = 0.5, a constant.
         fourier: C, any feature map; None: C = [1].
         variances: V_b, shape (p_b,).
     """
@@ -40,7 +40,7 @@ class Block:
     variances: Vector
 
     def left(self, z: Vector) -> Vector:
-        """D_b: (B, n_z) -> (B, p_b)."""
+        """Return D_b: (B, n_z) -> (B, p_b)."""
         if isinstance(self.discrete, DiscreteFeatures):
             return self.discrete(z)
         on = np.ones(len(z))
@@ -49,7 +49,7 @@ class Block:
         return on[:, None]
 
     def right(self, u: Vector) -> Vector:
-        """C_b: (B, D) -> (B, q_b)."""
+        """Return C_b: (B, D) -> (B, q_b)."""
         return np.ones((len(u), 1)) if self.fourier is None else self.fourier(u)
 
 
@@ -57,7 +57,7 @@ class Block:
 class WeightSample:
     """A function f drawn from the posterior (or its mean): weights of every block.
 
-    f is on the standardised scale, where solver tolerances mean something; :meth:`loss` goes back.
+    f is on the standardised scale, on which solver tolerances are meaningful; :meth:`loss` converts back.
 
     Attributes:
         blocks: feature blocks.
@@ -75,24 +75,24 @@ class WeightSample:
     n_numbers: int
 
     def values(self, points: Points) -> Vector:
-        """f at a batch: (B,)."""
+        """Return f at a batch: (B,)."""
         z, u = points.one_hot(self.program), points.units
         parts = zip(self.blocks, self.weights, strict=True)
         return sum((np.sum((b.left(z) @ w) * b.right(u), axis=1) for b, w in parts), np.zeros(len(points)))
 
     def value(self, z: Vector, u: Vector) -> float:
-        """f at one point: (n_z,), (D,) -> scalar."""
+        """Return f at one point: (n_z,), (D,) -> scalar."""
         total = 0.0
         for block, w in zip(self.blocks, self.weights, strict=True):
             total += float((block.left(z[None]) @ w @ block.right(u[None]).T)[0, 0])
         return total
 
     def loss(self, value: float) -> float:
-        """A value of f on the scale of the losses."""
+        """Return a value of f on the scale of the losses."""
         return self.shift + self.scale * value
 
     def form_at(self, u: Vector) -> QuadraticForm:
-        """f(., u) as a quadratic form over the base columns; exact."""
+        """Return f(., u) as a quadratic form over the base columns; exact."""
         linear = np.zeros(self.program.n)
         constant, rows, cols, values = 0.0, [], [], []
         merged: dict[int, Vector] = {}
@@ -126,7 +126,7 @@ class WeightSample:
         )
 
     def section(self, z: Vector) -> FeatureSection:
-        """f(z, .) at fixed binaries, with its gradient."""
+        """Return f(z, .) at fixed binaries, with its gradient."""
         constant, omega, phase, amplitude = 0.0, [], [], []
         others: list[tuple[FeatureMap, Vector]] = []
         for block, w in zip(self.blocks, self.weights, strict=True):
@@ -152,18 +152,18 @@ class WeightSample:
 
 @dataclass(frozen=True)
 class FeatureSection:
-    """A function of the numbers alone: cosines, and other maps' parts.
+    """A function of the numerical parameters alone: cosines, and parts from other maps.
 
     Attributes:
         waves: the constant and the cosines.
-        others: maps that are no cosines, with their weights (q,).
+        others: maps without cosines, with their weights (q,).
     """
 
     waves: Waves
     others: tuple[tuple[FeatureMap, Vector], ...] = ()
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Value and gradient: (D,) -> scalar, (D,)."""
+        """Return value and gradient: (D,) -> scalar, (D,)."""
         value, gradient = self.waves(u)
         for features, weights in self.others:
             value += float(features(u[None])[0] @ weights)

@@ -1,10 +1,10 @@
-"""MiVaBO (daxberger2019): linear surrogate, Thompson sampling, the acquisition step solved by MIP and L-BFGS-B in turn.
+"""MiVaBO (daxberger2019): linear surrogate, Thompson sampling, and an acquisition step that alternates MIP and L-BFGS-B.
 
 1. initial design: solver-made configurations that cover the values a legal configuration can take
 2. fit the prior variances to the evidence (preset ``evidence``), or keep the paper's (preset ``paper``); a sparse prior
    multiplies them by local scales (Sec. 3.2)
 3. draw f~ from the posterior over the weights (Algorithm 1, line 3); under a sparse prior, without its irrelevant pairs
-4. minimise f~ over the legal configurations by alternation (line 4); the answer carries the MIP's proof
+4. minimise f~ over the legal configurations by alternation (line 4); the answer contains the MIP's proof
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.protocols import Surrogate
 
 KNOWN = 32
-"""Latest configurations from which local search starts, besides the starts of the alternation."""
+"""Number of latest configurations from which local search starts, besides the starts of the alternation."""
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
 DECOMPOSITION = "dual decomposition"
-"""Who proves a bound over all numbers."""
+"""Prover of a bound over all numerical values."""
 FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
-"""Shares of what is left of the time for the fit, for fresh starts and for the alternation; the rest is the certificate's."""
+"""Shares of the remaining time for the fit, for new starts and for the alternation; the certificate gets the rest."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,22 @@ class MiVaBOSettings:
         starts: starts of the alternation: the best observations, then random legal configurations.
         alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
         sizes: numbers of features.
-        inflation: factor on the posterior covariance of a sample (preset ``evidence``); why 0.25:
+        inflation: factor on the posterior covariance of a sample (preset ``evidence``); reason for 0.25:
             docs/decisions/004-sparse-priors.md.
         refit: iterations of L-BFGS-B on the evidence per proposal.
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products. Horseshoe finds
             sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.
-        sparse: how a sparse prior is inferred; its ``prior`` is overridden by the one above. None: by pair, s2 learned
+        sparse: inference of a sparse prior; its ``prior`` is overridden by the one above. None: by pair, s2 inferred
             (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
         threshold: under a sparse prior, pairs whose inclusion probability is below it are left out of the sample.
-        tolerance: under a sparse prior, the smallest pairs of the sample are left out as long as that changes it by at most
-            so many standard deviations of the losses. What is left out altogether is bounded by ``Proposal.state["left_out"]``,
-            on the scale of the losses; value and bound of the solution are those of what was kept.
+        tolerance: under a sparse prior, the smallest pairs of the sample are left out while that changes it by at most this
+            many standard deviations of the losses. The total change is bounded by ``Proposal.state["left_out"]``, on the scale
+            of the losses; value and bound of the solution are those of the remaining sample.
         features: phi_c: ``fourier`` or ``quadrature``.
-        interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior let them.
+        interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior allow.
         alternation: limits of the acquisition step.
-        certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: none is made. With it the
-            bound of a proposal's solution holds over all legal configurations, not only over those at its numbers.
+        certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: no decomposition. With it the
+            bound of a proposal's solution holds over all legal configurations, not only over those at its numerical values.
     """
 
     preset: str = "evidence"
@@ -99,7 +99,7 @@ class MiVaBOSettings:
 
     def __post_init__(self) -> None:
         at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
-        _ = self.surrogate  # which checks its own settings
+        _ = self.surrogate  # it checks its own settings
         if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
@@ -125,7 +125,7 @@ class MiVaBOSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> MiVaBOSettings:
-        """The paper's settings (daxberger2019, Sec. 4)."""
+        """Return the paper's settings (daxberger2019, Sec. 4)."""
         return cls(preset="paper", **changes)
 
 
@@ -138,7 +138,7 @@ class MiVaBO(ModelBased):
     def __init__(self, domain: Domain, settings: MiVaBOSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: MiVaBOSettings = settings or MiVaBOSettings()
-        # resolved in any case, so that a wrong name is refused before anything is evaluated
+        # resolved in any case, so that a wrong name is refused before the first evaluation
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         declared = None if self.settings.interactions is None else resolved
         linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
@@ -146,7 +146,7 @@ class MiVaBO(ModelBased):
 
     @property
     def alternation(self) -> Alternation:
-        """Over the domain as it is, with its deadline."""
+        """Alternation over the present domain, with its deadline."""
         return Alternation(self.domain, self.settings.alternation)
 
     def _search(self, step: Step) -> Proposal | None:
@@ -187,10 +187,10 @@ class MiVaBO(ModelBased):
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: Answer | None) -> Answer:
-        """Given levels at other numbers than those they were solved at; without a bound over all numbers the MIP's there.
+        """Return the answer for levels at numerical values other than those that they were solved at, with a bound.
 
         Args:
-            below: whose bound holds over all numbers.
+            below: an answer whose bound holds over all numerical values; None: the MIP at these values is solved for the bound.
         """
         found = Minimum.unproven(self.domain, point, f.value(point.one_hot(self.program), point.units))
         if below is None:
@@ -204,7 +204,7 @@ class MiVaBO(ModelBased):
         return replace(found.answer, bound=min(found.value, below.bound), prover=below.prover)
 
     def _certified(self, f: WeightSample, found: Minimum, excluded: Sequence[Exclusion], step: Step) -> Minimum:
-        """The better of alternation's point and those of the dual decomposition, with its bound over all numbers."""
+        """Return the better of alternation's point and those of the decomposition, with its bound over all numerical values."""
         assert self.settings.certificate is not None
         began = time.perf_counter()
         settings = self.settings.certificate
@@ -219,7 +219,7 @@ class MiVaBO(ModelBased):
         )
 
     def _inflation(self, posterior: LinearPosterior | SparsePosterior, t: int) -> float:
-        """Factor on the posterior covariance of a sample."""
+        """Return the factor on the posterior covariance of a sample."""
         if self.settings.preset == "paper":
             return max(1.0, 24.0 * posterior.n_features * math.log(t + 1) * math.log(1.0 / DELTA))
         return self.settings.inflation
@@ -231,7 +231,7 @@ class MiVaBO(ModelBased):
         return self.surrogate.fit(prepared, data.merits, state, rng, data.noise(), deadline=self.domain.deadline)
 
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
-        """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""
+        """Return the sample without irrelevant pairs (under a sparse prior), and a bound on the error."""
         if not isinstance(posterior, SparsePosterior):
             return f, 0.0
         error = 0.0
@@ -240,17 +240,17 @@ class MiVaBO(ModelBased):
         f, more = thinned(f, self.settings.tolerance)
         if self.settings.preset == "paper":
             return f, error + more
-        # more pairs were let in than an acquisition step may couple
+        # the model has more pairs than an acquisition step may couple
         f, most = restricted(f, self._largest(half_ranges(f)))
         return f, error + more + most
 
     def _largest(self, sizes: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
-        """The largest pairs that fit into the product columns of an acquisition step."""
+        """Return the largest pairs that fit into the product columns of an acquisition step."""
         largest = sorted((p for p in sizes if sizes[p] > 0.0), key=lambda p: (-sizes[p], p))
         return self.program.fitting(largest, self.settings.sizes.product_columns)
 
     def _starts(self, data: Data, rng: np.random.Generator) -> Points:
-        """The best observations and fresh legal samples, half and half."""
+        """Return the best observations and new legal samples, half each."""
         best = data.best(max(1, self.settings.starts // 2))
         fresh = sampled(self.domain, self.settings.starts - len(best), rng)
         return Points.joined(best, self.domain.encode(fresh))

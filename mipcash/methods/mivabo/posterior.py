@@ -1,14 +1,14 @@
 """Bayesian linear model in weight space, sampled in the dual.
 
 Notation
-    t           observations;  y (t,) standardised losses;  s2 the fitted noise variance, v (t,) what each has beside it
-    f(z, u) = sum_b D_b(z)' W_b C_b(u)  as in :mod:`mipcash.methods.mivabo.functions`,   W_b[i, j] ~ N(0, V_b[i])
+    t           observations;  y (t,) standardised losses;  s2 the fitted noise variance, v (t,) further variances of each.
+    f(z, u) = sum_b D_b(z)' W_b C_b(u)  as in :mod:`mipcash.methods.mivabo.functions`,   W_b[i, j] ~ N(0, V_b[i]).
     D_b (t, p_b), C_b (t, q_b)    the blocks' features at the observations
 
-Conditioning costs O(t^3 + t^2 sum_b (p_b + q_b)), a posterior sample by Matheron's rule (wilson2020) O(t^2 + t M)
-after that, with M = sum_b p_b q_b features; no M x M matrix is factored:
+Conditioning costs O(t^3 + t^2 sum_b (p_b + q_b)), a posterior sample by Matheron's rule (wilson2020) O(t^2 + t M) after that, with
+M = sum_b p_b q_b features. No M x M matrix is factored:
 
-    W = W0 + V Phi' S^-1 (y - Phi w0 - e),   W0 ~ prior,   e ~ N(0, s2 I + diag(v)),
+    W = W0 + V Phi' S^-1 (y - Phi w0 - e),   W0 ~ prior,   e ~ N(0, s2 I + diag(v)).
     S = K + s2 I + diag(v),   K = sum_b (D_b V_b D_b') o (C_b C_b').
 """
 
@@ -30,7 +30,7 @@ from mipcash.surrogates.covariance import cholesky, standardisation
 from mipcash.surrogates.protocols import Noise
 
 LEAST = 1e-10
-"""Variance of f below which rounding decides."""
+"""Variance of f below which rounding dominates."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class LinearPosterior:
         Args:
             points: B of them.
             values: on the scale of predictions, shape (B,).
-            noise: v of the new ones, a number or shape (B,); s2 counts as well.
+            noise: v of the new ones, a number or shape (B,), in addition to s2.
         """
         z, u = points.one_hot(self.program), points.units
         left = tuple(np.concatenate([d, b.left(z)]) for b, d in zip(self.blocks, self.left, strict=True))
@@ -103,11 +103,11 @@ class LinearPosterior:
 
     @property
     def n_features(self) -> int:
-        """M."""
+        """Number of features M."""
         return sum(d.shape[1] * c.shape[1] for d, c in zip(self.left, self.right, strict=True))
 
     def scaled(self, values: Vector) -> Vector:
-        """Values of the output, standardised: shape of ``values``."""
+        """Return values of the output, standardised: shape of ``values``."""
         return np.asarray((values - self.shift) / self.scale)
 
     @cached_property
@@ -117,7 +117,7 @@ class LinearPosterior:
 
     @cached_property
     def inverse(self) -> Vector:
-        """Inverse of the Cholesky factor of S: a product per prediction, no solve."""
+        """Inverse of the Cholesky factor of S; a prediction then needs a product instead of a solve."""
         return np.asarray(solve_triangular(self.factor[0], np.eye(len(self.y)), lower=True))
 
     @cached_property
@@ -126,7 +126,7 @@ class LinearPosterior:
         return np.asarray(self.y - (self.fitted_noise + self.noise) * self.alpha)
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Mean and standard deviation of f (noise excluded), losses standardised: (B,), (B,)."""
+        """Return mean and standard deviation of f (noise excluded), losses standardised: (B,), (B,)."""
         z, u = points.one_hot(self.program), points.units
         cross, variance = np.zeros((len(points), len(self.y))), np.zeros(len(points))
         for block, d, c in zip(self.blocks, self.left, self.right, strict=True):
@@ -137,17 +137,17 @@ class LinearPosterior:
         return cross @ self.alpha, np.sqrt(np.maximum(variance, LEAST))
 
     def section(self, z: Vector) -> LinearMoments:
-        """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
+        """Return the posterior at fixed binaries z (n_z,), as a function of the numerical parameters."""
         return LinearMoments.of(self, z)
 
     def mean(self) -> WeightSample:
-        """The posterior mean, a function like any sample (daxberger2019 App. C: m)."""
+        """Return the posterior mean, a function like any sample (daxberger2019 App. C: m)."""
         return self._pathwise(
             [np.zeros((len(b.variances), c.shape[1])) for b, c in self._shapes()], np.zeros(len(self.y))
         )
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
-        """A posterior sample; ``inflation`` multiplies the posterior covariance (Proposition 1, assumption 3)."""
+        """Draw a posterior sample; ``inflation`` multiplies the posterior covariance (Proposition 1, assumption 3)."""
         prior = [
             rng.normal(size=(len(b.variances), c.shape[1])) * np.sqrt(b.variances)[:, None] for b, c in self._shapes()
         ]
@@ -194,7 +194,7 @@ class LinearMoments:
         return cls(posterior, rows, tuple(float(dz**2 @ v) for dz, v in weighted))
 
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
-        """(D,) -> mean, deviation, (D,), (D,)."""
+        """Return mean, deviation and their gradients: (D,) -> scalar, scalar, (D,), (D,)."""
         p = self.posterior
         cross, by_u = np.zeros(len(p.y)), np.zeros((len(p.y), len(u)))
         variance, variance_by_u = 0.0, np.zeros(len(u))
@@ -218,7 +218,7 @@ class LinearMoments:
 def _covariance(
     blocks: Sequence[Block], left: Sequence[Vector], right: Sequence[Vector], fitted_noise: float
 ) -> Vector:
-    """K + s2 I at t observations: (t, t)."""
+    """Return K + s2 I at t observations: (t, t)."""
     k = fitted_noise * np.eye(len(left[0]))
     for block, d, c in zip(blocks, left, right, strict=True):
         k += ((d * block.variances) @ d.T) * (c @ c.T)

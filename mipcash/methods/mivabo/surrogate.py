@@ -1,4 +1,4 @@
-"""The linear surrogate of one output (MiVaBO): features, their prior variances fitted to the evidence or the paper's, a prior."""
+"""The linear surrogate of one output (MiVaBO): features, prior variances (fitted or the paper's), and a prior."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.protocols import Noise, State
 
 WIDER = 4
-"""Under a sparse prior so many times the product columns enter the model, which knows better which pairs it can do without."""
+"""Factor on the product columns under a sparse prior, which drops irrelevant pairs itself."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LinearSettings:
         sizes: numbers of features.
         iterations: of L-BFGS-B on the evidence per fit.
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products.
-        sparse: how a sparse prior is inferred; its ``prior`` is overridden by the one above. None: by pair, s2 learned
+        sparse: inference of a sparse prior; its ``prior`` is overridden by the one above. None: by pair, s2 inferred
             (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
         features: phi_c: ``fourier`` or ``quadrature``.
     """
@@ -77,7 +77,7 @@ class LinearSettings:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a fit needs of t points, whatever was observed there, each made when it is first asked for.
+    """Inputs of a fit at t points that do not depend on the values, each computed at first use.
 
     Attributes:
         program, scale: the space.
@@ -95,7 +95,7 @@ class Tables:
         return len(self.points)
 
     def part(self, rows: Indices) -> Tables:
-        """The tables of some of the points, increasing rows; whoever asks for the same ones gets the same tables."""
+        """Return the tables of some of the points, given by increasing rows; they are cached by these rows."""
         key = np.asarray(rows, dtype=np.int64).tobytes()
         if key not in self._parts:
             self._parts[key] = Tables(self.program, self.scale, self.declared, self.points[rows])
@@ -108,7 +108,7 @@ class Tables:
 
     @cached_property
     def grams(self) -> evidence.Grams:
-        """Everything in the fitted kernel that no hyperparameter changes."""
+        """The parts of the fitted kernel that do not depend on hyperparameters."""
         return evidence.Grams.of(self.program, self.scale, self.z, self.points.units, self.declared)
 
 
@@ -166,7 +166,7 @@ class LinearSurrogate:
     def _of(
         self, theta: Vector, at: Tables, values: Vector, noise: Noise, maker: MapMaker, rng: np.random.Generator
     ) -> LinearPosterior:
-        """With prior variances fitted to the evidence."""
+        """Return the posterior with prior variances fitted to the evidence."""
         sizes, layout = self.settings.sizes, at.grams.layout
         if self.settings.prior != "gaussian":
             sizes = replace(sizes, product_columns=WIDER * sizes.product_columns)

@@ -1,1 +1,1 @@
-"""Searches with scikit-learn's conventions: what ``fit`` of a search estimator is made of."""
+"""Searches with scikit-learn's conventions: the parts of a search estimator's ``fit``."""

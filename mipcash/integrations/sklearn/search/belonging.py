@@ -1,7 +1,7 @@
-"""What the scores in a storage belong to: data, folds, scoring and estimator, so that no other search reads them.
+"""Identity of the scores in a storage: data, folds, scoring and estimator, so that no other search reads them.
 
-They stand among the options of the study's record, as readable texts with a digest of what is too large to be written out. Of a
-function only the name is kept: that its body changed is not seen.
+It is kept in the options of the study's record, as readable texts, with a digest of what is too large to be written out. For a
+function only the name is kept, so a change of its body is not detected.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LONG = 160
 
 
 def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[str, str]:
-    """What scores depend on, by :data:`WORDS`; the same in every process.
+    """Return the texts on which scores depend, by the keys of :data:`WORDS`; they are the same in every process.
 
     Args:
-        scoring: as the search was given it.
-        metric: which score is searched by; empty or ``score`` where that is not chosen.
-        estimator: what is built of configurations.
+        scoring: as given to the search.
+        metric: the score that is searched by; empty or ``score`` if there is no choice.
+        estimator: built from configurations.
     """
     rows = data.x.shape[0] if hasattr(data.x, "shape") else len(data.x)
     given = (data.x, data.y, dict(data.fit_params), dict(data.score_params))
@@ -45,14 +45,14 @@ def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[
 
 
 def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
-    """See that a storage, where there is something in it, belongs to this search.
+    """Check that a storage, unless it is empty, belongs to this search.
 
     Args:
-        storage: as the search was given it.
+        storage: as given to the search.
         now: of :func:`belonging_of`.
 
     Raises:
-        DataError: it belongs to another; the message names what differs.
+        DataError: it belongs to another search; the message names the differences.
     """
     then = _kept(storage)
     if then is None:
@@ -69,7 +69,7 @@ def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
 
 
 def predictions_beside(storage: str | os.PathLike[str]) -> str:
-    """Return the folder that keeps the predictions of a search with a storage; its name holds no password."""
+    """Return the folder with the predictions of a search with a storage; its name contains no password."""
     return (
         f"{Address.of(storage) if isinstance(storage, str) and is_address(storage) else os.fspath(storage)}.predictions"
     )
@@ -95,7 +95,10 @@ def _told(name: str, then: str | None, now: str) -> str:
 
 
 def _kept(storage: Any) -> Mapping[str, str] | None:
-    """Options of the study in a storage; None: there is none, or it cannot be read, of which the study tells when it opens it."""
+    """Return the options of the study in a storage, or None if there is none or it cannot be read.
+
+    An unreadable storage raises its error when the study is opened.
+    """
     if not isinstance(storage, (str, os.PathLike)):
         record = getattr(storage, "record", None)
         return None if record is None else dict(record.options)
@@ -113,7 +116,7 @@ def _kept(storage: Any) -> Mapping[str, str] | None:
 
 
 def _text(value: Any) -> str:
-    """``repr`` that is the same in every process; of an estimator, what differs from its defaults."""
+    """Return a ``repr`` that is the same in every process; for an estimator, the parameters that differ from its defaults."""
     import sklearn
     from sklearn.base import BaseEstimator
 
@@ -133,12 +136,12 @@ def _digest(value: Any) -> str:
 
     try:
         return str(joblib.hash(_plain(value)))
-    except (pickle.PicklingError, TypeError, AttributeError):  # rows of a kind that cannot be written
+    except (pickle.PicklingError, TypeError, AttributeError):  # rows that cannot be pickled
         return "of a kind that is not compared"
 
 
 def _plain(value: Any) -> Any:
-    """Rows as arrays, so that how they lie in memory does not count: the same columns, kinds and values are the same data."""
+    """Return rows as arrays that depend on columns, types and values only, not on the memory layout."""
     if hasattr(value, "tocsr"):
         rows = value.tocsr().copy()
         rows.sum_duplicates()

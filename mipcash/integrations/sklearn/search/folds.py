@@ -15,7 +15,7 @@ from mipcash.integrations.sklearn.search.objective import Splits
 
 
 def splits_of(cv: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Splits:
-    """The folds of a splitter, once for all configurations.
+    """Return the folds of a splitter, once for all configurations.
 
     Raises:
         DataError: there are none.
@@ -27,13 +27,13 @@ def splits_of(cv: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Splits:
 
 
 def fresh_of(cv: Any, splits: Splits, x: Any, y: Any, params: Mapping[str, Any], seed: int) -> Callable[[int], Splits]:
-    """Folds by repeat, k > 0: those of the same splitter, shuffled.
+    """Return a function from repeat k > 0 to other folds of the same splitter, shuffled.
 
     Args:
         splits: of the search.
 
     Raises:
-        DataError: the splitter has no others.
+        DataError: the splitter has no other folds.
     """
     fresh = Fresh(cv, x, y, params, seed)
     if not hasattr(cv, "random_state") or all(
@@ -65,7 +65,7 @@ class Fresh:
 
 
 def check_partition(splits: Splits, rows: int) -> None:
-    """Whether each row is held out once, so that it has one prediction out of fold.
+    """Check that each row is held out once, so that it has one out-of-fold prediction.
 
     Raises:
         DataError: it is not.
@@ -79,10 +79,10 @@ def check_partition(splits: Splits, rows: int) -> None:
 
 
 def check_classes(y: NDArray[Any], cv: Any) -> None:
-    """Whether each class has a row for each fold, where folds are stratified.
+    """Check that each class has a row for each fold, if folds are stratified.
 
     Raises:
-        DataError: one has fewer; the message names it.
+        DataError: a class has fewer rows; the message names it.
     """
     from sklearn.model_selection import StratifiedKFold
 

@@ -1,4 +1,4 @@
-"""What a name that is not known may have meant."""
+"""Suggestions for an unknown name."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 def meant(name: str, known: Iterable[str], most: int = 12) -> str:
-    """``did you mean 'C'?``, or what there is.
+    """Return ``did you mean 'C'?``, or a list of the known names.
 
     Args:
-        known: names that there are.
-        most: of them that are listed; 0: none, and nothing is said.
+        known: the known names.
+        most: maximum number of names in the list; 0: without a close match the text is empty.
     """
     names = list(known)
     close = [k for k in names if k.casefold() == name.casefold()] or difflib.get_close_matches(name, names, n=1)

@@ -1,6 +1,6 @@
-"""What ``limits=`` of a search names: scores, or what using the model costs.
+"""Quantities named by ``limits=`` of a search: scores, or costs of using the model.
 
-Ensembles of what a search evaluated: its objective as the one that :func:`mipcash.ensemble` selects from.
+Ensembles of a search: its objective as one from which :func:`mipcash.ensemble` selects.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mipcash.study.result import Result
 
 
 class Members(CrossValidated):
-    """The cross-validation of a search, whose estimators are built fitted to all rows.
+    """The cross-validation of a search, whose estimators are returned fitted to all rows.
 
     Args:
-        objective: of the search, which keeps its predictions.
-        scoring: what was searched by.
+        objective: of the search, with its predictions.
+        scoring: that the search used.
     """
 
     def __init__(self, objective: SearchObjective, scoring: Any) -> None:
@@ -43,11 +43,11 @@ class Members(CrossValidated):
         self.build = self._frozen
 
     def splits(self, repeat: int = 0) -> Splits:  # type: ignore[override]
-        """Those of the search."""
+        """Return the folds of the search."""
         return self.objective.data.of_repeat(repeat)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """The outputs over all folds at once."""
+        """Return the outputs over all folds at once."""
         return self.objective.evaluate(config, repeat)
 
     def _score(self, estimator: Any, x: Any, y: Any) -> float:
@@ -55,14 +55,14 @@ class Members(CrossValidated):
         return float(found[self.objective.scores.searched(found)] if isinstance(found, Mapping) else found)
 
     def _frozen(self, config: Mapping[str, Any]) -> Any:
-        """Fitted, with weights and all: a voting estimator that fits its members leaves it as it is."""
+        """Return the estimator fitted with its weights; a voting estimator that fits its members leaves it unchanged."""
         from sklearn.frozen import FrozenEstimator
 
         return FrozenEstimator(self.objective.fitted(config))
 
 
 def ensemble_of(result: Result, objective: SearchObjective, scoring: Any, size: int) -> tuple[Selected, Any]:
-    """The members by weight, and the fitted ensemble."""
+    """Return the members by weight, and the fitted ensemble."""
     members = Members(objective, scoring)
     chosen = selected(result, members, size=size)
     return chosen, chosen.fit()
@@ -71,11 +71,11 @@ def ensemble_of(result: Result, objective: SearchObjective, scoring: Any, size: 
 def limited_of(
     given: Any, metrics: Mapping[str, Any] | None
 ) -> tuple[dict[str, Callable[..., float] | None], tuple[str, ...]]:
-    """Scorers by name (None: one that is computed anyway), and names of measures.
+    """Return scorers by name (None: one that is computed anyway), and names of measures.
 
     Args:
         given: ``limits=``.
-        metrics: what scoring computes; None: nobody knows before it is called.
+        metrics: scores that ``scoring`` computes; None: they are unknown before it is called.
 
     Raises:
         DataError: there is neither a score nor a measure of that name.

@@ -1,4 +1,4 @@
-"""Pipelines out of the modules of a space: each module a step, each of its algorithms an estimator."""
+"""Pipelines made of the modules of a space: each module a step, each of its algorithms an estimator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mipcash.space.space import Space
 from mipcash.study.text import shown
 
 NOTHING = ("none", "passthrough")
-"""Algorithms that leave their step out."""
+"""Algorithms that omit their step."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class ModulePipelines:
     """Builds the pipeline of a configuration.
 
     Attributes:
-        modules: steps in the order in which they run, where no ordering says otherwise.
-        estimators: by module and algorithm; None: the step is left out.
+        modules: steps in the order in which they run, unless an ordering changes it.
+        estimators: by module and algorithm; None: the step is omitted.
         orders: orderings, with the modules that each of them orders.
-        seed: of every estimator that is random and has no ``random_state`` of its own.
+        seed: of every random estimator without a ``random_state`` of its own.
     """
 
     modules: Sequence[str]
@@ -40,15 +40,16 @@ class ModulePipelines:
 
     @classmethod
     def of(cls, space: Space, given: Mapping[str, Any] | None, task: str | None, seed: int) -> ModulePipelines:
-        """Of the modules of a space.
+        """Make it from the modules of a space.
 
         Args:
-            given: algorithm, or ``module.algorithm`` -> estimator or its class; others are scikit-learn's, by their class's name.
+            given: algorithm, or ``module.algorithm`` -> estimator or its class; other algorithms are scikit-learn's classes by
+                name.
             task: ``classification`` or ``regression``, which the last module must be of; None: it may be of any.
 
         Raises:
-            SpaceError: no modules, an algorithm that is no estimator, one without a hyperparameter that the space has, a parameter
-                that belongs to no module.
+            SpaceError: no modules, an algorithm that is no estimator or lacks a hyperparameter of the space, or a parameter that
+                belongs to no module.
         """
         given = dict(given or {})
         modules = {n: p for n, p in space.parameters.items() if isinstance(p, ModuleParameter)}
@@ -72,7 +73,7 @@ class ModulePipelines:
         return cls(tuple(modules), found, orders, seed)
 
     def __call__(self, config: Mapping[str, Any]) -> Pipeline:
-        """An unfitted pipeline; modules that are inactive or do nothing are left out."""
+        """Return an unfitted pipeline, without inactive and omitted modules."""
         steps = []
         for module in self._in_order(config):
             algorithm = config.get(module)
@@ -85,7 +86,7 @@ class ModulePipelines:
         return Pipeline(steps)
 
     def _in_order(self, config: Mapping[str, Any]) -> Iterator[str]:
-        """Modules as they run: those that are ordered take the places that they have among all, in their order."""
+        """Yield modules in running order: ordered modules exchange places among themselves."""
         places = {name: iter(config[name]) for name in self.orders if name in config}
         ordered = {m: places[name] for name, members in self.orders.items() if name in places for m in members}
         for module in self.modules:
@@ -102,14 +103,14 @@ class ModulePipelines:
 
 @lru_cache(maxsize=1)
 def known_estimators() -> Mapping[str, type]:
-    """scikit-learn's estimators by the name of their class."""
+    """Return scikit-learn's estimators by the name of their class."""
     from sklearn.utils import all_estimators
 
     return dict(all_estimators())
 
 
 def _estimator(module: str, algorithm: str, given: Mapping[str, Any]) -> Any:
-    """None: the step is left out."""
+    """Return the estimator of an algorithm, or None if the step is omitted."""
     found = given.get(f"{module}.{algorithm}", given.get(algorithm))
     if isinstance(found, str) and found in NOTHING:
         return None

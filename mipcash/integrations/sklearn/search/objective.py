@@ -1,8 +1,8 @@
 """The objective of a search: a configuration's estimator, fitted and scored fold by fold as scikit-learn does.
 
-Outputs, by name: ``loss``, which is the perfect score minus the score that is searched by; ``fit_time`` and ``score_time`` in
-seconds; ``test_NAME`` and, if wanted, ``train_NAME`` by score; and what is limited: scores by their own name, and
-:data:`MEASURES`. A search reads its ``cv_results_`` off them, so that a resumed one knows as much as the first.
+Outputs, by name, are ``loss``, which is the perfect score minus the score that is searched by, and ``fit_time`` and ``score_time``
+in seconds. There are also ``test_NAME`` and, if wanted, ``train_NAME`` by score. Constrained outputs are scores by their own name,
+and :data:`MEASURES`. A search computes its ``cv_results_`` from them, so that a resumed search has the same information.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mipcash.study.trial import Failed
 
 Splits = Sequence[tuple[Rows, Rows]]
 SCORE = "score"
-"""Name of the score where there is one."""
+"""Name of the score if there is only one."""
 RAISE = "raise"
 
 MEASURES: Mapping[str, Callable[[Any, Any], float]] = {
@@ -37,21 +37,21 @@ MEASURES: Mapping[str, Callable[[Any, Any], float]] = {
     "single_ms": single,
     "model_bytes": lambda model, x: size(model),
 }
-"""What can be limited beside scores, see :mod:`mipcash.integrations.sklearn.measures`. The search measures the estimator of the
-first fold; after the refit the estimator of all rows, which is often larger, is measured too."""
+"""Outputs that can be constrained besides scores, see :mod:`mipcash.integrations.sklearn.measures`. The search measures the
+estimator of the first fold; after the refit the estimator of all rows, which is often larger, is measured, too."""
 FIT_SECONDS = "fit_seconds"
-"""Of all folds together; a limit, too."""
+"""Fit time of all folds together, which can be constrained, too."""
 
 
 @dataclass
 class Data:
-    """What the folds are made of.
+    """The data of the folds.
 
     Attributes:
-        x, y: indexable; y None where nothing is to be predicted.
+        x, y: indexable; y None for unsupervised estimators.
         splits: of the search.
         fresh: other folds, by repeat; None: there are none.
-        fit_params: of the estimator's ``fit``; what has a value per row is split.
+        fit_params: of the estimator's ``fit``; parameters with a value per row are split.
         score_params: likewise, of the scorers.
     """
 
@@ -63,22 +63,22 @@ class Data:
     score_params: Mapping[str, Any] = field(default_factory=dict)
 
     def of_repeat(self, repeat: int) -> Splits:
-        """Folds; repeat 0: the search's."""
+        """Return the folds of a repeat; repeat 0 gives those of the search."""
         return self.splits if repeat == 0 or self.fresh is None else self.fresh(repeat)
 
 
 @dataclass
 class Scores:
-    """What is computed of a fitted estimator.
+    """Scores and measures of a fitted estimator.
 
     Attributes:
         scorer: ``scorer(estimator, x, y, **params)``, a number or a dict of numbers.
-        metric: which of them is searched by; ``score`` where there is one; empty: the first of them.
+        metric: the score that is searched by; ``score`` if there is only one; empty: the first of them.
         perfect: the loss is this minus the score.
-        beside: scorers whose names are limited.
-        measures: of :data:`MEASURES` and ``fit_seconds``: those that are limited.
+        beside: scorers of constrained scores.
+        measures: constrained ones of :data:`MEASURES` and ``fit_seconds``.
         train: whether training rows are scored, too.
-        error: the score of a fold that fails; nan: its configuration has failed. ``raise``: so has the search.
+        error: the score of a fold that fails; nan: its configuration has failed. ``raise``: the search fails, too.
     """
 
     scorer: Callable[..., Any]
@@ -90,7 +90,11 @@ class Scores:
     error: float | str = math.nan
 
     def of(self, estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> dict[str, float]:
-        """All scores by name."""
+        """Return all scores by name.
+
+        Raises:
+            DataError: a score is no number, or the score that is searched by is missing.
+        """
         found = self.scorer(estimator, x, **params) if y is None else self.scorer(estimator, x, y, **params)
         if not isinstance(found, Mapping):
             return {SCORE: _number(SCORE, found)}
@@ -103,7 +107,7 @@ class Scores:
         return scores
 
     def searched(self, names: Iterable[str]) -> str:
-        """The score that is searched by, of those that there are."""
+        """Return the name of the score that is searched by."""
         listed = list(names)
         return self.metric if self.metric and listed != [SCORE] else listed[0]
 
@@ -114,9 +118,11 @@ class SearchObjective:
     Args:
         build: a configuration -> an unfitted estimator.
         fit: ``fit(estimator, x, y, params)``; returns it fitted.
-        quiet: whether warnings of fits are kept back.
-        predictions: where out-of-fold predictions go; None: nobody wants them.
+        quiet: whether warnings of fits are suppressed.
+        predictions: store of out-of-fold predictions; None: they are not kept.
         classes: columns of predicted probabilities; None: values are predicted.
+
+    Attributes:
         config: scikit-learn's configuration, which threads and processes do not inherit.
     """
 
@@ -137,7 +143,7 @@ class SearchObjective:
         self.quiet, self.predictions, self.classes = quiet, predictions, classes
         self.config = sklearn.get_config()
         self.raised: BaseException | None = None
-        """What a fold raised last, where it was in this process."""
+        """The last exception of a fold, if it ran in this process."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "raised": None}
@@ -145,7 +151,7 @@ class SearchObjective:
     def __call__(
         self, config: Mapping[str, Any], repeat: int = 0
     ) -> Generator[dict[str, float], None, dict[str, float]]:
-        """Yield the outputs of each fold, and return those of all: scores and times are means."""
+        """Yield the outputs of each fold, and return the outputs of all folds: scores and times are means."""
         splits = self.data.of_repeat(repeat)
         told: list[dict[str, float]] = []
         first: tuple[Any, Any] | None = None
@@ -160,7 +166,7 @@ class SearchObjective:
                 joined[held_out] = predicted
             told.append(outputs)
             if len(told) == len(splits) and self.predictions is not None and joined is not None:
-                self.predictions.put(config, repeat, joined)  # before racing may close this generator
+                self.predictions.put(config, repeat, joined)  # before pruning may close this generator
             yield outputs
         means = {
             name: float(np.mean([fold[name] for fold in told]))
@@ -170,7 +176,7 @@ class SearchObjective:
         return means | self._measured(first, told)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """The outputs of all folds at once."""
+        """Return the outputs of all folds at once."""
         folds = self(config, repeat)
         while True:
             try:
@@ -179,12 +185,12 @@ class SearchObjective:
                 return dict(end.value)
 
     def fitted(self, config: Mapping[str, Any]) -> Any:
-        """The estimator of a configuration, fitted to all rows."""
+        """Return the estimator of a configuration, fitted to all rows."""
         with self._as_configured():
             return self.fit(self.build(config), self.data.x, self.data.y, self.data.fit_params)
 
     def measured(self, estimator: Any) -> dict[str, float]:
-        """Return the limited quantities of :data:`MEASURES` for an estimator that was fitted to all rows."""
+        """Return the constrained ones of :data:`MEASURES` for an estimator that was fitted to all rows."""
         with self._as_configured():
             return {name: MEASURES[name](estimator, self.data.x) for name in self.scores.measures if name in MEASURES}
 
@@ -193,7 +199,7 @@ class SearchObjective:
     def _fold(
         self, config: Mapping[str, Any], train: Rows, held_out: Rows
     ) -> tuple[Any, Any, dict[str, float], NDArray[np.float64] | None]:
-        """The fitted estimator (None: it failed), its held-out rows, the outputs and its predictions."""
+        """Return the fitted estimator (None if it failed), its held-out rows, the outputs and its predictions."""
         try:
             with self._as_configured():
                 return self._fitted_and_scored(config, train, held_out)
@@ -248,7 +254,7 @@ class SearchObjective:
 
     @contextmanager
     def _as_configured(self) -> Iterator[None]:
-        """scikit-learn as it was set where the search was started."""
+        """Set scikit-learn's configuration to that at the start of the search."""
         import sklearn
 
         kept = warnings.catch_warnings() if self.quiet else nullcontext()

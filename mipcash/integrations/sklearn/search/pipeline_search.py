@@ -1,6 +1,6 @@
 """``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules.
 
-Tables as people have them, made numbers: the imputer and the encoder that stand before a pipeline.
+Preprocessing of mixed tables: the imputer and the encoder in front of a pipeline.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ PREPARE = "prepare"
 
 
 def preparation_of(x: Any) -> Any:
-    """An unfitted transformer that makes numbers of texts, one column per value, and fills missing ones with the median.
+    """Return an unfitted transformer that one-hot encodes texts and fills missing numbers with the median.
 
     Returns:
-        None where all are numbers already.
+        None if the table has only numbers and no missing value.
 
     Raises:
         DataError: x is sparse.
@@ -71,7 +71,7 @@ class Prepared:
 
     Attributes:
         preparation: unfitted; None: there is none.
-        build: of a configuration, a pipeline.
+        build: configuration -> pipeline.
         starts: configurations to evaluate first.
     """
 
@@ -91,9 +91,9 @@ class Prepared:
 
 SPACES = ("usual", "a2", "a3")
 MODEL = "mipcash.models.automl"
-"""Declares their spaces; found by name, as all models are."""
+"""Module that declares their spaces; imported by name, as all models are."""
 DEFAULT = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
-"""Scores where none is given: what estimators of scikit-learn score themselves by."""
+"""Default scores: the ``score`` of scikit-learn's estimators."""
 
 
 class PipelineSearchCV(SpaceSearch):
@@ -109,17 +109,17 @@ class PipelineSearchCV(SpaceSearch):
             numbers medians. ``"a3"``, ``"a2"``: the spaces of Tables A3 and A2 of Liu et al. (2020). Or a
             :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
             algorithms are estimators; the last module predicts.
-        build: ``build(configuration)`` returns an unfitted estimator, where the modules of the space say it not.
-        estimators: algorithm (or ``module.algorithm``) of the space -> estimator, or its class; others are scikit-learn's, by
-            their class's name, and ``none`` leaves a step out.
-        task: ``classification``, ``regression``, or None: what y looks like, and what scoring is for. Say it where the search
-            itself is given to another function of scikit-learn, which asks before there is a y.
-        scoring: as of :class:`SpaceSearchCV`; None means the accuracy or r2.
+        build: ``build(configuration)`` returns an unfitted estimator, if the modules of the space do not define it.
+        estimators: algorithm (or ``module.algorithm``) of the space -> estimator, or its class; other algorithms are scikit-learn's
+            classes by name, and ``none`` omits a step.
+        task: ``classification``, ``regression``, or None: inferred from y and the scoring. Give it if the search
+            itself is passed to another function of scikit-learn, which asks before there is a y.
+        scoring: as in :class:`SpaceSearchCV`; None means the accuracy or r2.
         random_state: of the search and of the algorithms.
-        n_iter: this and every argument that is not listed here is that of :class:`SpaceSearchCV`.
+        n_iter: this and all arguments that are not listed here are those of :class:`SpaceSearchCV`.
 
     Attributes:
-        best_params_: the best configuration of the space. The others are those of :class:`SpaceSearchCV`.
+        best_params_: the best configuration of the space. The other attributes are those of :class:`SpaceSearchCV`.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -186,30 +186,30 @@ class PipelineSearchCV(SpaceSearch):
 
     @property
     def estimator(self) -> Any:
-        """What stands for the pipelines as long as none is fitted: an estimator of the task."""
+        """An estimator of the task, as a placeholder for pipelines before one is fitted."""
         task = self.task or getattr(self, "task_", None)
         return {CLASSIFICATION: DummyClassifier, REGRESSION: DummyRegressor}.get(task or "", Undecided)()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Search, and fit the best to all rows.
+        """Search, and fit the best pipeline to all rows.
 
         Args:
             X: rows: an array or a data frame.
             y: classes or numbers, shape (rows,).
-            sample_weight: shape (rows,); goes to the steps of a pipeline that take weights, and to scorers as scikit-learn
-                routes it. Others are fitted without.
+            sample_weight: shape (rows,); passed to the steps of a pipeline that accept weights, and to scorers as scikit-learn
+                routes it. Other steps are fitted without weights.
             params: ``groups``, and what splitter and scorers request.
 
         Raises:
             SpaceError: an algorithm that is no estimator, or a hyperparameter that it lacks.
-            DataError: a scoring or limit that there is not, a class with fewer rows than folds, all configurations failed, or
-                none keeps the limits.
+            DataError: an unknown scoring or limit, a class with fewer rows than folds, all configurations failed, or none is
+                feasible.
         """
         if sample_weight is not None:
             params["sample_weight"] = sample_weight
         return self._search(X, y, params)
 
-    # -- what differs -------------------------------------------------------------------------------------------
+    # -- overridden steps of the search -------------------------------------------------------------------------
 
     def _check(self, x: Any, y: Any) -> tuple[Any, Any]:
         if y is None:
@@ -244,7 +244,7 @@ class PipelineSearchCV(SpaceSearch):
         if self.build is not None:
             if not isinstance(self.space, Space):
                 raise SpaceError("build= makes an estimator of a configuration; give space= too, which says of which")
-            return deepcopy(self.space), self.build  # what is asked of a space is kept on it
+            return deepcopy(self.space), self.build  # a space caches results
         seed = seed % 2**32
         if isinstance(self.space, Space):
             return deepcopy(self.space), ModulePipelines.of(self.space, self.estimators, self.task_, seed)
@@ -259,7 +259,7 @@ class PipelineSearchCV(SpaceSearch):
 
     @staticmethod
     def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:
-        """Weights go to the steps that take some."""
+        """Fit an estimator; weights are passed to the steps that accept them."""
         import sklearn
 
         weights = params.get("sample_weight")
@@ -271,7 +271,7 @@ class PipelineSearchCV(SpaceSearch):
             else {"": estimator}
         )
         told = {f"{n}sample_weight": weights for n, step in steps.items() if has_fit_parameter(step, "sample_weight")}
-        with sklearn.config_context(enable_metadata_routing=False):  # steps that are searched request nothing
+        with sklearn.config_context(enable_metadata_routing=False):  # the steps request no metadata
             return estimator.fit(x, y, **told)
 
     def _built_of(self) -> Any:
@@ -314,7 +314,7 @@ class PipelineSearchCV(SpaceSearch):
         return super()._get_routed_params_for_fit(dict(params))
 
     def get_metadata_routing(self) -> Any:
-        """What this search takes (``sample_weight``), and what it passes on to scorers and splitter."""
+        """Return the routing: ``sample_weight`` of this search, and metadata of scorers and splitter."""
         from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
         scorer, _ = self._get_scorers()
@@ -328,7 +328,7 @@ class PipelineSearchCV(SpaceSearch):
         tags.no_validation = False
         tags.target_tags.required = True
         for of_task in filter(None, (tags.classifier_tags, tags.regressor_tags)):
-            of_task.poor_score = False  # as the stand-in's is
+            of_task.poor_score = False  # the placeholder's is True
         if self.build is None and not isinstance(self.space, Space):
             tags.input_tags.sparse = False
             tags.input_tags.allow_nan = True
@@ -336,12 +336,12 @@ class PipelineSearchCV(SpaceSearch):
 
 
 class Undecided(BaseEstimator):  # type: ignore[misc]
-    """An estimator of whichever task."""
+    """An estimator of unknown task."""
 
     def fit(self, X: Any, y: Any) -> Undecided:
-        """Nothing."""
+        """Do nothing."""
         return self
 
     def predict(self, X: Any) -> Any:
-        """Nothing."""
+        """Raise ``NotImplementedError``."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Where evaluations of a search run: as joblib's ``n_jobs`` says, in the processes of loky unless another backend is active."""
+"""Executors of a search: as many workers as joblib's ``n_jobs``, in processes of loky unless another backend is active."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mipcash.study.evaluating.pool import Executors
 
 
 def place_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
-    """Workers, what evaluates, and whether that is in other processes.
+    """Return the number of workers, their executor, and whether they are other processes.
 
     Args:
         n_jobs: None: 1, unless in ``joblib.parallel_config(n_jobs=...)``; -1: all cores.
@@ -28,13 +28,13 @@ def place_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
     if type(backend).__name__ == "ThreadingBackend":
         return workers, None, False
     client = getattr(backend, "client", None)
-    if client is not None and hasattr(client, "get_executor"):  # joblib's backend of Dask
+    if client is not None and hasattr(client, "get_executor"):  # joblib's Dask backend
         return workers, client.get_executor(), True
     return workers, lambda: Reused(workers), True
 
 
 class Reused(Executor):
-    """loky's executor, whose processes outlive a search and are used again by the next, as those of joblib are.
+    """loky's executor, whose processes outlive a search and are reused by the next one, as in joblib.
 
     Args:
         workers: processes.
@@ -48,22 +48,22 @@ class Reused(Executor):
         self._processes: Any = get_reusable_executor(workers, env=dict.fromkeys(names, threads))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Start a call."""
+        """Submit a call."""
         future: Future[Any] = self._processes.submit(fn, *args, **kwargs)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """The processes stay for the next search; loky ends them when they are idle."""
+        """Leave the processes to the next search, unless ``cancel_futures``; loky ends them when they are idle."""
         if cancel_futures:
             self._processes.shutdown(wait=False, kill_workers=True)
 
 
 class Shipped:
-    """An objective in a file, which each process loads once: data need not be sent with every evaluation.
+    """An objective in a file, which each process loads once, so that data need not be sent with every evaluation.
 
     Args:
-        objective: it.
-        path: where it is written.
+        objective: the objective.
+        path: of the file.
     """
 
     def __init__(self, objective: Any, path: Path) -> None:
@@ -73,7 +73,7 @@ class Shipped:
         self.path = str(path)
 
     def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """The generator of the objective."""
+        """Return the generator of the objective."""
         found: Iterator[dict[str, float]] = _loaded(self.path)(config, repeat)
         return found
 

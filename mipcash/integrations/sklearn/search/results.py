@@ -17,18 +17,18 @@ from mipcash.study.trial import Trial
 
 
 def candidates_of(result: Result) -> list[Trial]:
-    """Trials of the search, in their order: neither repeats nor what was given back."""
+    """Return the trials of the search in their order, without repeats and pending trials."""
     return [t for t in result.history if not (t.repeat or t.pending)]
 
 
 def cv_results(
     trials: Sequence[Trial], params: Sequence[Mapping[str, Any]], result: Result, scores: Scores, splits: int
 ) -> dict[str, Any]:
-    """The table, as ``BaseSearchCV`` has it: arrays of shape (candidates,) by name.
+    """Return the table of ``BaseSearchCV``: arrays of shape (candidates,) by name.
 
-    What was stopped by racing has the scores of the folds that it ran, and nan for the others and for the mean. Beside
-    scikit-learn's columns there are ``status`` (``done``, ``failed`` or ``stopped``) and, under limits, ``feasible`` and
-    ``limited_NAME``, by which each limit is judged. What keeps the limits ranks before what does not.
+    A pruned configuration has the scores of the folds that it ran, and nan for the other folds and for the mean. Beside
+    scikit-learn's columns there are ``status`` (``done``, ``failed`` or ``stopped``). Under outcome constraints there are also
+    ``feasible`` and ``limited_NAME``, the value of each constrained output. Feasible configurations rank before infeasible ones.
     """
     feasible = np.array([bool(result.standing.feasible(t.number)) and t.whole for t in trials], dtype=bool)
     table: dict[str, Any] = {}
@@ -56,7 +56,7 @@ def check_failures(trials: Sequence[Trial], splits: int) -> None:
     """Warn of failures, as scikit-learn does.
 
     Raises:
-        DataError: all failed.
+        DataError: all configurations failed.
     """
     failed = [t for t in trials if t.failed]
     if not failed:
@@ -83,7 +83,7 @@ def _names(trials: Sequence[Trial]) -> list[str]:
 
 
 def _folds(trials: Sequence[Trial], name: str, splits: int) -> NDArray[np.float64]:
-    """Shape (candidates, splits); nan where a fold was not run."""
+    """Return an output by fold, shape (candidates, splits); nan where a fold was not run."""
     table = np.full((len(trials), splits), np.nan)
     for row, trial in zip(table, trials, strict=True):
         told = trial.outcome[name].folds[:splits]
@@ -92,9 +92,9 @@ def _folds(trials: Sequence[Trial], name: str, splits: int) -> NDArray[np.float6
 
 
 def _times(table: dict[str, Any], name: str, folds: NDArray[np.float64]) -> None:
-    """Of the folds that were run."""
+    """Add mean and deviation of a time over the folds that were run."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # none were
+        warnings.simplefilter("ignore", RuntimeWarning)  # no fold was run
         table[f"mean_{name}"], table[f"std_{name}"] = np.nanmean(folds, axis=1), np.nanstd(folds, axis=1)
 
 
@@ -105,7 +105,7 @@ def _scores(table: dict[str, Any], name: str, folds: NDArray[np.float64]) -> Non
 
 
 def _ranks(means: NDArray[np.float64], feasible: NDArray[np.bool_] | None) -> NDArray[np.int32]:
-    """1 is the best; nan ranks last, together."""
+    """Return ranks; 1 is the best, and nan ranks last."""
     known = ~np.isnan(means)
     first = known if feasible is None else known & feasible
     ranks = np.full(len(means), 1 + int(known.sum()), dtype=np.int32)
@@ -116,7 +116,7 @@ def _ranks(means: NDArray[np.float64], feasible: NDArray[np.bool_] | None) -> ND
 
 
 def _masked(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """``param_NAME``, masked where a parameter is inactive."""
+    """Return ``param_NAME`` columns, masked where a parameter is inactive."""
     found = {}
     for name in dict.fromkeys(n for p in params for n in p):
         values = [p[name] for p in params if name in p]

@@ -1,4 +1,4 @@
-"""What the searches share: ``fit`` as by :func:`mipcash.minimize`, with the attributes and methods of scikit-learn's searches."""
+"""The common part of the searches: ``fit`` by :func:`mipcash.minimize`, with attributes and methods of scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -67,31 +67,31 @@ OPTIONS: dict[str, Any] = {
     "error_score": [StrOptions({RAISE}), Real],
     "return_train_score": ["boolean"],
 }
-"""What each parameter of both searches may be; what is not here is checked where it is used."""
+"""Valid types of each parameter of both searches; other parameters are checked where they are used."""
 
 
 REFITS = 5
-"""Configurations at most that are fitted to all rows, until the limits hold for one of them."""
+"""Maximum number of configurations that are fitted to all rows, until one is feasible."""
 
 
 class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
-    """What both searches do; see :class:`SpaceSearchCV` and :class:`PipelineSearchCV` for their parameters."""
+    """Base class of both searches; see :class:`SpaceSearchCV` and :class:`PipelineSearchCV` for their parameters."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
     _quiet = False
 
-    # -- what differs -------------------------------------------------------------------------------------------
+    # -- steps that subclasses override -------------------------------------------------------------------------
 
     @abstractmethod
     def _prepared(self, x: Any, y: Any, splits: Splits, seed: int) -> tuple[Space, Callable[[Mapping[str, Any]], Any]]:
-        """The space, and what builds an unfitted estimator of a configuration."""
+        """Return the space, and a function from a configuration to an unfitted estimator."""
 
     def _check(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """x and y as the search takes them."""
+        """Return x and y in the form that the search accepts."""
         return x, y
 
     def _told(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration as ``params`` of ``cv_results_``."""
+        """Return a configuration as ``params`` of ``cv_results_``."""
         return dict(config)
 
     @staticmethod
@@ -105,7 +105,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     # -- fit ----------------------------------------------------------------------------------------------------
 
     def _search(self, x: Any, y: Any, params: Mapping[str, Any]) -> Self:
-        """``fit``: the search, the table, the refit."""
+        """Run ``fit``: the search, the table, the refit."""
         self._validate_params()
         x, y = self._check(*indexable(x, y))
         self._scoring()
@@ -160,7 +160,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         called = Shipped(objective, folder / "objective.pkl") if elsewhere and not apart else objective
 
         def stop(study: Any, trial: Trial) -> bool:
-            if trial.failed and isinstance(objective.raised, DataError):  # of the call, and of no configuration
+            if trial.failed and isinstance(objective.raised, DataError):  # an error of the call, not of a configuration
                 raise objective.raised
             if trial.failed and self.error_score == RAISE:
                 raise objective.raised or DataError(f"a configuration failed: {trial.message}")
@@ -198,7 +198,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             raise DataError(f"every fit fails, for a reason that no configuration changes:\n{error}") from error
 
     def _belonging(self, objective: SearchObjective) -> dict[str, str]:
-        """What scores in the storage depend on; nothing where they are not kept."""
+        """Return the identity of the scores for the storage; empty without a storage."""
         if self.storage is None:
             return {}
         told = belonging_of(objective.data, self._scoring_told(), objective.scores.metric, self._built_of())
@@ -212,7 +212,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         self.cv_results_ = cv_results(trials, params, self.result_, scores, self.n_splits_)
         if f"mean_test_{SCORE}" not in self.cv_results_:
             self.multimetric_ = True
-            if callable(self.scoring):  # what it gives is known now
+            if callable(self.scoring):  # its scores are known now
                 self._check_refit_for_multimetric(_metrics_in(self.cv_results_))
         if self.multimetric_ and self.refit is False:
             return
@@ -254,7 +254,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
                 setattr(self, name, getattr(self.best_estimator_, name))
 
     def _refit_best(self, objective: SearchObjective) -> None:
-        """Fit the best configuration to all rows, or the next best one if the limits on measures do not hold after its refit."""
+        """Fit the best configuration to all rows, or the next best one if the refitted estimator violates limits on measures."""
         trials, limited = candidates_of(self.result_), [n for n in objective.scores.measures if n in MEASURES]
         columns = {name: np.full(len(trials), np.nan) for name in limited}
         order, first = self._refit_order(trials, movable=bool(limited)), None
@@ -277,7 +277,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         self._choose(index, objective.scores)
 
     def _refit_order(self, trials: Sequence[Trial], movable: bool) -> list[int]:
-        """Return rows of ``cv_results_`` to refit one after the other, the best first; only this one if ``refit`` chose it."""
+        """Return rows of ``cv_results_`` in the order of refits, the best first; only the best one if ``refit`` chose it."""
         if not movable or callable(self.refit):
             return [self.best_index_]
         rows = {trial.number: k for k, trial in enumerate(trials) if self.cv_results_["feasible"][k]}
@@ -285,7 +285,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return [self.best_index_, *(k for k in ranked if k != self.best_index_)][:REFITS]
 
     def _violations(self, measures: Mapping[str, float]) -> list[Breach]:
-        """Return the limits that measures of a refitted estimator violate."""
+        """Return the outcome constraints that measures of a refitted estimator violate."""
         limits = [limit for limit in self.result_.under if limit.output in measures]
         found = [Breach(limit, measures[limit.output], by=limit.violation(measures[limit.output])) for limit in limits]
         return [breach for breach in found if breach.by]
@@ -298,41 +298,41 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             "give a lower limit, so that there is room for the difference between a fold and all rows"
         )
 
-    # -- small questions ----------------------------------------------------------------------------------------
+    # -- options ------------------------------------------------------------------------------------------------
 
     def _classifies(self) -> bool:
         return bool(is_classifier(self.estimator))
 
     def _check_folds(self, y: Any, cv: Any) -> None:
-        """scikit-learn warns of classes that are rarer than folds."""
+        """Do nothing: scikit-learn warns of classes that are rarer than folds."""
 
     def _elsewhere(self) -> bool:
-        """Whether evaluations run in processes that can be ended."""
+        """Return True if evaluations run in processes that can be ended."""
         return self.evaluation_timeout is not None or self.evaluation_memory is not None
 
     def _scoring(self) -> None:
-        """Refuse names of scores that there are not."""
+        """Check that the names of scores exist."""
         listed: Any = self.scoring.values() if isinstance(self.scoring, dict) else self.scoring
         for name in listed if isinstance(self.scoring, (list, tuple, dict)) else [listed]:
             if isinstance(name, str):
                 Scoring.of(name)
 
     def _built_of(self) -> Any:
-        """What, beside the space, says which estimator a configuration is."""
+        """Return what, besides the space, determines the estimator of a configuration."""
         return self.estimator
 
     def _scoring_told(self) -> Any:
-        """What scoring is, defaults filled in."""
+        """Return ``scoring`` with defaults filled in."""
         return self.scoring
 
     def _scoring_name(self) -> Any:
-        """scikit-learn's name of the score that is searched by; None: it has none."""
+        """Return scikit-learn's name of the score that is searched by; None if there is none."""
         if isinstance(self.scoring, dict):
             return self.scoring.get(self.refit)
         return self.refit if isinstance(self.scoring, (list, tuple)) else self.scoring
 
     def _metric(self, metric: Any) -> str:
-        """The score that is searched by; empty: the first of them, where the choice is made afterwards or not at all."""
+        """Return the score that is searched by; empty, for the first one, if the choice is made afterwards or not at all."""
         if callable(self.scoring) and not isinstance(self.refit, bool):
             metric = self.refit
         if callable(self.scoring) and self.refit is False:
@@ -344,13 +344,13 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return Scoring.of(name).perfect if isinstance(name, str) else 0.0
 
     def _metrics(self, scorers: Any) -> Mapping[str, Any] | None:
-        """Scorers by name; None: scoring is a function, which may give what it likes."""
+        """Return scorers by name, or None if ``scoring`` is a function, whose scores are unknown before the call."""
         if callable(self.scoring):
             return None
         return getattr(scorers, "_scorers", {SCORE: scorers})  # type: ignore[no-any-return]
 
     def _seed(self) -> int:
-        """Fixed where a run is to be resumed."""
+        """Return ``random_state`` as an integer; None means 0 with a storage, and a random seed without one."""
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         if self.random_state is None and self.storage is not None:

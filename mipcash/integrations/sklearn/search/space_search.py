@@ -22,7 +22,7 @@ from mipcash.space.space import Space
 class SpaceSearchCV(SpaceSearch):
     """Search the parameters of an estimator, or of a pipeline, under the rules of a space.
 
-    In the place of ``RandomizedSearchCV`` or ``GridSearchCV``:
+    A replacement for ``RandomizedSearchCV`` or ``GridSearchCV``:
 
     >>> search = SpaceSearchCV(SVC(), {"C": loguniform(1e-2, 1e3), "kernel": ["rbf", "linear"]}, n_iter=30)
     >>> search.fit(x, y).best_params_
@@ -30,40 +30,40 @@ class SpaceSearchCV(SpaceSearch):
     Args:
         estimator: with ``fit``; scored by ``scoring``, or by its own ``score``.
         space: a :class:`mipcash.Space` whose parameters are named as those of the estimator (``step__parameter`` of a pipeline),
-            or what ``RandomizedSearchCV`` takes (:meth:`mipcash.Space.from_sklearn`). A parameter that is not active keeps the
-            estimator's own value. The hyperparameters of a module have the estimator's names; the module itself is set only where
+            or the argument of ``RandomizedSearchCV`` (:meth:`mipcash.Space.from_sklearn`). An inactive parameter keeps the
+            estimator's own value. The hyperparameters of a module have the estimator's names; the module itself is set only if
             the estimator has a parameter of its name.
-        n_iter: configurations that are evaluated; or ``mc.Fits(200)``.
-        scoring, cv, refit, error_score, return_train_score, n_jobs, verbose: as of ``RandomizedSearchCV``. A configuration of
-            which a fold fails has failed, and its other folds are not fitted; with a number as ``error_score`` it is scored so.
-            Workers are processes, or what ``joblib.parallel_config`` says.
-        limits: what the answer must keep, each an upper end or ``(low, high)`` with None for none: scores by name
+        n_iter: number of configurations that are evaluated; or ``mc.Fits(200)``.
+        scoring, cv, refit, error_score, return_train_score, n_jobs, verbose: as in ``RandomizedSearchCV``. If a fold of a
+            configuration fails, the configuration has failed and its other folds are not fitted; a number as ``error_score`` is
+            its score instead. Workers are processes, or those of ``joblib.parallel_config``.
+        limits: outcome constraints, each an upper end or ``(low, high)`` with None for no end: scores by name
             (scikit-learn's, or of ``scoring``), ``latency_ms``, ``single_ms``, ``model_bytes``, ``fit_seconds``; see
             :mod:`mipcash.integrations.sklearn.measures`. The search measures a model of the first fold. ``latency_ms``,
             ``single_ms`` and ``model_bytes`` are measured again on the estimator that was refitted to all rows. If that
             estimator violates a limit, the next best configuration that was feasible on the folds is refitted, at most five
             configurations in all. If all of them violate a limit, the first is returned with a warning.
-        optimizer, settings, solver, storage: as of :func:`mipcash.minimize`. What is in the storage is not evaluated again; it
+        optimizer, settings, solver, storage: as in :func:`mipcash.minimize`. Evaluations in the storage are not repeated. A storage
             belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with another.
-        pruning: as of :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
-        confirm: as of :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best there is the answer. They
-            count in ``n_iter``.
+        pruning: as in :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
+        confirm: as in :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best one there is returned. These
+            evaluations count in ``n_iter``.
         ensemble_size: steps of a greedy selection (Caruana et al. 2004); then ``best_estimator_`` is an ensemble of the best
             configurations. It need not satisfy the limits that each member satisfies; a warning says so if it does not.
-        random_state: of the search; an int gives the same search again (with one worker). None: another one each time, but for
-            one that is kept in a storage.
+        random_state: of the search; an int makes the search reproducible (with one worker). None: random, except that a search with
+            a storage has a fixed seed.
         timeout: seconds after which no evaluation starts.
-        evaluation_timeout, evaluation_memory: seconds and megabytes after which an evaluation is ended and has failed; it runs in
-            a process of its own then.
+        evaluation_timeout, evaluation_memory: seconds and megabytes after which an evaluation is ended and has failed. Evaluations
+            then run in processes of their own.
 
     Attributes:
-        cv_results_: as of ``RandomizedSearchCV``, with ``status`` and, under limits, ``feasible`` and ``limited_NAME``. A measure
-            that is limited has ``refit_NAME`` besides: its value after the refit, nan for what was not refitted. The attributes
-            of ``RandomizedSearchCV`` that are not listed here are there too.
+        cv_results_: as in ``RandomizedSearchCV``, with ``status`` and, under limits, ``feasible`` and ``limited_NAME``. A limited
+            measure also has ``refit_NAME``: its value after the refit, nan for configurations that were not refitted. All other
+            attributes of ``RandomizedSearchCV`` exist, too.
         refit_measures_: the limited measures of ``best_estimator_`` by name, such as ``{"latency_ms": 13.1}``.
         result_: the :class:`mipcash.Result`.
         space_: the space that was searched.
-        ensemble_: the members and their weights, where ``ensemble_size`` is given.
+        ensemble_: the members and their weights, if ``ensemble_size`` is given.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -124,16 +124,16 @@ class SpaceSearchCV(SpaceSearch):
         self.evaluation_memory = evaluation_memory
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Search, and fit the best to all rows.
+        """Search, and fit the best estimator to all rows.
 
         Args:
-            X: rows that the estimator takes.
-            y: what is predicted; None where nothing is.
-            params: of the estimator's ``fit``, of the scorers and the splitter (``groups``), as for ``RandomizedSearchCV``.
+            X: rows that the estimator accepts.
+            y: target; None for unsupervised estimators.
+            params: of the estimator's ``fit``, of the scorers and the splitter (``groups``), as in ``RandomizedSearchCV``.
 
         Raises:
             SpaceError: the space has a parameter that the estimator lacks.
-            DataError: a scoring or a limit that there is not, all configurations failed, or none keeps the limits.
+            DataError: an unknown scoring or limit, all configurations failed, or none is feasible.
         """
         return self._search(X, y, params)
 
@@ -148,23 +148,23 @@ class SpaceSearchCV(SpaceSearch):
 
 @dataclass(frozen=True)
 class WithParameters:
-    """Builds an estimator of a configuration.
+    """Builds the estimator of a configuration.
 
     Attributes:
         estimator: whose parameters are set.
-        names: parameter of the space -> of the estimator; None: of none.
+        names: parameter of the space -> of the estimator; None: it sets no parameter.
     """
 
     estimator: Any
     names: Mapping[str, str | None] = field(default_factory=dict)
 
     def __call__(self, config: Mapping[str, Any]) -> Any:
-        # values too are cloned: a step of a pipeline that is chosen is an estimator
+        # values are cloned, too: the value for a pipeline's step is an estimator
         return clone(self.estimator).set_params(**clone(parameters_of(config, self.names), safe=False))
 
 
 def parameters_of(config: Mapping[str, Any], names: Mapping[str, str | None]) -> dict[str, Any]:
-    """The parameters that a configuration sets, by the estimator's names."""
+    """Return the parameters that a configuration sets, by the estimator's names."""
     found = {}
     for name, value in config.items():
         if (told := names[name]) is not None:
@@ -173,7 +173,7 @@ def parameters_of(config: Mapping[str, Any], names: Mapping[str, str | None]) ->
 
 
 def names_of(space: Space, estimator: Any) -> dict[str, str | None]:
-    """Parameter of a space -> of an estimator; None: of none, it only chooses which others are active.
+    """Return parameter of a space -> of an estimator; None for a module that only determines which parameters are active.
 
     Raises:
         SpaceError: the estimator lacks one, or the space is empty.
@@ -201,7 +201,7 @@ def names_of(space: Space, estimator: Any) -> dict[str, str | None]:
 
 
 def _has(estimator: Any, name: str, chosen: Sequence[Any]) -> bool:
-    """Whether an estimator has a parameter, or may have it: ``clf__C`` of a step that is chosen."""
+    """Return True if an estimator has a parameter, or may have it: ``clf__C`` of a step that is a choice."""
     known = estimator.get_params()
     if name in known:
         return True

@@ -1,1 +1,1 @@
-"""Dual decomposition: bounds over levels and numbers together."""
+"""Dual decomposition: bounds over levels and numerical parameters jointly."""

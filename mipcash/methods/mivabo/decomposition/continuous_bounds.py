@@ -1,4 +1,4 @@
-"""Certified lower bounds of sums of cosines over a box: what every slave of the dual decomposition asks for.
+"""Certified lower bounds of sums of cosines over a box, as all slaves of the dual decomposition need them.
 
 Notation
     s_k(u) = sum_m A_km cos(omega_m . u + phase_m),   A (K, M) amplitudes, omega (M, D), phase (M,), u in [low, high]
@@ -7,17 +7,17 @@ Notation
 Over one box, with v = u - c and d_m = omega_m . v in [-rho_m, rho_m], two bounds hold, and the larger one is kept:
 
     linear      A cos(a + d) >= k d + min_d [A cos(a + d) - k d] with the slope k of the chord over [-rho, rho]. The minimum
-                over d is known in closed form, the sum of the slopes is linear in v and so minimal at a corner. It is tight
-                where boxes are large (k -> 0 is interval arithmetic).
+                over d is known in closed form. The sum of the slopes is linear in v and so minimal at a corner. The bound is
+                tight for large boxes (k -> 0 is interval arithmetic).
     quadratic   s(c) + g . v + v'Hv / 2 - sum_m |A_m| min(rho^3 / 6, |sin a| rho^3 / 6 + rho^4 / 24), Taylor's formula with
-                its third-order rest; v'Hv is bounded below by its diagonal, made dominant as in Gershgorin's theorem with
-                the radii as weights, whence the minimum is coordinatewise. Amplitudes of opposite sign cancel in g and H,
-                which they do not in the linear bound: it is the tight one where boxes are small.
+                its third-order remainder. v'Hv is bounded below by its diagonal, made dominant as in Gershgorin's theorem with
+                the radii as weights, so the minimum is coordinatewise. Amplitudes of opposite sign cancel in g and H, but not
+                in the linear bound, so this bound is the tight one for small boxes.
 
-Branch and bound splits, for all K functions at once, the box with the lowest bound. Where a function is monotone in a
-coordinate over a box (its derivative at c exceeds sum_e |H_de| r_e + sum_m |A_m omega_md| rho_m^2 / 2), the box shrinks to
-the face with the minimum before it is split. It may stop at any time: the lowest bound among the boxes bounds the
-function. Functions whose cosines share no coordinate are added, each on its own.
+Branch and bound splits, for all K functions at once, the box with the lowest bound. If a function is monotone in a coordinate over
+a box, the box shrinks to the face with the minimum before it is split. The test is that the derivative at c exceeds
+sum_e |H_de| r_e + sum_m |A_m omega_md| rho_m^2 / 2. The search may stop at any time: the lowest bound among the boxes bounds the
+function. Functions whose cosines share no coordinate are bounded separately and added.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CosineSums:
     amplitude: Vector
 
     def __call__(self, u: Vector) -> Vector:
-        """Values, one point per function: (K, D) -> (K,)."""
+        """Return the values, one point per function: (K, D) -> (K,)."""
         values: Vector = np.sum(self.amplitude * np.cos(u @ self.omega.T + self.phase), axis=1)
         return values
 
@@ -53,7 +53,7 @@ class Bounded:
 
     Attributes:
         lower: certified, shape (K,).
-        points: the best point seen by each function, shape (K, D), the centre in coordinates that do not matter to it.
+        points: the best point found for each function, shape (K, D), the centre in coordinates on which it does not depend.
         values: the functions there, shape (K,).
     """
 
@@ -68,7 +68,7 @@ def lower_bounds(sums: CosineSums, low: Vector, high: Vector, splits: int, toler
     Args:
         sums: the functions.
         low, high: the box, shape (D,).
-        splits: most boxes that are split, per function and per set of coordinates that its cosines tie together.
+        splits: maximum number of splits, per function and per set of coordinates that its cosines connect.
         tolerance: gap between bound and best value, relative to the sum of amplitudes, at which a function is done.
     """
     centre = 0.5 * (low + high)
@@ -87,7 +87,7 @@ def lower_bounds(sums: CosineSums, low: Vector, high: Vector, splits: int, toler
 
 
 def _components(omega: Vector, used: Vector) -> list[tuple[Indices, Indices]]:
-    """Cosines that are used and the coordinates they see, by connected component."""
+    """Return the used cosines and the coordinates that they depend on, by connected component."""
     cosines = np.flatnonzero(used)
     seen = (omega[cosines] != 0).astype(np.int64)
     count, label = connected_components(seen.T @ seen, directed=False)
@@ -179,7 +179,7 @@ def _hessian(sums: CosineSums, cos: Vector) -> Vector:
 
 
 def _linear_bound(sums: CosineSums, angle: Vector, rho: Vector, radius: Vector) -> Vector:
-    """The linear bound: (B,)."""
+    """Return the linear bound: (B,)."""
     a = sums.amplitude
     # chord of A cos(angle + d) over [-rho, rho]
     share = np.sin(angle) * np.sinc(rho / np.pi)
@@ -192,7 +192,7 @@ def _linear_bound(sums: CosineSums, angle: Vector, rho: Vector, radius: Vector) 
         a * np.cos(angle - rho) + slope * rho,
         a * np.cos(angle + rho) - slope * rho,
     )
-    # between equal minima a turn apart the line falls or rises, so that the first or the last one inside is the lowest
+    # equal minima recur at every full turn, and the line is monotone: the first or the last minimum inside is the lowest
     for d in (root + turn * np.ceil((-rho - root) / turn), root + turn * np.floor((rho - root) / turn)):
         value = a * np.cos(angle + d) - slope * d
         lowest = np.where(np.abs(d) <= rho, np.minimum(lowest, value), lowest)
@@ -201,7 +201,7 @@ def _linear_bound(sums: CosineSums, angle: Vector, rho: Vector, radius: Vector) 
 
 
 def _quadratic_minimum(gradient: Vector, hessian: Vector, radius: Vector) -> tuple[Vector, Vector]:
-    """Minimiser (B, D) and minimum (B,) over |v| <= radius of a separable function below g . v + v'Hv / 2."""
+    """Return minimiser (B, D) and minimum (B,) over |v| <= radius of a separable function below g . v + v'Hv / 2."""
     diagonal = np.einsum("bdd->bd", hessian)
     # |H_de v_d v_e| <= |H_de| (v_d^2 r_e / r_d + v_e^2 r_d / r_e) / 2
     safe = np.where(radius > 0, radius, 1.0)

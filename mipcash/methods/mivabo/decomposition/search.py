@@ -1,34 +1,34 @@
 """Dual decomposition of a function over a mixed space (daxberger2019, App. D and E): a certified gap for alternation.
 
 Notation
-    f(z, u) = f_d(z) + f_c(u) + sum_F sum_s [state of F is s] h_Fs(u)      to be *minimised* (the paper maximises)
-    F         mixed factors: a group, a pair of groups, or the activity of a conditional number; its state is the level, the
-              two levels, or off / on, an affine or quadratic 0/1 function of the binaries z
-    h, f_c    sums of the same M cosines: all that is continuous in a :class:`WeightSample`;   C(u) (M,) the cosines
-    lambda_F  multipliers on the states of F (the paper's lambda^d);   mu_F (M,) multipliers on the cosines of F's copy of u
-    B         a box of numbers
+    f(z, u) = f_d(z) + f_c(u) + sum_F sum_s [state of F is s] h_Fs(u)      to be *minimised* (the paper maximises).
+    F         mixed factors: a group, a pair of groups, or the activity of a conditional numerical parameter. Its state is the
+              level, the two levels, or off / on, an affine or quadratic 0/1 function of the binaries z.
+    h, f_c    sums of the same M cosines: the continuous part of a :class:`WeightSample`;   C(u) (M,) the cosines.
+    lambda_F  multipliers on the states of F (the paper's lambda^d);   mu_F (M,) multipliers on the cosines of F's copy of u.
+    B         a box of numerical parameters
 
 The slaves of Eqs. (18a-c), all minima over a superset of the legal points in B:
 
-    L(mu) = min_z [f_d(z) + sum_F lambda_F,state(z)]                       discrete: the MIP, with all rules and its bound
-          + min_{u in B} [f_c(u) + sum_F mu_F . C(u)]                      continuous: :mod:`continuous_bounds`
+    L(mu) = min_z [f_d(z) + sum_F lambda_F,state(z)]                       discrete: the MIP, with all rules and its bound.
+          + min_{u in B} [f_c(u) + sum_F mu_F . C(u)]                      continuous: :mod:`continuous_bounds`.
           + sum_F min_{s, u in B} [h_Fs(u) - mu_F . C(u) - lambda_Fs]      mixed: the same, state by state
 
-Kept from the paper: the three kinds of slave, factors over few discrete variables, subgradients of the multipliers
-without projection (Eqs. 12-19). Changed, and why:
+Kept from the paper: the three kinds of slave, factors over few discrete variables, subgradients of the multipliers without
+projection (Eqs. 12-19). Changed, with the reason:
 
-    * mu multiplies the cosines of the copies of u, not u itself: the copies that agree on u agree on C(u), so the bound
-      holds as before, the slaves keep their form (a sum of cosines), and it contains the multipliers under which the
-      continuous slave is f(z, .) at any z one likes. Multipliers linear in u cannot express that.
-    * lambda is eliminated: a mixed factor meets the other slaves' binaries in the discrete slave only, so the block
+    * mu multiplies the cosines of the copies of u, not u itself. Copies that agree on u agree on C(u), so the bound
+      holds as before, and the slaves keep their form (a sum of cosines). It also contains the multipliers under which the
+      continuous slave is f(z, .) at any given z. Multipliers linear in u cannot express that.
+    * lambda is eliminated. A mixed factor shares binaries with the discrete slave only, so the block
       coordinate step of MPLP (Sontag, Globerson and Jaakkola 2011), lambda_Fs = min_u [h_Fs - mu_F . C], is exact in all
-      lambda at once: with it L(mu) is maximal in lambda, and every mixed slave is 0.
+      lambda at once. With it L(mu) is maximal in lambda, and every mixed slave is 0.
     * A slave may stop early: each returns a certified bound instead of its minimum, so that L is valid at every iteration.
-    * Rules: the discrete slave knows them all, over numbers as well (its columns, held to B). Numbers of the other slaves
-      are free within B, integers may be fractional, and a number that is off may take any value where f is not gated by
-      its activity: relaxations, so that the bound stays valid.
-    * What a duality gap leaves open is closed by branching on the numbers: leaves cover all numbers, the certificate is
-      the lowest bound of a leaf, and multipliers are inherited. The paper stops at the root (``nodes=0``).
+    * Rules: the discrete slave contains all of them, also over numerical parameters (its columns, restricted to B). In the other
+      slaves these are free within B, integers may be fractional, and an inactive parameter may take any value if f is not gated
+      by its activity. These are relaxations, so the bound stays valid.
+    * The remaining duality gap is closed by branching on the numerical parameters: the leaves cover the whole box, the
+      certificate is the lowest bound of a leaf, and multipliers are inherited. The paper stops at the root (``nodes=0``).
 
 The step length is Polyak's (polyak1969), (value - L) / |g|^2, scaled down after iterations without a better bound.
 """
@@ -61,10 +61,11 @@ STARTS, TOLERANCE = 1, 1e-6
 
 @dataclass(frozen=True)
 class DecompositionSettings:
-    """Limits of the decomposition; any of them may be small, the bound is valid.
+    """Limits of the decomposition; the bound is valid however small they are.
 
-    Functions of few joint numbers, or whose numbers each have terms of their own, are settled at the root; for eight joint
-    numbers leaves tighten the bound more per second than splits do, because they hold all copies of u to one box.
+    Functions of few joint numerical parameters, or of numerical parameters with separate terms, are solved at the root. For eight
+    joint numerical parameters, leaves tighten the bound more per second than splits do, because they restrict all copies of u to
+    one box.
 
     Attributes:
         iterations: subgradient steps at the root.
@@ -94,16 +95,16 @@ class DecompositionSettings:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of the minimum of f over the legal mixed space: ``lower <= min f <= value``.
+    """Bounds on the minimum of f over the legal mixed space: ``lower <= min f <= value``.
 
     Attributes:
         lower: certified bound, up to the solver's tolerances.
-        value: f at the best legal point known (inf without one).
+        value: f at the best known legal point (inf without one).
         gap: ``value - lower``, on the scale of f.
         iterations: evaluations of L.
         history: best bound after each of them, not decreasing.
-        best: the point: the better one of the given point and those rounded from the slaves; None if there is none.
-        leaves: boxes of the numbers whose bounds make up ``lower``.
+        best: the best of the given point and those rounded from the slaves; None if there is none.
+        leaves: number of boxes whose bounds make up ``lower``.
     """
 
     lower: float
@@ -126,7 +127,7 @@ class _Leaf:
 
 
 class _Search:
-    """State of one decomposition; :func:`decompose` is the way in."""
+    """State of one decomposition; created by :func:`decompose`."""
 
     def __init__(
         self,
@@ -158,11 +159,11 @@ class _Search:
     # -- the dual of one box -------------------------------------------------------------------------------------
 
     def ascend(self, box: Box, starts: Sequence[Vector], iterations: int, floor: float, others: float) -> _Leaf:
-        """Subgradient ascent over one box from the best of several multipliers.
+        """Run subgradient ascent over one box from the best of several multipliers.
 
         Args:
             floor: a bound that holds over the box already.
-            others: the lowest bound over the rest of the numbers, for the history.
+            others: the lowest bound over all other boxes, for the history.
         """
         leaf: _Leaf | None = None
 
@@ -192,7 +193,7 @@ class _Search:
             dual = look(multipliers)
             stale = 0 if leaf.dual.bound > before else stale + 1
             if stale >= self.settings.patience:
-                # back to the best multipliers, with a shorter step
+                # return to the best multipliers, with a shorter step
                 factor, stale = 0.5 * factor, 0
                 multipliers, dual = leaf.multipliers, leaf.dual
         return leaf
@@ -218,7 +219,7 @@ class _Search:
             _, _, leaf = heapq.heappop(heap)
             children = self.slaves.children(leaf.box, leaf.dual)
             if not children:
-                # nothing left to split: the bound stands
+                # no numerical parameter can be split: the bound is final
                 closed = min(closed, leaf.bound)
                 continue
             for k, box in enumerate(children):
@@ -237,7 +238,10 @@ class _Search:
     # -- primal points ------------------------------------------------------------------------------------------
 
     def round(self, box: Box, found: DualBound) -> None:
-        """Keep the discrete slave's levels, with its numbers where rules bind them and the continuous slaves' elsewhere."""
+        """Round the slaves' solutions to a point, improve it, and store it if it is the best.
+
+        Levels and numerical parameters in rules are those of the discrete slave, the rest is that of the continuous slaves.
+        """
         if found.answer.columns is None:
             return
         levels = self.program.levels_of(found.answer.columns)
@@ -269,21 +273,21 @@ def decompose(
     primal: Minimum | None = None,
     excluded: Sequence[Exclusion] = (),
 ) -> Certificate:
-    """A certified lower bound of f over the legal mixed space, and the best legal point known.
+    """Compute a certified lower bound of f over the legal mixed space, and the best known legal point.
 
     Args:
         f: the function, e.g. a posterior sample or the posterior mean.
         domain: the space, with the solver of the discrete slave.
         settings: limits.
         rng: randomness of the continuous steps that improve rounded points.
-        primal: a point to certify, e.g. what alternation found.
+        primal: a point to certify, e.g. the result of alternation.
         excluded: levels that do not count as legal.
 
     Returns:
-        The certificate; ``lower`` is inf where nothing is legal.
+        The certificate; ``lower`` is inf if there is no legal point.
     """
     if primal is not None:
-        # the value is that of the configuration: without inactive numbers, integers rounded, and f's own
+        # the value is that of the configuration: without inactive numerical parameters, integers rounded, and f's own
         z = primal.point.one_hot(domain.program)
         units = domain.scale.rounded(np.where(domain.scale.active(z[None])[0] > 0, primal.point.units, INACTIVE))
         primal = replace(primal, point=Point(primal.point.levels, units), value=f.value(z, units))

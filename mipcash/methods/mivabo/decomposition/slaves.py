@@ -1,12 +1,12 @@
-"""The slaves of the dual decomposition over one box of numbers, solved or bounded with a certificate each.
+"""The slaves of the dual decomposition over one box of numerical parameters, each solved or bounded with a certificate.
 
 Notation
-    B = [low, high] in [0, 1]^D    a box on the unit scale;   mu (F, M) multipliers;   C(u) (M,) cosines
-    u_0, u_F (D,)                  copies of the numbers: minimisers of the continuous slave, and of factor F in the state
-                                   that the discrete slave chose
+    B = [low, high] in [0, 1]^D    a box on the unit scale;   mu (F, M) multipliers;   C(u) (M,) cosines.
+    u_0, u_F (D,)                  copies of the numerical parameters: minimisers of the continuous slave, and of factor F in
+                                   the state that the discrete slave chose
 
-Numbers with a column in the program (those in rules) are held to the box there, so that the discrete slave knows which
-levels their rules leave over it, and a box without legal numbers has the bound inf.
+Numerical parameters with a column in the program (those in rules) are restricted to the box there. The discrete slave therefore
+respects the rules within the box, and a box without legal numerical values has the bound inf.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 
 NARROW = 1e-7
-"""Width on the unit scale below which a number is not split."""
+"""Width on the unit scale below which a numerical parameter is not split."""
 EDGE = 0.2
-"""Share of a box that each half keeps at least."""
+"""Least share of a box in each half."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DualBound:
         bound: L(mu), certified.
         answer: of the discrete slave.
         copies: u_0, then u_F of each factor, shape (1 + F, D).
-        seen: which numbers a copy's slave depends on, shape (1 + F, D).
+        seen: mask of the numerical parameters that a copy's slave depends on, shape (1 + F, D).
     """
 
     bound: float
@@ -80,11 +80,11 @@ class Slaves:
         self._kept_box: Box | None = None
 
     def root(self) -> Box:
-        """All numbers."""
+        """Return the box of all numerical parameters."""
         return Box(np.zeros(len(self.scale)), np.ones(len(self.scale)))
 
     def dual(self, box: Box, multipliers: Vector) -> DualBound:
-        """L(mu) over a box; valid whatever the multipliers and wherever a slave stops."""
+        """Return L(mu) over a box; the bound is valid for any multipliers, and wherever a slave stops."""
         self.calls += 1
         split = self.split
         shifted = [f.amplitude - mu for f, mu in zip(split.factors, multipliers, strict=True)]
@@ -99,22 +99,22 @@ class Slaves:
             for k, (factor, bounded, amplitude) in enumerate(zip(split.factors, found, shifted, strict=True)):
                 s = factor.state(z)
                 copies[1 + k], seen[1 + k] = bounded.points[s], np.abs(amplitude[s]) @ moves
-                # a number that only this factor sees is what its copy says
+                # a numerical parameter on which only this factor depends is that of its copy
                 only = (seen[1 + k] > 0) & (seen[:1].sum(axis=0) == 0)
                 copies[0, only] = bounded.points[s][only]
         bound = answer.bound + float(continuous.lower[0]) if answer.status != INFEASIBLE else math.inf
         return DualBound(bound, answer, copies, seen > 0)
 
     def supergradient(self, dual: DualBound) -> Vector:
-        """C(u_0) - C(u_F), shape (F, M): of L where the slaves are exact, a direction of ascent where they are bounded."""
+        """Return C(u_0) - C(u_F), shape (F, M): a supergradient of L for exact slaves, an ascent direction for bounded ones."""
         cosines = np.cos(dual.copies @ self.split.omega.T + self.split.phase)
         direction: Vector = (cosines[:1] - cosines[1:]) * self.coupled
         return direction
 
     def _bounded(self, amplitudes: Sequence[Vector], box: Box) -> list[Bounded]:
-        """Bounds of each slave's functions over a box.
+        """Return bounds of each slave's functions over a box.
 
-        Functions of the same cosines are bounded together; those without multipliers come back at every iteration and are
+        Functions of the same cosines are bounded together. Functions without multipliers recur at every iteration, so results are
         kept.
         """
         if self._kept_box is not box:
@@ -136,7 +136,7 @@ class Slaves:
         return [self._kept[key] for key in keys]
 
     def _discrete(self, box: Box, values: Sequence[Vector]) -> Answer:
-        """The MIP of f_d with a cost for each state of each factor."""
+        """Solve the MIP of f_d with a cost for each state of each factor."""
         form = self.split.discrete
         constant, linear = form.constant, form.linear.copy()
         rows, cols, weights = [form.rows], [form.cols], [form.values]
@@ -164,7 +164,7 @@ class Slaves:
     # -- branching ----------------------------------------------------------------------------------------------
 
     def children(self, box: Box, dual: DualBound) -> list[Box]:
-        """Two halves along the number over which the copies disagree most; none if no number can be split."""
+        """Return two halves along the numerical parameter with the largest disagreement of copies; none if none can be split."""
         copies, seen = dual.copies, dual.seen
         low, high = box.low.copy(), box.high.copy()
         if dual.answer.columns is not None:
@@ -192,7 +192,7 @@ class Slaves:
     def _with_columns(
         self, dual: DualBound, copies: Vector, seen: NDArray[np.bool_]
     ) -> tuple[Vector, NDArray[np.bool_]]:
-        """The copies and the discrete slave's own numbers, where they are active."""
+        """Return the copies, and the discrete slave's own numerical parameters where they are active."""
         columns = dual.answer.columns
         assert columns is not None
         own, known = copies[0].copy(), np.zeros(len(self.scale))
@@ -205,5 +205,5 @@ class Slaves:
 
 
 def natural_unit(domain: Real | Integer, value: float) -> float:
-    """Unit value of a solver's number, which may leave its domain by a tolerance (and log domains do not reach 0)."""
+    """Return the unit value of a solver's value, which may leave its domain by a tolerance (and log domains do not reach 0)."""
     return domain.to_unit(min(float(domain.high), max(float(domain.low), value)))

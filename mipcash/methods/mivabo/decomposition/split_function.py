@@ -1,14 +1,14 @@
-"""A weight sample taken apart for dual decomposition: what is discrete, what is continuous, and the mixed factors.
+"""A weight sample split for dual decomposition into a discrete part, a continuous part and mixed factors.
 
 Notation
-    f(z, u) = f_d(z) + base . C(u) + sum_F sum_s state_Fs(z) amplitude_Fs . C(u)
-    C(u) = cos(omega u + phase) (M,)    the cosines of all blocks, their normalisation moved into the amplitudes
-    state_Fs(z)    0/1 polynomials of degree <= 2, exactly one of them 1 at a legal z:
-                   z[g, l] of a group, z[g, l] z[h, l'] of a pair, 1 - on(z) and on(z) of a conditional number
+    f(z, u) = f_d(z) + base . C(u) + sum_F sum_s state_Fs(z) amplitude_Fs . C(u).
+    C(u) = cos(omega u + phase) (M,)    the cosines of all blocks, with their normalisation in the amplitudes.
+    state_Fs(z)    0/1 polynomials of degree <= 2, exactly one of them 1 at a legal z. They are
+                   z[g, l] of a group, z[g, l] z[h, l'] of a pair, 1 - on(z) and on(z) of a conditional numerical parameter
 
-Features of a block are constant, linear and pairwise in an encoding that is linear in z. Their value at "level l of group g
-alone" less that at "nothing" is what the level contributes, and an inclusion-exclusion over two levels is what the pair
-contributes, whatever the encoding and the order of the features.
+Features of a block are constant, linear and pairwise in an encoding that is linear in z. The contribution of a level is their value
+at "level l of group g alone" less that at the zero vector. The contribution of a pair follows from inclusion-exclusion over two
+levels. Both hold for any encoding and any order of the features.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class MixedFactor:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """Cosines that some state uses, shape (M,)."""
+        """Mask of the cosines with an amplitude in some state, shape (M,)."""
         return np.asarray(np.any(self.amplitude != 0, axis=0))
 
     def state(self, z: Vector) -> int:
-        """The state at a legal z."""
+        """Return the state at a legal z."""
         at = self.constant + self.linear @ z
         state, row, col = self.products
         np.add.at(at, state, self.values * z[row] * z[col])
@@ -64,15 +64,15 @@ class MixedFactor:
 
 @dataclass(frozen=True)
 class SplitFunction:
-    """f taken apart (see the module's notation).
+    """f split into parts (see the module's notation).
 
     Attributes:
         omega, phase: of the cosines, shapes (M, D) and (M,).
         base: shape (M,).
         discrete: f_d.
         factors: the mixed factors.
-        branchable: numbers on which a search may branch, shape (D,): those whose value alone says what f sees of them, which
-            an inactive number that is not gated by its own activity does not.
+        branchable: mask of the numerical parameters on which a search may branch, shape (D,): those on whose value alone f depends.
+            An inactive numerical parameter that is not gated by its own activity is not one of them.
     """
 
     omega: Vector
@@ -84,10 +84,10 @@ class SplitFunction:
 
     @classmethod
     def of(cls, f: WeightSample, program: BinaryProgram, scale: UnitScale) -> SplitFunction:
-        """Take a sample apart.
+        """Split a sample.
 
         Raises:
-            SpaceError: its features of the numbers are not cosines.
+            SpaceError: its features of the numerical parameters are not cosines.
         """
         fourier = [cosines_of(b) for b in f.blocks if b.fourier is not None]
         m = sum(c.size for c in fourier)
@@ -122,7 +122,7 @@ class SplitFunction:
         return cls(omega, phase, base, rest.form_at(np.full(f.n_numbers, 0.5)), factors, branchable)
 
     def coupled(self) -> NDArray[np.bool_]:
-        """(F, M): cosines of a factor that others' copies of the numbers can see; the rest need no multipliers."""
+        """Return a mask (F, M) of a factor's cosines that share parameters with other parts; the rest need no multipliers."""
         seen = np.array([np.any(self.omega[row] != 0, axis=0) for row in [self.base != 0, *self._used()]])
         shared = seen.sum(axis=0) > 1
         found = np.zeros((len(self.factors), len(self.phase)), dtype=bool)
@@ -132,7 +132,7 @@ class SplitFunction:
         return found
 
     def starts(self, levels: Vector | None) -> list[Vector]:
-        """Multipliers to begin with, shape (F, M): none; the mean over the states; those that make the continuous slave f(z, .)."""
+        """Return initial multipliers, shape (F, M): zero; the mean over states; those that make the continuous slave f(z, .)."""
         coupled = self.coupled()
         found = [np.zeros(coupled.shape)]
         if np.any(coupled):
@@ -142,13 +142,13 @@ class SplitFunction:
         return found
 
     def centred(self, z: Vector) -> Vector:
-        """Multipliers that make the continuous slave f(z, .) for binaries z (n_z,): (F, M)."""
+        """Return multipliers that make the continuous slave f(z, .) for binaries z (n_z,): (F, M)."""
         states = [f.amplitude[f.state(z)] for f in self.factors]
         centred: Vector = np.array(states).reshape(len(self.factors), len(self.phase)) * self.coupled()
         return centred
 
     def influence(self) -> Vector:
-        """How much f can change along each number, up to a factor: (D,)."""
+        """Return how much f can change along each numerical parameter, up to a factor: (D,)."""
         size = np.abs(self.base) + sum(
             (np.abs(f.amplitude).max(axis=0) for f in self.factors), np.zeros(len(self.base))
         )
@@ -160,7 +160,7 @@ class SplitFunction:
 
 
 def cosines_of(block: Block) -> CosineMap:
-    """The block's features of the numbers.
+    """Return the block's features of the numerical parameters.
 
     Raises:
         SpaceError: they are not cosines.
@@ -176,7 +176,7 @@ def cosines_of(block: Block) -> CosineMap:
 def _spread(
     features: DiscreteFeatures, weights: Vector, program: BinaryProgram, span: slice, m: int, tables: dict[Key, Vector]
 ) -> Vector:
-    """Add what levels and pairs of levels contribute to the cosines ``span``; returns what the constant does."""
+    """Add the contributions of levels and pairs of levels to the cosines ``span``; return that of the constant."""
     n_z, eye = len(features.encoding), np.eye(len(features.encoding))
     nothing = (features(np.zeros((1, n_z))) @ weights)[0]
     alone = features(eye) @ weights - nothing
@@ -195,7 +195,7 @@ def _spread(
 def _activity_factor(
     conditions: tuple[Indicator, ...], amplitude: Vector, program: BinaryProgram, f: WeightSample
 ) -> MixedFactor:
-    """States: off, on."""
+    """Return a factor with the states off and on."""
     block = Block(conditions, None, np.ones(1))
     on = replace(f, blocks=(block,), weights=(np.ones((1, 1)),)).form_at(np.full(f.n_numbers, 0.5))
     return MixedFactor(
@@ -208,7 +208,7 @@ def _activity_factor(
 
 
 def _level_factor(key: Key, amplitude: Vector, program: BinaryProgram) -> MixedFactor:
-    """States: levels of a group, or pairs of levels of two."""
+    """Return a factor whose states are the levels of a group, or pairs of levels of two."""
     empty = np.zeros(0, dtype=np.int64)
     g, h = (program.groups[int(k)] for k in key)
     linear = np.zeros((len(amplitude), program.n_z))
@@ -221,7 +221,7 @@ def _level_factor(key: Key, amplitude: Vector, program: BinaryProgram) -> MixedF
 
 
 def _branchable(f: WeightSample, scale: UnitScale) -> NDArray[np.bool_]:
-    """Numbers that are always active, or that f sees only where they are."""
+    """Return a mask of the numerical parameters that are always active, or on which f depends only where they are active."""
     gated: Mapping[int, bool] = {d: not c for d, c in enumerate(scale.conditions)}
     found = np.array([True] * f.n_numbers)
     for d in range(f.n_numbers):

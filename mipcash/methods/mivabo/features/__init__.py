@@ -1,1 +1,1 @@
-"""Features phi_d of the binaries and phi_c of the numbers."""
+"""Features phi_d of the binaries and phi_c of the numerical parameters."""

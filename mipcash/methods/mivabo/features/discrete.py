@@ -1,17 +1,17 @@
 """Discrete features phi_d (daxberger2019, Sec. 3.1): constant, linear and pairwise terms of an encoding of z.
 
 Notation
-    z (B, n_z)  one-hot binaries;   E (n_z, n_e) encoding, block-diagonal in the groups;   e = z E
+    z (B, n_z)  one-hot binaries;   E (n_z, n_e) encoding, block-diagonal in the groups;   e = z E.
     phi_d(z) = [1, e_i for all i, e_i e_j for i in g, j in h, (g, h) in pairs]          (B, M_d)
 
 Encodings
     one-hot     the block of a group is a factor C of a covariance k = C C' over its levels, so that independent weights
-                make correlated level effects. k is centred, H k H with H = I - 11'/L, and scaled to mean diagonal 1;
-                k = I for categories, exp(-(l - m)^2 / (2 lo^2)) over levels on [0, 1] for ordered ones (docs/model.md, 2.1)
+                make correlated level effects. k is centred, H k H with H = I - 11'/L, and scaled to mean diagonal 1.
+                k = I for categories, exp(-(l - m)^2 / (2 lo^2)) over levels on [0, 1] for ordered ones (docs/model.md, 2.1).
     bits        the paper's: level l of a group in ceil(log2 L) bits
 
-The off column of a conditional group encodes to 0: what is inactive contributes nothing. Since e is linear in z, any
-weighting of phi_d is a QuadraticForm in z, whatever the encoding.
+The off column of a conditional group encodes to 0: an inactive group contributes nothing. Since e is linear in z, any weighting of
+phi_d is a QuadraticForm in z, whatever the encoding.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DiscreteFeatures:
 
     @classmethod
     def bits(cls, program: BinaryProgram, pairs: Sequence[tuple[int, int]]) -> DiscreteFeatures:
-        """The paper's binary encoding; products of two bits of one parameter are features too."""
+        """Make the paper's binary encoding; products of two bits of one parameter are features, too."""
         made = cls._of(program, [bit_block(g) for g in program.groups], pairs)
         return DiscreteFeatures(made.n, made.encoding, made.spans, made.pairs, within=True)
 
@@ -73,11 +73,11 @@ class DiscreteFeatures:
 
     @property
     def size(self) -> int:
-        """M_d."""
+        """Number of features M_d."""
         return 1 + self.n_linear + sum(n for *_, n in self._blocks())
 
     def _blocks(self) -> list[tuple[int, int, int]]:
-        """(g, h, number of products) of every pair block, within-group blocks (i < j) last."""
+        """Return (g, h, number of products) of every pair block, within-group blocks (i < j) last."""
         width = [s.stop - s.start for s in self.spans]
         blocks = [(g, h, width[g] * width[h]) for g, h in self.pairs]
         if self.within:
@@ -85,13 +85,13 @@ class DiscreteFeatures:
         return blocks
 
     def pair_rows(self) -> list[tuple[int, int, slice]]:
-        """(g, h, features that are products of g and h); g = h for products within a group."""
+        """Return (g, h, features that are products of g and h); g = h for products within a group."""
         blocks = self._blocks()
         ends = 1 + self.n_linear + np.cumsum([0, *(n for *_, n in blocks)])
         return [(g, h, slice(int(a), int(a) + n)) for (g, h, n), a in zip(blocks, ends[:-1], strict=True)]
 
     def __call__(self, z: Vector) -> Vector:
-        """Features: (B, n_z) -> (B, M_d)."""
+        """Return the features: (B, n_z) -> (B, M_d)."""
         e = z @ self.encoding
         parts = [np.ones((len(z), 1)), e]
         for g, h, _ in self._blocks():
@@ -104,14 +104,14 @@ class DiscreteFeatures:
         return np.concatenate(parts, axis=1)
 
     def variances(self, constant: float, linear: Vector, pair: float) -> Vector:
-        """Prior variances of the weights: ``linear`` per group (G,), ``pair * linear_g * linear_h`` per product. (M_d,)"""
+        """Return prior variances of the weights: ``linear`` per group (G,), ``pair * linear_g * linear_h`` per product. (M_d,)"""
         width = [s.stop - s.start for s in self.spans]
         parts = [np.array([constant]), np.repeat(linear, width)]
         parts += [np.full(n, pair * linear[g] * linear[h]) for g, h, n in self._blocks()]
         return np.concatenate(parts)
 
     def form(self, weights: Vector) -> QuadraticForm:
-        """``weights . phi_d(z)`` as a quadratic form over the base columns: (M_d,) -> form."""
+        """Return ``weights . phi_d(z)`` as a quadratic form over the base columns: (M_d,) -> form."""
         n_z = len(self.encoding)
         linear = np.zeros(self.n)
         linear[:n_z] = self.encoding @ weights[1 : 1 + self.n_linear]
@@ -143,10 +143,10 @@ class DiscreteFeatures:
         )
 
     def levels(self, g: int, h: int, weights: Vector) -> Vector:
-        """A pair's weighted products at all levels that differ, then off: (n, q) -> (L_g, L_h, q).
+        """Return a pair's weighted products at all distinct levels, then off: (n, q) -> (L_g, L_h, q).
 
-        Off contributes nothing, and neither does a level whose encoding is zero. Where a group is never off its levels'
-        effects are centred, so that 0 is within their range anyway.
+        Off contributes nothing, and neither does a level whose encoding is zero. If a group is never off, its levels' effects are
+        centred, so 0 is within their range anyway.
         """
         left, right = (np.concatenate([block, np.zeros((1, block.shape[1]))]) for _, block in map(self._factor, (g, h)))
         table = weights.reshape(left.shape[1], right.shape[1], -1)
@@ -154,14 +154,14 @@ class DiscreteFeatures:
         return values
 
     def _factor(self, g: int) -> tuple[Indices, Vector]:
-        """Columns of z that a group's encoding uses, and its block."""
+        """Return the columns of z that a group's encoding uses, and its block."""
         block = self.encoding[:, self.spans[g]]
         used = np.flatnonzero(np.any(block != 0, axis=1))
         return used.astype(np.int64), block[used]
 
 
 def bit_block(group: Group) -> Vector:
-    """Bits of each level, shape (size, ceil(log2 L)), most significant first; the off row is 0."""
+    """Return the bits of each level, shape (size, ceil(log2 L)), most significant first; the off row is 0."""
     n_levels = group.n_levels
     n_bits = max(1, math.ceil(math.log2(n_levels)))
     block = np.zeros((group.size, n_bits))

@@ -1,11 +1,11 @@
 """The protocol of continuous feature maps phi_c (daxberger2019, Sec. 3.1).
 
 Notation
-    u (B, D)    unit values of the numbers;   phi(u) (B, q)   features;   J (q, D)   their derivatives at one point
+    u (B, D)    unit values of the numerical parameters;   phi(u) (B, q)   features;   J (q, D)   their derivatives at one point
 
-A map is a value: made once from its settings and a generator, and then a pure function of u. The model draws
-weights for its features: a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1. Every map is a
-sum of cosines here, ``amplitude_m cos(omega_m . u + phase_m)``.
+A map is immutable: made once from its settings and a generator, it is a pure function of u. The model draws weights for its
+features: a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1. Every map is a sum of cosines here,
+``amplitude_m cos(omega_m . u + phase_m)``.
 
     fourier     random Fourier features: any number of dimensions, error 1 / sqrt(q)
     quadrature  Gauss-Hermite quadrature: exponentially small error, m^D features
@@ -34,17 +34,17 @@ class FeatureMap(Protocol):
         ...
 
     def __call__(self, u: Vector) -> Vector:
-        """Features: (B, D) -> (B, q)."""
+        """Return the features: (B, D) -> (B, q)."""
         ...
 
     def gradient(self, u: Vector) -> Vector:
-        """J at one point: (D,) -> (q, D)."""
+        """Return J at one point: (D,) -> (q, D)."""
         ...
 
 
 @runtime_checkable
 class CosineMap(FeatureMap, Protocol):
-    """A map whose features are ``amplitude_m cos(omega_m . u + phase_m)``; sums over several of them are one such sum."""
+    """A map whose features are ``amplitude_m cos(omega_m . u + phase_m)``; a sum of several such maps has the same form."""
 
     @property
     def phase(self) -> Vector:
@@ -57,7 +57,7 @@ class CosineMap(FeatureMap, Protocol):
         ...
 
     def embedded(self, n_numbers: int) -> Vector:
-        """omega over all numbers, zero at those the map does not see: (q, D)."""
+        """Return omega over all numerical parameters, zero where the map does not depend on them: (q, D)."""
         ...
 
 
@@ -66,7 +66,7 @@ MAPS = ("fourier", "quadrature")
 
 
 def known_map(kind: str) -> str:
-    """The kind, if there is such a map.
+    """Return the kind if there is such a map.
 
     Raises:
         SpaceError: there is none.

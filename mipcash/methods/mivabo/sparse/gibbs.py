@@ -2,16 +2,16 @@
 
 Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`.
 
-    laplace     lambda_u^2 ~ Gamma((m_u + 1) / 2, rate 1/2), so that p(W_u) ~ exp(-sqrt(S_u) / tau): the Bayesian lasso
-                (Park and Casella 2008; over units of several weights Kyung et al. 2010), the paper's sparse prior (Sec. 3.2)
+    laplace     lambda_u^2 ~ Gamma((m_u + 1) / 2, rate 1/2), so that p(W_u) ~ exp(-sqrt(S_u) / tau). This is the Bayesian lasso
+                (Park and Casella 2008; over units of several weights Kyung et al. 2010), the paper's sparse prior (Sec. 3.2).
     horseshoe   lambda_u ~ C+(0, 1) through auxiliary inverse gammas (Makalic and Schmidt 2016), as in BOCS (Baptista and
                 Poloczek 2018)
     both        tau ~ C+(0, 1),  log s2 ~ N(log of its median, sd^2)
 
-One sweep: tau and s2 with the weights integrated out, by slices on K, as the weights alone pin tau down to 1 / sqrt(M) and
-a chain that conditions on them hardly moves (Johndrow, Orenstein and Bhattacharya 2020); then W given the scales; then
-lambda given W, the only step in which the priors differ. W is drawn by Matheron's rule, which is the sampler of
-Bhattacharya, Chakraborty and Mallick (2016): O(t^3 + t^2 sum_b p_b + t M).
+One sweep draws tau and s2 with the weights integrated out, by slices on K. The weights alone determine tau up to 1 / sqrt(M), so a
+chain that conditions on them hardly moves (Johndrow, Orenstein and Bhattacharya 2020). Then W is drawn given the scales, and lambda
+given W, the only step in which the priors differ. W is drawn by Matheron's rule, which is the sampler of Bhattacharya, Chakraborty
+and Mallick (2016): O(t^3 + t^2 sum_b p_b + t M).
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from mipcash.methods.mivabo.sparse.mixture import Mixture, Scales, SparseSetting
 from mipcash.program.forms import Vector
 
 LIMITS = (1e-14, 1e14)
-"""Within which scales are kept: beyond them they change nothing but overflow."""
+"""Range of the scales; values beyond it change nothing but overflow."""
 SLICE_WIDTH = 1.5
 SLICE_STEPS = 6
 
 
 def horseshoe_update(at: Scales, s: Vector, sizes: Vector, rng: np.random.Generator) -> tuple[Vector, Vector]:
-    """lambda^2 and nu given S: inverse gammas (Makalic and Schmidt 2016, Sec. II, for units of m_u weights)."""
+    """Draw lambda^2 and nu given S: inverse gammas (Makalic and Schmidt 2016, Sec. II, for units of m_u weights)."""
     local = _inverse_gamma((sizes + 1.0) / 2.0, 1.0 / at.mixing + s / (2.0 * at.glob), rng)
     return local, _inverse_gamma(np.ones(len(s)), 1.0 + 1.0 / local, rng)
 
 
 def laplace_update(at: Scales, s: Vector, sizes: Vector, rng: np.random.Generator) -> tuple[Vector, Vector]:
-    """lambda^2 given S: 1 / lambda^2 is inverse Gaussian, mean tau / sqrt(S), shape 1 (Park and Casella 2008, Sec. 2)."""
+    """Draw lambda^2 given S: 1 / lambda^2 is inverse Gaussian, mean tau / sqrt(S), shape 1 (Park and Casella 2008, Sec. 2)."""
     mean = np.sqrt(at.glob / np.maximum(s, 1e-12 * at.glob))
     return 1.0 / np.maximum(rng.wald(mean, 1.0), 1e-12), at.mixing
 
@@ -54,7 +54,7 @@ def _inverse_gamma(shape: Vector, rate: Vector, rng: np.random.Generator) -> Vec
 def collapsed(
     mixture: Mixture, settings: SparseSettings, at: Scales, outside: Vector, inside: Vector, rng: np.random.Generator
 ) -> Scales:
-    """tau and s2 given lambda (in B, ``inside``), the weights integrated out: a slice on the log of each."""
+    """Draw tau and s2 given lambda (in B, ``inside``), the weights integrated out: a slice on the log of each."""
 
     def of_tau(x: float) -> float:
         # the density of log tau is tau p(tau), with p the half-Cauchy's
@@ -76,7 +76,7 @@ def collapsed(
 def run(
     mixture: Mixture, settings: SparseSettings, rng: np.random.Generator
 ) -> tuple[tuple[Scales, ...], tuple[Vector, ...]]:
-    """The chain from lambda = tau = 1.
+    """Run the chain from lambda = tau = 1.
 
     Returns:
         The kept scales, and the average of the weights' means given each of them, shapes (p_b, q_b).
@@ -101,7 +101,7 @@ def run(
 
 
 def slice_step(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
-    """One step of slice sampling with stepping out and shrinkage (Neal 2003, Sec. 4)."""
+    """Make one step of slice sampling with stepping out and shrinkage (Neal 2003, Sec. 4)."""
     height = log_density(x) - float(rng.exponential())
     low = x - SLICE_WIDTH * float(rng.random())
     high = low + SLICE_WIDTH

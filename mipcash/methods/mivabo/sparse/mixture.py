@@ -1,12 +1,12 @@
-"""Scale mixtures of normals over the weights of the linear model: what every sparse prior shares.
+"""Scale mixtures of normals over the weights of the linear model, the common part of all sparse priors.
 
 Notation, beyond :mod:`mipcash.methods.mivabo.posterior`
-    unit u      the weights of one pair of groups (or of one feature) in one block;  m_u of them, rows i of W_b;  U units
-    W_b[i, j] ~ N(0, tau^2 lambda_u^2 V_b[i]) in a unit, N(0, V_b[i]) outside;   S_u = sum_{i, j in u} W_b[i, j]^2 / V_b[i]
+    unit u      the weights of one pair of groups (or of one feature) in one block;  m_u of them, rows i of W_b;  U units.
+    W_b[i, j] ~ N(0, tau^2 lambda_u^2 V_b[i]) in a unit, N(0, V_b[i]) outside;   S_u = sum_{i, j in u} W_b[i, j]^2 / V_b[i].
     A, B (t, t) covariance of the observations from rows outside and inside of the units;   K = s2 I + A + tau^2 B(lambda)
 
-Given the scales the model is the Gaussian one. With fewer features than observations the data are first reduced to M
-sufficient statistics, so that t above is min(t, M).
+Given the scales the model is the Gaussian one. With fewer features than observations the data are first reduced to M sufficient
+statistics, so that t above is min(t, M).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mipcash.surrogates.protocols import Noise
 
 PRIORS = ("laplace", "horseshoe")
 JITTER = 1e-9
-"""Added to s2, losses being standardised."""
+"""Added to s2, with losses standardised."""
 TINY = 1e-300
 Pair = tuple[int, int]
 
@@ -41,12 +41,12 @@ class SparseSettings:
     Attributes:
         prior: ``laplace`` or ``horseshoe``.
         inference: ``gibbs``, or ``variational`` (Laplace only: a bound instead of a chain, about half as costly).
-        burn_in: sweeps before any is kept.
+        burn_in: sweeps that are discarded first.
         draws: sweeps that are kept.
         by: ``pair``, one local scale per pair of groups and block, which does not depend on how levels are encoded; or
             ``feature``, one per discrete feature (the paper's Laplace prior on bits).
-        linear: linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. Why it is
-            off: docs/decisions/004-sparse-priors.md.
+        linear: whether linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. Reason
+            for the default: docs/decisions/004-sparse-priors.md.
         noise, noise_sd: median of s2 and standard deviation of its log; ``noise_sd = 0`` keeps the posterior's own s2.
     """
 
@@ -76,7 +76,7 @@ class SparseSettings:
 
 @dataclass(frozen=True)
 class Units:
-    """Which rows of each block are under which local scale.
+    """Assignment of the rows of each block to local scales.
 
     Attributes:
         of_row: per block, shape (p_b,): the unit of each row, -1 where the prior is Gaussian.
@@ -90,7 +90,7 @@ class Units:
 
     @classmethod
     def of(cls, blocks: tuple[Block, ...], right: tuple[Vector, ...], settings: SparseSettings) -> Units:
-        """Pairs in every block, linear terms in blocks of mixed products, and in others where the settings say so."""
+        """Make units of pairs in all blocks, and of linear terms in blocks of mixed products (in all blocks if so set)."""
         of_row: list[Indices] = []
         keys: list[tuple[int, Pair]] = []
         sizes: list[float] = []
@@ -108,12 +108,12 @@ class Units:
         return cls(tuple(of_row), tuple(keys), np.array(sizes, dtype=float))
 
     def over_rows(self, per_unit: Vector, outside: float) -> list[Vector]:
-        """A value per unit as one per row of each block: (U,) -> [(p_b,)]."""
+        """Return a value per unit as one per row of each block: (U,) -> [(p_b,)]."""
         padded = np.append(per_unit, outside)
         return [padded[unit] for unit in self.of_row]
 
     def total(self, per_row: list[Vector]) -> Vector:
-        """Sums over the rows of each unit: [(p_b,)] -> (U,)."""
+        """Return sums over the rows of each unit: [(p_b,)] -> (U,)."""
         found = np.zeros(len(self.keys))
         for unit, value in zip(self.of_row, per_row, strict=True):
             np.add.at(found, unit[unit >= 0], value[unit >= 0])
@@ -121,7 +121,7 @@ class Units:
 
 
 def unit_rows(block: Block, linear: bool) -> list[tuple[Pair, slice]]:
-    """Pairs (g, h) and the rows of their products; linear terms as (g, g)."""
+    """Return pairs (g, h) and the rows of their products; linear terms as (g, g)."""
     if not isinstance(block.discrete, DiscreteFeatures):
         return []
     found = []
@@ -132,7 +132,7 @@ def unit_rows(block: Block, linear: bool) -> list[tuple[Pair, slice]]:
 
 @dataclass(frozen=True)
 class Scales:
-    """Where the chain stands.
+    """State of the chain.
 
     Attributes:
         local: lambda_u^2, shape (U,).
@@ -152,10 +152,10 @@ class Mixture:
     """The model under its scales.
 
     Attributes:
-        base: the Gaussian model whose prior variances the scales multiply, its data reduced where M < t.
+        base: the Gaussian model whose prior variances the scales multiply, its data reduced if M < t.
         units: of its blocks.
         spread: prior variance of each unit's part of f at lambda = tau = 1, averaged over the observations; shape (U,).
-        rest, rest_squares: observations that the reduction took out of K, and the sum of their squared residuals.
+        rest, rest_squares: number of observations that the reduction removed from K, and the sum of their squared residuals.
         continuous: C_b C_b', shapes (t, t).
     """
 
@@ -169,7 +169,7 @@ class Mixture:
     @classmethod
     def of(cls, base: LinearPosterior, settings: SparseSettings) -> Mixture:
         units = Units.of(base.blocks, base.right, settings)
-        # features of one block share a typical variance: a product that was never observed must not count for nothing
+        # features of one block share a typical variance, so that a product that was never observed counts as well
         typical = [
             block.variances * np.mean(np.var(d, axis=0)) * np.mean(np.sum(c**2, axis=1))
             for block, d, c in zip(base.blocks, base.left, base.right, strict=True)
@@ -178,12 +178,12 @@ class Mixture:
         return cls(base, units, units.total(typical), rest, squares, tuple(c @ c.T for c in base.right))
 
     def start(self) -> Scales:
-        """lambda = tau = 1."""
+        """Return the scales lambda = tau = 1."""
         one = np.ones(len(self.units.keys))
         return Scales(one, one, 1.0, self.base.fitted_noise)
 
     def covariance(self, per_unit: Vector, outside: float) -> Vector:
-        """sum_b (D_b diag(V_b o scale) D_b') o (C_b C_b'), the scales of units and of everything else; (t, t)."""
+        """Return sum_b (D_b diag(V_b o scale) D_b') o (C_b C_b') for the scales of units and of everything else; (t, t)."""
         total = np.zeros((len(self.base.y),) * 2)
         scales = self.units.over_rows(per_unit, outside)
         for block, d, c, scale in zip(self.base.blocks, self.base.left, self.continuous, scales, strict=True):
@@ -193,8 +193,8 @@ class Mixture:
         return total
 
     def log_evidence(self, k: Vector, noise: float) -> float:
-        """log p(y | scales) up to a constant, from K without its noise; (t, t) -> scalar."""
-        # K is symmetric, so its transpose hands LAPACK the column order it wants without a copy
+        """Return log p(y | scales) up to a constant, from K without its noise; (t, t) -> scalar."""
+        # K is symmetric, so its transpose is in the column order that LAPACK needs, without a copy
         lower, failed = dpotrf(_covered(k, noise + self.base.noise).T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return -math.inf
@@ -203,14 +203,14 @@ class Mixture:
         return value - 0.5 * (self.rest * math.log(noise) + self.rest_squares / noise)
 
     def given(self, at: Scales) -> LinearPosterior:
-        """The Gaussian posterior of the weights given the scales."""
+        """Return the Gaussian posterior of the weights given the scales."""
         scales = self.units.over_rows(at.glob * at.local, 1.0)
         blocks = [replace(b, variances=b.variances * s) for b, s in zip(self.base.blocks, scales, strict=True)]
         factor = cholesky(_covered(self.covariance(at.glob * at.local, 1.0), at.noise), self.base.noise)
         return replace(self.base, blocks=tuple(blocks), fitted_noise=at.noise, factor=factor)
 
     def weights(self, at: Scales, k: Vector, rng: np.random.Generator) -> tuple[list[Vector], list[Vector]]:
-        """The weights given the scales, from K without its noise: a draw and their mean, [(p_b, q_b)] each.
+        """Return a draw and the mean of the weights given the scales, from K without its noise: [(p_b, q_b)] each.
 
         Equals the sample and the mean of :meth:`given`, at half the cost and without its blocks.
         """
@@ -233,26 +233,25 @@ class Mixture:
         return drawn, mean
 
     def squares(self, weights: Sequence[Vector]) -> Vector:
-        """S_u of weights, shape (U,)."""
+        """Return S_u of weights, shape (U,)."""
         pairs = zip(weights, self.base.blocks, strict=True)
         return self.units.total([np.sum(w**2, axis=1) / np.maximum(b.variances, TINY) for w, b in pairs])
 
 
 def _covered(k: Vector, noise: Noise) -> Vector:
-    """K with its noise on the diagonal."""
+    """Return K with its noise on the diagonal."""
     covered = k.copy()
     covered.flat[:: len(k) + 1] += noise + JITTER
     return covered
 
 
 def reduced(base: LinearPosterior) -> tuple[LinearPosterior, int, float]:
-    """The data reduced to M sufficient statistics where they are fewer than observations, no block has numbers, and no
-    observation has noise of its own.
+    """Reduce the data to M sufficient statistics, if M < t, no block has numerical parameters and no observation own noise.
 
-    With Phi = Q R, Q' y and R stand for y and Phi; what is orthogonal to Q speaks of s2 alone.
+    With Phi = Q R, Q' y and R replace y and Phi; the part of y orthogonal to Q depends on s2 alone.
 
     Returns:
-        The model on the reduced data, how many observations went, and the sum of their squares.
+        The model on the reduced data, the number of removed observations, and the sum of their squares.
     """
     t, m = len(base.y), base.n_features
     if m >= t or any(c.shape[1] != 1 for c in base.right) or np.any(base.noise):

@@ -1,17 +1,16 @@
-"""The linear model under a sparse prior, and functions with their irrelevant pairs left out.
+"""The linear model under a sparse prior, and functions without their irrelevant pairs.
 
-Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`. The priors are sampled by
-:mod:`mipcash.methods.mivabo.sparse.gibbs`, the Laplace one also bounded by
-variational inference, below; either way the posterior is a set of scales, given which the weights are
-Gaussian. The exact solve of a sample is the faster the fewer pairs of groups it couples, so :func:`thinned` and
-:func:`restricted` leave pairs out and tell how much f can have changed by it:
+Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`. The priors are sampled by :mod:`mipcash.methods.mivabo.sparse.gibbs`; the
+Laplace prior can also be bounded by variational inference, below. In both cases the posterior is a set of scales, given which the
+weights are Gaussian. The exact solve of a sample is faster the fewer pairs of groups it couples, so :func:`thinned` and
+:func:`restricted` leave pairs out and bound the change of f:
 
     f = kept + sum over left-out (g, h) of e_gh(s_g, s_h; u),     |e_gh - centre_gh| <= half range of e_gh over levels and u,
 
-the centre staying in the constant. So |f - kept| <= error = the sum of half ranges, and a minimum of the kept part, less
-error, bounds the minimum of f from below.
+the centre staying in the constant. So |f - kept| <= error = the sum of half ranges, and a minimum of the kept part, less error,
+bounds the minimum of f from below.
 
-The Laplace prior by variational inference, the paper's way (daxberger2019, App. A.1: Seeger and Nickisch 2011).
+The Laplace prior by variational inference, as in the paper (daxberger2019, App. A.1: Seeger and Nickisch 2011).
 
 Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`, with gamma_u = tau^2 lambda_u^2.
 
@@ -19,14 +18,14 @@ Each unit's prior is bounded from below by Gaussians (super-Gaussian bounding),
 
     tau^-m exp(-r / tau) = max_gamma tau^-m exp(-r^2 / (2 gamma) - gamma / (2 tau^2)),    r^2 = S_u,
 
-so that the evidence is bounded by that of Gaussian models, maximal where, with E over the Gaussian posterior,
+so that the evidence is bounded by that of Gaussian models. The bound is maximal, with E over the Gaussian posterior, at
 
     gamma_u = tau sqrt(E[S_u]),   E[S_u] = S_u(mean) + z_u,   z_u = sum of the posterior variances of W_b[i, j] / sqrt(V_b[i]),
     tau = sum_u sqrt(E[S_u]) / sum_u m_u.
 
-The double loop of the reference: z and tau in the outer loop, a penalised least-squares problem for the mean, by
-reweighting, in the inner one. s2 maximises the evidence of the Gaussian model. Each step costs one O(t^3 + t^2 sum_b p_b).
-The result is one setting of the scales: of the posterior's several modes it keeps one, and its variances are too small.
+The algorithm is the double loop of the reference: z and tau in the outer loop, a penalised least-squares problem for the mean, by
+reweighting, in the inner one. s2 maximises the evidence of the Gaussian model. Each step costs one O(t^3 + t^2 sum_b p_b). The
+result is one setting of the scales: it keeps one of the posterior's modes, and its variances are too small.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ FLOOR = 1e-12
 
 
 def by_variation(mixture: Mixture, settings: SparseSettings) -> tuple[tuple[Scales, ...], tuple[Vector, ...]]:
-    """The bound's maximum from gamma = tau = 1: scales and mean weights, as of ``gibbs.run``."""
+    """Maximise the bound from gamma = tau = 1; return scales and mean weights, as ``gibbs.run`` does."""
     at = mixture.start()
     if not len(at.local):
         return (at,), mixture.given(at).mean().weights
@@ -76,7 +75,7 @@ def by_variation(mixture: Mixture, settings: SparseSettings) -> tuple[tuple[Scal
 
 
 def spread(mixture: Mixture, given: LinearPosterior, at: Scales) -> Vector:
-    """z: posterior variances of the weights over V, summed over each unit; shape (U,)."""
+    """Return z: posterior variances of the weights over V, summed over each unit; shape (U,)."""
     inverse = cho_solve(given.factor, np.eye(len(given.y)))
     rows = []
     scales = mixture.units.over_rows(at.glob * at.local, 1.0)
@@ -103,14 +102,14 @@ def _noise(mixture: Mixture, settings: SparseSettings, at: Scales) -> Scales:
 
 @dataclass(frozen=True)
 class SparsePosterior:
-    """Draws of the scales; given the scales the weights are Gaussian, so that a sample is exact given one draw of them.
+    """Draws of the scales, given which the weights are Gaussian, so that a sample is exact given one draw of the scales.
 
     Attributes:
         observed: the Gaussian model of the observations, all scales 1.
         mixture: the model under its scales, its data perhaps reduced.
         draws: the kept scales.
         average: mean of the weights, Rao-Blackwellised: the average over the draws of their mean given the scales.
-        further: what came by :meth:`given`: points, values on the scale of predictions, and noise.
+        further: observations added by :meth:`given`: points, values on the scale of predictions, and noise.
     """
 
     observed: LinearPosterior
@@ -121,19 +120,19 @@ class SparsePosterior:
 
     @classmethod
     def fit(cls, base: LinearPosterior, settings: SparseSettings, rng: np.random.Generator) -> SparsePosterior:
-        """Put the prior of the settings on the weights of a Gaussian model."""
+        """Fit the prior of the settings on the weights of a Gaussian model."""
         mixture = Mixture.of(base, settings)
         if settings.inference == "variational":
             return cls(base, mixture, *by_variation(mixture, settings))
         return cls(base, mixture, *gibbs.run(mixture, settings, rng))
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> SparsePosterior:
-        """Condition on further observations under the same draws of the scales, which are not weighed anew.
+        """Condition on further observations under the same draws of the scales, which are not reweighted.
 
         Args:
             points: B of them.
             values: on the scale of predictions, shape (B,).
-            noise: a number or shape (B,); s2 counts as well.
+            noise: a number or shape (B,), in addition to s2.
         """
         observed = self.observed.given(points, values, noise)
         grown = replace(self, observed=observed, further=(*self.further, (points, values, noise)))
@@ -143,7 +142,7 @@ class SparsePosterior:
 
     @property
     def n_features(self) -> int:
-        """M."""
+        """Number of features M."""
         return self.mixture.base.n_features
 
     @property
@@ -152,7 +151,7 @@ class SparsePosterior:
         return float(np.mean([at.noise for at in self.draws]))
 
     def scaled(self, values: Vector) -> Vector:
-        """Values of the output, standardised: shape of ``values``."""
+        """Return values of the output, standardised: shape of ``values``."""
         return self.observed.scaled(values)
 
     @cached_property
@@ -173,7 +172,7 @@ class SparsePosterior:
         return sum((np.sum((d @ w) * c, axis=1) for d, w, c in parts), np.zeros(len(self.observed.y)))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Mean and standard deviation of f, those of the mixture over the draws: (B,), (B,)."""
+        """Return mean and standard deviation of f, those of the mixture over the draws: (B,), (B,)."""
         moments = [component.predict(points) for component in self.components]
         means = np.array([m for m, _ in moments])
         mean = means.mean(axis=0)
@@ -181,16 +180,16 @@ class SparsePosterior:
         return mean, np.sqrt(variance)
 
     def section(self, z: Vector) -> MixtureMoments:
-        """The moments at fixed binaries z (n_z,), as functions of the numbers."""
+        """Return the moments at fixed binaries z (n_z,), as functions of the numerical parameters."""
         return MixtureMoments(tuple(component.section(z) for component in self.components))
 
     def mean(self) -> WeightSample:
-        """The posterior mean, a function like any sample."""
+        """Return the posterior mean, a function like any sample."""
         base = self.mixture.base
         return WeightSample(base.blocks, self.average, base.shift, base.scale, base.program, base.n_numbers)
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
-        """A posterior sample; ``inflation`` multiplies the posterior covariance of the weights."""
+        """Draw a posterior sample; ``inflation`` multiplies the posterior covariance of the weights."""
         drawn = self._component(self.draws[int(rng.integers(len(self.draws)))]).sample(rng)
         if inflation == 1.0:
             return drawn
@@ -199,11 +198,11 @@ class SparsePosterior:
         return replace(drawn, weights=tuple(m + root * (w - m) for m, w in pairs))
 
     def inclusion(self) -> dict[Pair, float]:
-        """How far each pair of groups escapes shrinkage, in [0, 1]: the mean of 1 - kappa over the draws.
+        """Return the inclusion of each pair of groups, in [0, 1]: the mean of 1 - kappa over the draws.
 
-        kappa_u = 1 / (1 + a_u) is the shrinkage factor (Carvalho, Polson and Scott 2010) with a_u = c tau^2 lambda_u^2; c, the
-        prior variance of all units' parts of f at lambda = tau = 1, takes the scale of V out: 1/2 is what each unit would
-        have if together they made the variance of the losses, all alike. A pair in several blocks counts with its freest unit.
+        kappa_u = 1 / (1 + a_u) is the shrinkage factor (Carvalho, Polson and Scott 2010) with a_u = c tau^2 lambda_u^2. The factor
+        c, the prior variance of all units' parts of f at lambda = tau = 1, removes the scale of V. Each unit would have 1/2 if all
+        units were alike and together made the variance of the losses. A pair in several blocks counts with its largest unit.
         """
         size = float(np.sum(self.mixture.spread))
         free = np.mean([a / (1.0 + a) for a in (size * at.glob * at.local for at in self.draws)], axis=0)
@@ -214,7 +213,7 @@ class SparsePosterior:
         return found
 
     def relevant(self, threshold: float = 0.5) -> frozenset[Pair]:
-        """The pairs whose inclusion reaches the threshold."""
+        """Return the pairs whose inclusion reaches the threshold."""
         return frozenset(pair for pair, value in self.inclusion().items() if value >= threshold)
 
 
@@ -225,7 +224,7 @@ class MixtureMoments:
     components: tuple[LinearMoments, ...]
 
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
-        """(D,) -> mean, deviation, (D,), (D,)."""
+        """Return mean, deviation and their gradients: (D,) -> scalar, scalar, (D,), (D,)."""
         found = [component(u) for component in self.components]
         means, deviations = np.array([f[0] for f in found]), np.array([f[1] for f in found])
         by_mean, by_deviation = np.array([f[2] for f in found]), np.array([f[3] for f in found])
@@ -239,7 +238,7 @@ class MixtureMoments:
 
 
 def half_ranges(f: WeightSample) -> dict[Pair, float]:
-    """Half the range of each pair's part of f, an upper bound over all levels and numbers."""
+    """Return half the range of each pair's part of f, an upper bound over all levels and numerical parameters."""
     found: dict[Pair, float] = {}
     for discrete, parts in _parts(f):
         for g, h, rows in discrete.pair_rows():
@@ -251,14 +250,14 @@ def half_ranges(f: WeightSample) -> dict[Pair, float]:
 
 
 def restricted(f: WeightSample, pairs: Collection[Pair]) -> tuple[WeightSample, float]:
-    """f with only the given pairs of groups, and the largest error that this makes, on the scale of f."""
+    """Return f with only the given pairs of groups, and the largest error of that, on the scale of f."""
     sizes = half_ranges(f)
     dropped = {pair for pair in sizes if pair not in pairs}
     return _without(f, dropped), sum(sizes[pair] for pair in dropped)
 
 
 def thinned(f: WeightSample, tolerance: float) -> tuple[WeightSample, float]:
-    """f without its smallest pairs, as many as keep the error within the tolerance (f: losses standardised)."""
+    """Return f without its smallest pairs, as many as the tolerance allows, and the error (f: losses standardised)."""
     sizes = half_ranges(f)
     dropped: set[Pair] = set()
     error = 0.0
@@ -271,7 +270,7 @@ def thinned(f: WeightSample, tolerance: float) -> tuple[WeightSample, float]:
 
 
 def _parts(f: WeightSample) -> list[tuple[DiscreteFeatures, list[tuple[Vector, Vector]]]]:
-    """Blocks that share discrete features: [(features, [(W_b, bounds of |C_b|)])]."""
+    """Return blocks that share discrete features: [(features, [(W_b, bounds of |C_b|)])]."""
     found: dict[int, tuple[DiscreteFeatures, list[tuple[Vector, Vector]]]] = {}
     for block, w in zip(f.blocks, f.weights, strict=True):
         if isinstance(block.discrete, DiscreteFeatures):
@@ -281,7 +280,10 @@ def _parts(f: WeightSample) -> list[tuple[DiscreteFeatures, list[tuple[Vector, V
 
 
 def _half_range(table: Vector, ceiling: Vector) -> float:
-    """Of a pair's table over levels, (L_g, L_h, q): q = 1 without numbers, else times features within +- ceiling."""
+    """Return half the range of a pair's table over levels, (L_g, L_h, q).
+
+    q = 1 without numerical parameters; otherwise the table is multiplied by features within +- ceiling.
+    """
     if not len(ceiling):
         return float(np.max(table) - np.min(table)) / 2.0
     return float(np.max(np.abs(table) @ ceiling))
