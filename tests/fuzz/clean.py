@@ -3,7 +3,7 @@
 an inequality holds but for a rounding of its sum, its terms summed in the order of declaration, unless the other rules
 leave no room beyond it at this configuration;
 an equation holds to 1e-9 of its largest term;
-a value within 1e-9 of a bound, in what the rules leave of its range, is the bound, unless the rules keep it away from there.
+a value within 1e-9 of a bound, in what the rules leave of its range, is the bound but for a rounding, unless the rules keep it away from there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
     for p in truth.table.active_reals(c):
         value = config[p.name]
         for bound in (p.low, p.high):
-            if value != bound and (
+            if not math.isclose(value, bound, rel_tol=ROUNDING) and (
                 not p.low <= value <= p.high
                 or (abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) and _reached(truth, c, p.name, value, bound))
             ):

@@ -7,6 +7,7 @@ coefficient besides. Nothing else is tolerated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -31,6 +32,8 @@ ABSOLUTE_GAP = 1e-9
 GAP = 1.01e-6
 COARSE = 1e8
 """Ratio of ranges from which on a solver's tolerances may not suffice, which it is to say."""
+WIDE = 1e6
+"""Range of a term of the objective over a real from which on its optimum is proven to 1e-9 of that range only."""
 CONFIGS_ASKED = 24
 """Configurations whose legality is asked; all of them where there are no more."""
 ASKED = 5
@@ -176,7 +179,11 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
             asked.record.unproven[solver] += solution.status not in ("optimal", "infeasible")
             if problem := _judge_on_a_grid(asked, terms, sense, end, solution):
                 asked.record.wrong(f"optimum {sense}", solver, problem, said)
-        elif (solver != "default" or asked.record.coarse) and solution.status == "feasible" and not asked.truth.empty:
+        elif (
+            (solver != "default" or asked.record.coarse or _wide(asked, terms))
+            and solution.status == "feasible"
+            and not asked.truth.empty
+        ):
             asked.record.unproven[solver] += 1
             if problem := _judge_unproven(asked, terms, sense, end, solution):
                 asked.record.wrong(f"optimum {sense}", solver, problem, said)
@@ -186,6 +193,15 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
             problem = _judge_solution(asked, terms, sense, end, solution)
             if problem:
                 asked.record.wrong(f"optimum {sense}", solver, problem, said)
+
+
+def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
+    """Whether a term varies by so much over a real that its optimum is proven to a share of that only."""
+    reals = {p.name: p.high - p.low for p in asked.drawn.parameters if p.kind == "real"}
+    ranges = [
+        math.prod([reals.get(getattr(f, "name", ""), 1.0) for f in t.factors], start=abs(t.coefficient)) for t in terms
+    ]
+    return max(ranges, default=0.0) > WIDE
 
 
 def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
