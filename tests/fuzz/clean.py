@@ -3,7 +3,8 @@
 an inequality holds but for a rounding of its sum, its terms summed in the order of declaration, unless the other rules
 leave no room beyond it at this configuration;
 an equation holds to 1e-9 of its largest term;
-a value within 1e-9 of a bound, in what the rules leave of its range, is the bound but for a rounding, unless the rules keep it away from there.
+a value within 1e-9 of a bound, in what the rules leave of its range, is the bound but for a rounding, unless the rules keep it away
+  from there.
 """
 
 from __future__ import annotations
