@@ -69,6 +69,41 @@ def test_compositions_are_counted(space: str, compositions: int, regression: boo
     assert int(free.count()) == compositions
 
 
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("facts", [SONAR, NARROW, Facts(70, True, 8000, 30)])
+def test_defaults_of_the_usual_space_are_legal_but_for_large_tables(facts: Facts, regression: bool) -> None:
+    made_by = pipelines("usual", regression, facts.columns)
+    space = made_by.declare(facts)
+    broken = {config["estimator"] for config in made_by.starts if space.validate(config)}
+    assert broken == ({"svm"} if facts.fold_rows > rules.MOST_SVM_ROWS else set())
+    assert bool(broken) == bool(space.optimum(space["estimator"]["svm"], "max").value == 0)
+
+
+@pytest.mark.parametrize("data", ["wine", "diabetes"])
+def test_each_estimator_of_the_usual_space_fits(data: str) -> None:
+    space, objective = automl.build(data=data, space="usual", folds=2)
+    for estimator in space["estimator"].domain.values:
+        if estimator == "mlp":
+            continue  # slow; built as all are
+        chosen = space.optimum(space["estimator"][estimator], "max").config
+        assert chosen["estimator"] == estimator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert np.isfinite(objective.evaluate(chosen)["loss"])
+
+
+def test_the_usual_defaults_are_those_of_scikit_learn() -> None:
+    for config in pipelines("usual", columns=13).starts:
+        _, model = pipelines("usual", columns=13)(config).steps[-1]
+        told = model.get_params(deep=False)
+        usual = type(model)(**{"estimator": None} if "estimator" in told else {}).get_params(deep=False)
+        differ = {name for name in told if told[name] != usual[name]} - {"random_state", "estimator", "ensemble", "cv"}
+        # max_features is the share that makes as many columns as the square root; lsqr is the solver that takes a shrinkage
+        assert differ <= {"max_iter", "max_features", "shrinkage", "solver", "l2_regularization", "early_stopping"}, (
+            differ
+        )
+
+
 def allowed(facts: Facts, scaler: str, transformer: str, selector: str, estimator: str) -> bool:
     """The rules on compositions, in plain Python: some hyperparameters make this one legal."""
     k, most = facts.columns, facts.fold_class_rows - 1
@@ -334,7 +369,7 @@ def test_bad_input_is_refused_with_cause_and_cure(tmp_path: Path) -> None:
         automl.build(data=path, task="regression")
     with pytest.raises(ModelError, match="option metric='r2' is not known; choose one of accuracy"):
         automl.build(data=path, metric="r2")
-    with pytest.raises(ModelError, match="choose one of a2, a3"):
+    with pytest.raises(ModelError, match="choose one of usual, a2, a3"):
         automl.build(data=path, space="a4")
     with pytest.raises(ModelError, match="none of classification; use task=auto"):
         automl.build(data="diabetes", task="classification")

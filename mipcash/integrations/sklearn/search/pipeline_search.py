@@ -103,10 +103,10 @@ class PipelineSearchCV(SpaceSearch):
     >>> search.best_params_, search.predict(x)
 
     Args:
-        space: None or ``"usual"``: scaling, selection, PCA or polynomial features before linear models, support vector machines,
-            nearest neighbours, naive Bayes, discriminant analysis, forests, histogram gradient boosting and a small network, for
-            the task at hand. scikit-learn's defaults of eight of them are evaluated first. Texts become columns and missing
-            numbers medians. ``"a3"``, ``"a2"``: the spaces of Tables A3 and A2 of Liu et al. (2020). Or a
+        space: None or ``"usual"``: scaling, selection, PCA or polynomial features, and then linear models, support vector machines,
+            nearest neighbours, naive Bayes, discriminant analysis, forests, histogram gradient boosting or a small network, for
+            the task at hand. scikit-learn's defaults of eight classifiers or six regressors are evaluated first. Texts become
+            columns and missing numbers medians. ``"a3"``, ``"a2"``: Tables A3 and A2 of Liu et al. (2020). Or a
             :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
             algorithms are estimators; the last module predicts.
         build: ``build(configuration)`` returns an unfitted estimator, if the modules of the space do not define it.
@@ -255,7 +255,7 @@ class PipelineSearchCV(SpaceSearch):
         space, build = import_module(MODEL).pipelines_of(
             numbers, told, [train for train, _ in splits], space=self.space or SPACES[0], seed=seed
         )
-        return space, Prepared(preparation, build, build.starts)
+        return space, Prepared(preparation, build, [c for c in build.starts if not space.validate(c)])
 
     @staticmethod
     def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:
