@@ -2,8 +2,9 @@
 
 Notation
     x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers, V = G + J variables
-    on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose products are
-    not quadratic; they enter R alone A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
+    on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose products
+                    are not quadratic: they enter R alone
+    A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
     E, E_D          pairs of variables, and of groups, that may interact
     P               exp(-sum_d (u_d - u'_d)^2 / (2 l_d^2)) over the numbers that are always active
 
@@ -13,9 +14,10 @@ Notation
 
 f = q + r with q ~ K and r ~ R. Predictions are of the sum. Only q is a quadratic form and is minimised by the MIP. Without r,
 interactions of three and more variables would be attributed to pairs, and the model would be overconfident. In R a number that is
-off takes the middle of its range, as in configurations, whatever u_j is. If pairs are declared, R is dropped, and numbers with more
-than two conditions have no effect in the model. At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be
-cubic in z (a group and a number with two conditions) is therefore not in E.
+off takes the middle of its range, as in configurations, whatever u_j is. If pairs are declared, R is dropped, and numbers with
+more than two conditions have no effect in the model.
+At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with two
+conditions) is therefore not in E.
 
 theta = log of [a (G), b (J), m (J), lo (O), l (D), s1, s2, sc, sm, sq, w (G), r (J), sr,
 noise], with O ordered groups and D joint numbers.
