@@ -256,8 +256,7 @@ class Optimizer(ABC):
             )
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """Return the recommendation from ``history``: by default the feasible observation with the lowest loss; None if there is
-        none.
+        """Return the recommendation from ``history``, by default the feasible observation with the lowest loss, or None.
 
         A pruned trial is never recommended, since its loss is an estimate.
 
@@ -267,8 +266,7 @@ class Optimizer(ABC):
         return next(iter(self.ranked(history, limits)), None)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
-        """Return the candidates for the recommendation by increasing loss: complete evaluations of legal, feasible configurations.
-        """
+        """Return the candidates for the recommendation by loss: complete evaluations of legal, feasible configurations."""
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
         kept = [k for k in kept if not history[k].outcome.stopped]
