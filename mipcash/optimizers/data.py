@@ -90,8 +90,8 @@ class Data:
         return np.array([not o.outcome.stopped for o in self.observations], dtype=bool)
 
     def noise(self, rows: Indices | None = None, output: str = LOSS) -> Noise:
-        """Return the noise variances of an output on the scale on which it is modelled: (k,), 0 for complete evaluations, or 0.0 if
-        all are 0.
+        """Return the noise variances of an output, (k,), on the scale on which it is modelled, or 0.0 if all evaluations are
+        complete.
 
         Args:
             rows: rows of k observations; None for all.

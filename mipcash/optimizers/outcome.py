@@ -161,8 +161,7 @@ class Outcome:
         return Outcome({**self.outputs, **part.outputs})
 
     def status(self, asked: Iterable[str] = ()) -> str:
-        """Return ``failed`` if the loss failed, or, without the loss in ``asked``, if all outputs failed or are texts; else
-        ``done``.
+        """Return ``done``, or ``failed`` if the loss failed; if it was not in ``asked``, if all of these failed or are texts.
 
         Args:
             asked: the outputs that were to be evaluated; empty for all.

@@ -21,8 +21,7 @@ from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
 
 LENGTH = 0.2
-"""Median length-scale of a numerical parameter on the unit scale; a joint distance multiplies it by the root of the number of its
-terms.
+"""Median length-scale of a number on the unit scale, multiplied by the root of the number of terms in a joint distance.
 
 With longer length-scales the first proposals lie in corners, since trends of few observations are extrapolated to the bounds
 (docs/decisions/003-length-scales-of-numbers.md).
