@@ -168,7 +168,7 @@ class LogFeasibility:
         return total
 
     def section(self, z: Vector) -> Section:
-        """Return it at fixed binaries, (n_z,)."""
+        """Return the negative log probability at fixed binaries, (n_z,)."""
         return FeasibilitySection([(kept.posterior.section(z), kept.interval) for kept in self.limits])
 
 
