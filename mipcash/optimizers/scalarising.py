@@ -46,7 +46,7 @@ def weights_of(rng: np.random.Generator, goals: Goals) -> Values:
 def scalarised(
     history: History, limits: Sequence[Limit], goals: Goals, weights: Values
 ) -> tuple[History, tuple[Limit, ...]]:
-    """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to TOLD.
+    """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to ``TOLD``.
 
     Args:
         weights: of the objectives, shape (m,).
