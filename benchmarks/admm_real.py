@@ -50,7 +50,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def collected(folder: Path = FOLDER, tables: Sequence[tuple[str, ...]] = TABLES) -> dict[str, Any]:
-    """What the records come to."""
+    """Return the results of the records."""
     made = runs(dict.fromkeys(m for methods in tables for m in methods), folder)
     every = [r for of in made.values() for r in of.values()]
     return {

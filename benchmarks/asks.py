@@ -1,7 +1,7 @@
-"""What a proposal of ``hybrid`` costs in two spaces of pipelines after 100 observations: CPU seconds, median, mean and worst.
+"""Cost of a proposal of ``hybrid`` in two spaces of pipelines after 100 observations: CPU seconds, median, mean and worst.
 
-``structured`` losses are a function of the parameters and of some of their pairs (:mod:`benchmarks.proxies`), ``noise`` is drawn:
-the model then learns nothing, and the search wanders more. Each proposal is timed as often as the size says and the least counts,
+``structured`` losses are a function of the parameters and of some of their pairs (:mod:`benchmarks.proxies`), ``noise`` is random:
+the model then learns nothing, and the search is more random. Each proposal is timed as often as the size says and the least counts,
 as other work on the machine only adds to it; proposals of one request are equal. The first, which fits from scratch, is left out.
 """
 

@@ -1,4 +1,4 @@
-"""What the answer of a search is worth on rows that it never saw: the lowest loss, the recommended, the confirmed one, an ensemble.
+"""Losses of a search's results on unseen rows: the lowest loss, the recommendation, the confirmed one, an ensemble.
 
 Half of the rows (at most ROWS of them) are searched on, 5 stratified folds, 1 - ROC AUC over the space of ``sklearn_pipeline``; the
 other half is held out. One search of N evaluations gives all answers, at equal numbers of evaluations:

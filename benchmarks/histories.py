@@ -71,7 +71,7 @@ def read(path: Path) -> dict[tuple[str, str], Run]:
 
 
 def differences(first: Run, second: Run) -> list[str]:
-    """What two runs of the same optimizer on the same problem differ in, from the first trial on that does; empty: nothing."""
+    """Return the first difference between two runs of the same optimizer on the same problem, as lines; empty if they are equal."""
     for number, (a, b) in enumerate(zip(_trials(first), _trials(second), strict=False)):
         if a != b:
             return [f"trial {number}", *(f"  {sign} {' '.join(map(str, t))}" for sign, t in (("-", a), ("+", b)))]

@@ -98,7 +98,7 @@ def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> 
 
 
 def _command(name: str, record: dict[str, Any]) -> str:
-    """What was run; of a record of parts, how much of it."""
+    """Return the command that was run, and for a record of parts, how much of it."""
     if record["size"] != PART:
         return f"`python -m benchmarks run {name} --size {record['size']}`"
     results = record["results"]
@@ -107,7 +107,7 @@ def _command(name: str, record: dict[str, Any]) -> str:
 
 
 def _hours(record: dict[str, Any]) -> str:
-    """What a record took: by its own account, where it went on with earlier runs, else the seconds of the run."""
+    """Return the time of a record: its own CPU hours if it continued earlier runs, else the seconds of the run."""
     spent = record["results"].get("cpu_hours")
     if not spent:
         return f"{record['seconds'] / 3600:.2g} hours."

@@ -2,8 +2,8 @@
 study in PostgreSQL.
 
 What is started once (pools, clusters, the server) is not measured, but for ``mipcash work``: each of its workers is a program of
-its own that imports mipcash. Its time is therefore told twice: from the start of the programs, and from the first proposal to the
-last outcome, by the study's own record.
+its own that imports mipcash. Its time is therefore reported twice: from the start of the programs, and from the first proposal to
+the last outcome, by the study's own record.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def pool(kind: str, workers: int) -> Iterator[Any]:
 
 
 def _loaded(_: int = 0) -> None:
-    """What a worker imports for its first evaluation is not measured."""
+    """Import, before the measurement, the modules that a worker imports for its first evaluation."""
     import mipcash.study.evaluating.pool  # noqa: F401
 
     time.sleep(0.5)  # so that each of them gets one
@@ -134,7 +134,7 @@ class _Told:
 
 
 def row(kind: str, workers: int, evaluations: int, wall: float, whole: float | None, load: float, trials: Any) -> Any:
-    """What one run came to."""
+    """Return the result of one run."""
     evaluating = sum(t.duration or 0.0 for t in trials)
     told = {"kind": kind, "workers": workers, "evaluations": evaluations, "wall": wall, "whole": whole}
     return {**told, "evaluating": evaluating, "load": load}

@@ -3,7 +3,7 @@
     python -m benchmarks.sklearn_search run --seeds 8 --out docs/images/scikit-learn.json
     python -m benchmarks.sklearn_search draw docs/images/scikit-learn.json --out docs/images/scikit-learn.svg
 
-Pipelines of 4 scalers, 3 reductions and 5 classifiers with 12 hyperparameters, without rules: both are told the same. Each
+Pipelines of 4 scalers, 3 reductions and 5 classifiers with 12 hyperparameters, without rules: both get the same space. Each
 search may evaluate 40 pipelines on the same five folds of 400 rows. Its answer, refitted, is scored on 4,000 fresh rows.
 """
 

@@ -1,7 +1,7 @@
-"""What a search does while it stalls: copies of the incumbent's numbers beside another category, and small steps about it.
+"""Proposals of a search without improvement: copies of the incumbent's numbers with another category, and small steps about it.
 
-A problem has categories that decide what its numbers mean. An evaluation counts as stalled where neither it nor any of
-the PATIENCE before it was better than all before. Of those are counted, against the incumbent of that moment:
+A problem has categories that decide what its numbers mean. An evaluation counts as ``stalled`` if neither it nor any of the
+PATIENCE before it was an improvement. Of these, compared with the incumbent at that time, are counted:
 
 * visits: another plain category; idle where every number that both have is copied (within COPIED of its range) or at an end of
   its range;
@@ -133,7 +133,7 @@ def problem(name: str) -> Problem:
 
 
 def evaluations(name: str, of: Problem, seed: int, budget: int) -> Iterator[tuple[dict[str, Any], float, float]]:
-    """A run: configuration, loss and CPU seconds of each evaluation; what breaks rules is mended."""
+    """Run a method and yield configuration, loss and CPU seconds of each evaluation; illegal configurations are repaired."""
     method, shape = make_method(name), Shape(of.space())
     method.design = DESIGN
     rng = np.random.default_rng([seed, 0])
@@ -153,7 +153,7 @@ def evaluations(name: str, of: Problem, seed: int, budget: int) -> Iterator[tupl
 
 
 def stalls(shape: Shape, configs: Sequence[Mapping[str, Any]], losses: Sequence[float]) -> dict[str, int]:
-    """How often, after the initial design: ``stalled``, and of those ``visits``, ``idle`` ones, and ``refinements``."""
+    """Return counts of evaluations after the initial design: ``stalled``, and among them ``visits``, ``idle``, ``refinements``."""
     found = dict.fromkeys(("stalled", "visits", "idle", "refinements"), 0)
     choices = [d for d in shape.dimensions if d.kind == "categorical"]
     numbers = [d for d in shape.dimensions if d.kind != "categorical"]
@@ -176,7 +176,7 @@ def stalls(shape: Shape, configs: Sequence[Mapping[str, Any]], losses: Sequence[
 
 
 def cell(method: str, of: Problem, seed: int, budget: int) -> dict[str, Any]:
-    """What a run came to."""
+    """Return the result of a run."""
     rows = list(evaluations(method, of, seed, budget))
     configs, losses, cpu = (list(column) for column in zip(*rows, strict=True))
     regrets = np.minimum.accumulate(losses) - of.optimum
@@ -199,7 +199,7 @@ def run(size: str, progress: Progress) -> Results:
 
 
 def markdown(results: Results) -> str:
-    """By method the shares of stalled evaluations, and by problem the regrets."""
+    """Return, by method, the shares of evaluations without improvement, and by problem the regrets."""
     rows = results["runs"]
     methods, names = (list(dict.fromkeys(r[key] for r in rows)) for key in ("method", "problem"))
     lines = [

@@ -1,4 +1,4 @@
-"""What the user waits for before anything is computed: seconds of a fresh process until a line is done.
+"""Start-up time before anything is computed: seconds of a fresh process until a line is done.
 
 Processor seconds, user and system, of the whole process beyond those of an interpreter that does nothing; medians.
 """

@@ -13,8 +13,8 @@ fewer, those that scikit-learn no longer has are left out. What the tables leave
   come in.
 * ``n_components`` begins at 2 and not at 10 or 50, so that tables with few columns have components; ``reg_param`` is above 0.
 
-Regression replaces what only tells classes apart by what has as many hyperparameters: Gaussian naive Bayes by least squares,
-discriminant analysis by ridge regression (auto-sklearn 0.5), logistic regression by stochastic gradient descent.
+For regression, algorithms that can only classify are replaced by algorithms with as many hyperparameters: Gaussian naive Bayes by
+least squares, discriminant analysis by ridge regression (auto-sklearn 0.5), logistic regression by stochastic gradient descent.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _layers(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
 
 
 def _logistic(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-    """What says that the norm is absolute changed with scikit-learn 1.8."""
+    """Return the arguments of logistic regression; the name of the argument for the L1 norm changed with scikit-learn 1.8."""
     import sklearn
 
     absolute = tuned.pop("penalty") == "l1"
@@ -73,7 +73,7 @@ def _logistic(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
 
 
 def _kernel(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-    """The length-scale begins at what standardised columns are apart."""
+    """Return the arguments with a kernel whose initial length-scale is the typical distance of standardised rows, sqrt(columns)."""
     path = {"rbf": "RBF", "matern": "Matern", "rational_quadratic": "RationalQuadratic"}[tuned.pop("kernel")]
     kernel = Call(f"sklearn.gaussian_process.kernels.{path}", {"length_scale": math.sqrt(max(columns, 1))})
     return {**tuned, "kernel": kernel}

@@ -123,7 +123,7 @@ class Rules:
             self._few_columns(self.estimator["qda"], most)
 
     def _degree(self, d: int) -> Any:
-        """Whether polynomial features of a degree are made; without hyperparameters, of degree 2."""
+        """Return the condition that polynomial features of degree d are made; without hyperparameters the degree is 2."""
         if self._has(self.transformer, "polynomial", "degree"):
             return self.transformer.parameter("polynomial", "degree").is_(d)
         return self.transformer["polynomial"] if d == 2 else None
@@ -237,7 +237,7 @@ class Rules:
             before(self.space, self.order, rule, self.transformer, self.scaler, [user, negative])
 
     def _unused(self) -> None:
-        """What a kernel, a penalty or an algorithm does not use stands at its lowest value, so that nothing is written twice."""
+        """Fix hyperparameters that a kernel, a penalty or an algorithm does not use at their lowest value, to avoid duplicates."""
         for algorithm in ("nystroem", "kernel_pca"):
             if self._has(self.transformer, algorithm):
                 kernel = self.transformer.parameter(algorithm, "kernel")

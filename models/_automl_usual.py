@@ -1,9 +1,9 @@
-"""The pipelines that practitioners reach for first: the space of ``PipelineSearchCV`` where none is given.
+"""The pipelines that practitioners use first: the default space of ``PipelineSearchCV``.
 
-Ranges follow published portfolios (auto-sklearn 2, FLAML's zero-shot defaults, AutoGluon's presets) on the scale on which they are
-usually searched: C and the factor of gamma by decades about scikit-learn's defaults, numbers of leaves and rows of leaves by
-doublings. ``gamma`` is a factor of 1 / columns, so that 1 is ``gamma="scale"`` on standardised columns. A support vector classifier
-is calibrated by three folds, as it has no probabilities of its own.
+Ranges follow published portfolios (auto-sklearn 2, FLAML's zero-shot defaults, AutoGluon's presets) on the usual scales. C and the
+factor of gamma span decades about scikit-learn's defaults; numbers of leaves and rows of leaves are on a log scale. ``gamma`` is a
+factor of 1 / columns, so that 1 is ``gamma="scale"`` on standardised columns. A support vector classifier is calibrated by three
+folds, as it has no probabilities of its own.
 
 ``starts`` are scikit-learn's defaults of the estimators, the cheapest first, behind a ``StandardScaler`` where they need one. They
 are the first proposals of a search, so that with as many evaluations its answer is never worse on the folds than the best of them.
@@ -51,7 +51,7 @@ def _network(classes: bool) -> Any:
 
 
 def _estimators(classes: bool) -> dict[str, Algorithm | None]:
-    """What classification and regression both have, under the same names."""
+    """Return the algorithms that classification and regression have in common, under the same names."""
     of = "Classifier" if classes else "Regressor"
     target = "sklearn.compose.TransformedTargetRegressor"
     forest: dict[str, Any] = {"max_features": _SHARE, "min_samples_leaf": _LEAF}

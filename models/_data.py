@@ -23,13 +23,13 @@ from mipcash.integrations.sklearn.cross_validated import looks_continuous
 FOLDER = "MIPCASH_DATA"
 CLASSIFICATION, REGRESSION, AUTO = "classification", "regression", "auto"
 TARGET = "target"
-"""The column that holds the class, or the number, unless another is said; what is no CSV file has no other."""
+"""The default column of the class or the number to predict; data that are not a CSV file have no other."""
 BUILT_IN = ("breast_cancer", "digits", "iris", "wine")
 NUMBERS = ("diabetes",)
 """Of scikit-learn's own, those to regress on."""
 SUFFIXES = (".csv.gz", ".csv")
 MISSING = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"}
-"""What counts as a missing value; a subset of what ``pandas.read_csv`` takes for one."""
+"""Texts that count as a missing value; a subset of those of ``pandas.read_csv``."""
 MOST_GROUPS = 10
 """Different numbers up to which each is a group of its own."""
 TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
@@ -74,10 +74,10 @@ class Table:
         return CLASSIFICATION if np.issubdtype(self.y.dtype, np.integer) else REGRESSION
 
     def check_folds(self, folds: int) -> None:
-        """Whether each class, or the table, has a row for each fold.
+        """Check that each class, or for regression the table, has a row for each fold.
 
         Raises:
-            ModelError: it has not.
+            ModelError: there are fewer rows.
         """
         if self.task == REGRESSION:
             fewest, what = len(self.y), "the table"
@@ -126,9 +126,9 @@ def table(name: str = "breast_cancer", target: str = TARGET, task: str = CLASSIF
     """Load a table by name or by path.
 
     Args:
-        name: the path of a CSV file (``.csv`` or ``.csv.gz``, with a header), or the name of a data set: a file of that
-            name in the folder that the environment variable ``MIPCASH_DATA`` names, else one of scikit-learn's own
-            (breast_cancer, digits, iris, wine; diabetes to regress on), else one of OpenML.
+        name: the path of a CSV file (``.csv`` or ``.csv.gz``, with a header), or the name of a data set. A name is looked up in the
+            folder of the environment variable ``MIPCASH_DATA``, then in scikit-learn (breast_cancer, digits, iris, wine; diabetes
+            for regression), then in OpenML.
         target: the column of a CSV file that holds the class, or the number; other data bring their own, and take no other.
         task: ``classification``, ``regression``, or ``auto``: as
         :func:`mipcash.integrations.sklearn.cross_validated.looks_continuous` says.

@@ -1,17 +1,17 @@
-"""How differently a classifier does by groups of rows: the group disparity of liu2020, appendix 12, and of false positives.
+"""Differences of a classifier between groups of rows: the group disparity of liu2020, appendix 12, and of false positives.
 
 Notation
     G_j         the rows of group j, by a protected column, which stays among the features
-    eps(G)      the metric on the held-out rows of G: the rate of errors (zero-one loss) or the area under the ROC curve, which the
-                paper takes; of more classes the mean over one against the rest
+    eps(G)      the metric on the held-out rows of G: the rate of errors (zero-one loss), or as in the paper the area under the ROC
+                curve; for more than two classes the mean of one against the rest
     disparity        max_j eps(G_j) - min_j eps(G_j), held-out rows of all folds together            Eq. A43
     disparity_folds  the mean over folds of the same within the held-out rows of a fold              Eq. A44
-    fpr_disparity    as A43, of the rate of false positives: rows of other classes that are taken for the positive one, which is the
-                     last of two classes; of more classes each is, and the largest counts
+    fpr_disparity    as A43, for the rate of false positives: rows of other classes predicted as positive. Of two classes the last
+                     is the positive one; of more classes each is in turn, and the largest disparity counts.
 
-Within a fold the smallest group may have few rows, so that A44 mostly tells of its chance; over all folds scores of different
-fits are ranked together, so that of the ROC's area A44 is the one to limit. Where a group lacks what a metric needs, the output
-is a failure with its cause, and other outputs stay.
+Within a fold the smallest group may have few rows, so A44 is mostly noise. Over all folds, scores of different fits are ranked
+together, so for the area under the ROC curve A44 is the one to constrain. If a group lacks what a metric needs, the output is a
+failure with its cause, and other outputs remain.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ class GroupMeasures:
         return error_rate if self.of == ERROR else area
 
     def check(self, y: NDArray[np.int64]) -> None:
-        """Whether the metric is defined for each group, whatever a pipeline predicts.
+        """Check that the metric is defined for each group, whatever a pipeline predicts.
 
         Raises:
-            ModelError: it is not.
+            ModelError: it is not defined for a group.
         """
         told = np.eye(int(y.max()) + 1)[y]
         _, lacking = self._spread(self.metric, y, told, self.groups.codes)

@@ -17,7 +17,7 @@ from mipcash.models import _data
 Images = NDArray[np.uint8]
 
 DEBIAN = {"fashion_mnist": Path("/usr/share/datasets/fashion-mnist")}
-"""Where Debian's package ``dataset-fashion-mnist`` puts its files."""
+"""Folder of the files of Debian's package ``dataset-fashion-mnist``."""
 OPENML = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
 DIGITS = "digits"
 PARTS = ("train", "t10k")
@@ -73,7 +73,7 @@ def _from_arrays(name: str) -> Split:
 
 
 def _parted(name: str, n: int) -> tuple[Any, Any]:
-    """Which of n images train and which test."""
+    """Return the indices of the training images and of the test images among n images."""
     if name in OPENML:
         return slice(STANDARD), slice(STANDARD, None)
     order = np.random.default_rng(0).permutation(n)  # rows may be sorted by class

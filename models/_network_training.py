@@ -34,7 +34,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Training:
-    """How a configuration is trained and timed; :func:`mipcash.models.network.settings` makes them.
+    """Settings of the training and timing of a configuration, made by :func:`mipcash.models.network.settings`.
 
     Attributes:
         data: name of the images, see ``_images.labelled``.

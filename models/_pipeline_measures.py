@@ -1,4 +1,4 @@
-"""What an evaluation of a pipeline gives: the loss, and what may be limited beside it.
+"""Outputs of an evaluation of a pipeline: the loss, and outputs for outcome constraints.
 
 * ``loss``: the perfect score minus the mean score over the folds,
 * ``fit_seconds``: seconds that the fits of all folds took,
@@ -65,10 +65,10 @@ def objective_of(
     disparity_of: str = ERROR,
     clock: str = "wall",
 ) -> CrossValidated:
-    """What cross-validates the pipelines that configurations build, and measures them.
+    """Return the objective that cross-validates and measures the pipelines built from configurations.
 
     Raises:
-        ModelError: groups of numbers, or one for which the disparity's metric is not defined.
+        ModelError: groups are given for regression, or the disparity's metric is not defined for a group.
     """
     scoring, perfect = METRICS[metric]
     grouped = None
@@ -88,11 +88,11 @@ def objective_of(
 
 @dataclass(frozen=True)
 class Beside:
-    """What is measured of all folds together.
+    """Measures of all folds together.
 
     Attributes:
-        grouped: of the groups of the rows, where a column is protected.
-        clock: of CLOCKS.
+        grouped: measures of the groups of rows, if a column is protected.
+        clock: name of one of CLOCKS.
     """
 
     grouped: GroupMeasures | None = None

@@ -21,7 +21,7 @@ from mipcash.models._data import Table
 
 @dataclass(frozen=True)
 class Name:
-    """What a module of scikit-learn calls so, by its dotted path."""
+    """Reference to an object of a module of scikit-learn by its dotted path."""
 
     path: str
 
@@ -66,7 +66,7 @@ Modules = Mapping[str, Mapping[str, Algorithm | None]]
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules need to know of a data set.
+    """Properties of a data set that the rules use.
 
     Attributes:
         columns: number of features.
@@ -176,7 +176,7 @@ def pipeline_of(found: Sequence[tuple[str, Call]]) -> Any:
 
 
 def made(value: Any) -> Any:
-    """What a call or a name stands for; any other value as it is."""
+    """Return the object that a call or a name stands for; any other value is returned unchanged."""
     if not isinstance(value, (Call, Name)):
         return value
     home, name = value.path.rsplit(".", 1)

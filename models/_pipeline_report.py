@@ -1,4 +1,4 @@
-"""What a search of pipelines has come to: its answer and an ensemble beside usual models, on its own folds and on fresh ones."""
+"""Report of a search of pipelines: its recommendation and an ensemble next to usual models, on its own and on fresh folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models that train with torch share: streams of random numbers, initial weights, the number of threads."""
+"""Common parts of models that train with torch: streams of random numbers, initial weights, the number of threads."""
 
 from __future__ import annotations
 

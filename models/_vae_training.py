@@ -1,7 +1,7 @@
 """Training of the vae model and the likelihood of its test images.
 
-Section 4 (b) and Appendix B of Daxberger et al., "Mixed-variable Bayesian optimization"; the bound is that of Kingma and
-Welling (2013), the estimate of the likelihood that of Rezende et al. (2014) and Burda et al. (2015).
+Section 4 (b) and Appendix B of Daxberger et al., "Mixed-variable Bayesian optimization"; the bound is that of Kingma and Welling
+(2013). The estimate of the likelihood is that of Rezende et al. (2014) and Burda et al. (2015).
 
 Notation
     x           n binary images, (n, 1, 28, 28): each pixel drawn with its grey value as probability
@@ -41,7 +41,7 @@ DECODED_CUDA = 32_768
 
 @dataclass(frozen=True)
 class Training:
-    """How a configuration is trained and tested.
+    """Settings of the training and testing of a configuration.
 
     Attributes:
         data: name of the images, see ``_images.split``.

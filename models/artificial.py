@@ -13,8 +13,8 @@ Notation, for the K_i algorithms j of N modules i, in the order in which they ru
 
 What the text leaves open, and how it is read here:
 
-* The space is Table A2 of liu2020, which counts continuous (c) and discrete (d) hyperparameters. It has eight scalers with
-  seven counts and seven selectors with six names; if the two that are missing have none, there are the 92 of the text. It
+* The space is Table A2 of liu2020, which counts continuous (c) and discrete (d) hyperparameters. It has eight scalers with seven
+  counts and seven selectors with six names. If the two missing ones have no hyperparameters, there are the 92 of the text. It
   gives no ranges: a discrete one has about as many levels as auto-sklearn gives the hyperparameter that it counts.
 * theta is on the unit scale, where no range weighs more than another.
 * An algorithm without hyperparameters gives 0 / 0; here v = |w| with one weight (v = 0 would make it the best of its module).
@@ -112,7 +112,7 @@ MODULES: dict[str, dict[str, Counts]] = {
 
 @dataclass(frozen=True)
 class Fixed:
-    """What is fixed of an algorithm: weights w_ij, (d,) or (1,) where it has no hyperparameters, and draws e_ij, (n,)."""
+    """Constants of an algorithm: weights w_ij, (d,) or (1,) if it has no hyperparameters, and draws e_ij, (n,)."""
 
     weights: Vector
     draws: Vector

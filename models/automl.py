@@ -1,16 +1,16 @@
 """AutoML pipelines of the ADMM papers: scaler, transformer, selector and estimator, for classes or numbers.
 
 ``space=a2`` is Table A2 of Liu et al., "An ADMM based framework for AutoML pipeline configuration": 8 x 11 x 7 x 11 = 6,776
-compositions with 92 hyperparameters; ``space=a3`` its Table A3, 6 x 3 x 6 = 108. ``space=usual`` is what practitioners reach for
-first (:mod:`mipcash.models._automl_usual`). Algorithms and ranges of the tables: :mod:`mipcash.models._automl_algorithms`; what
-is known beforehand of which go together: :mod:`mipcash.models._automl_rules`. With ``order=yes`` the modules before the estimator
-may stand in any order.
+compositions with 92 hyperparameters. ``space=a3`` is its Table A3, 6 x 3 x 6 = 108. ``space=usual`` has the pipelines that
+practitioners use first (:mod:`mipcash.models._automl_usual`). Algorithms and ranges of the tables are in
+:mod:`mipcash.models._automl_algorithms`, and the rules on their combinations in :mod:`mipcash.models._automl_rules`. With
+``order=yes`` the modules before the estimator may stand in any order.
 
 Texts become one column per value and missing numbers the median (the imputer and the encoder of the tables, which leave no choice).
 
-An evaluation cross-validates the pipeline; what it gives beside the loss, for ``--limit``, is in
+An evaluation cross-validates the pipeline. Its outputs other than the loss, for ``--limit``, are in
 :mod:`mipcash.models._pipeline_measures`. One that crashes, takes longer than ``--evaluation-timeout`` or more memory than
-``--evaluation-memory`` is a failure with its cause, from which the search goes on.
+``--evaluation-memory`` is a failure with its cause, and the search goes on.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def report(result: Any, **options: Any) -> str:
 def _objective(
     build: Callable[[Mapping[str, Any]], Any], problem: Problem, options: Mapping[str, Any]
 ) -> CrossValidated:
-    """What cross-validates what a function of a configuration builds; the options are those of :func:`build`."""
+    """Return the objective that cross-validates the pipelines of ``build``; the options are those of :func:`build`."""
     data, target = options.get("data", "breast_cancer"), options.get("target", "target")
     groups = groups_of(data, target, options.get("protected"), options.get("edges"), problem.data.task)
     told = choice("disparity_of", options.get("disparity_of", ERROR), OF)

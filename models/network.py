@@ -1,4 +1,4 @@
-"""A small convolutional classifier of images, with its prediction time and size: for limits on both.
+"""A small convolutional classifier of images, with its prediction time and size as outputs for outcome constraints.
 
     image 28 x 28 - [C1 - [C2]] - [F1 - [F2]] - 10 classes
 
@@ -6,14 +6,14 @@ Convolutions have no padding; pixels that a stride leaves over at the border are
 exists only where its layer does; the learning rate and the momentum are those of the optimizer that is chosen.
 
 Known rules: what leaves a convolution has at least one pixel, kernels do not grow, channels do not shrink, fully connected
-layers do not widen. What an evaluation alone tells: the validation error (the loss), ``latency_ms``, and ``parameters``.
+layers do not widen. Outputs of an evaluation: the validation error (the loss), ``latency_ms``, and ``parameters``.
 
     mipcash run network --limit latency_ms=0.2
 
 ``latency_ms`` is the time of one prediction of a batch (64 images unless ``predict`` says otherwise) on one thread of a CPU:
-the median of 25 after 5 that do not count. Where a core is shared with other work, medians of one network differ by up to
-a factor of two, and seconds of the thread alone (``clock=cpu``) by no less; the least of the 25, ``latency_least_ms``, is steadier,
-and may be limited in its place.
+the median of 25 after 5 that do not count. If a core is shared with other work, medians of one network differ by up to a factor of
+two, and seconds of the thread alone (``clock=cpu``) by no less. The minimum of the 25, ``latency_least_ms``, is more stable and may
+be constrained instead.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ def build(
 
 
 def settings(**changes: Any) -> Training:
-    """How configurations are trained and timed.
+    """Return the settings of training and timing.
 
     Args:
-        changes: fields of :class:`Training` by name, as they are or as text; the others are 2,000 images of ``mnist_5k``
-            for 3 epochs in batches of 32, 1,000 that the error is counted on, and 25 predictions of 64 images.
+        changes: fields of :class:`Training` by name, as values or as text. Defaults: 2,000 images of ``mnist_5k`` for 3 epochs in
+            batches of 32, 1,000 test images, and 25 timed predictions of 64 images.
 
     Raises:
-        ModelError: an option that makes no sense.
+        ModelError: an option is unknown or has an invalid value.
     """
     given: dict[str, Any] = {}
     for name, value in changes.items():

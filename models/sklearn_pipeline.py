@@ -1,20 +1,20 @@
 """A scikit-learn classification pipeline: scaler, transformer and selector in any order, then an estimator.
 
 The modules of Table A3 of Liu et al., "An ADMM based framework for AutoML pipeline configuration", with the selectors
-of their Table A2 and two estimators more. Ranges are auto-sklearn's, except: ensembles have 10 to 100 members, so that
-an evaluation takes about a second; at most 1,000 quantiles and 2^10 leaves; ``max_features`` is a share of the columns;
-``reg_param`` stays above 0, which keeps discriminant analysis regular; no scores by mutual information (slow).
+of their Table A2 and two estimators more. Ranges are auto-sklearn's, with exceptions. Ensembles have 10 to 100 members, so that an
+evaluation takes about a second. There are at most 1,000 quantiles and 2^10 leaves, and no scores by mutual information (slow).
+``max_features`` is a share of the columns. ``reg_param`` stays above 0, which keeps discriminant analysis regular.
 
-Beside the loss, an evaluation gives what may be limited, ``--limit latency_ms=5 --limit disparity=0.07``:
+Besides the loss, an evaluation has outputs for outcome constraints, ``--limit latency_ms=5 --limit disparity=0.07``:
 
 * ``fit_seconds``: seconds that the fits of all folds took,
 * ``latency_ms``: milliseconds in which 1,000 rows are predicted,
-* ``disparity``, where a column is protected: how far the error rates of its groups lie apart;
+* ``disparity``, if a column is protected: the difference between the error rates of its groups;
 
 see :mod:`mipcash.models._pipeline_measures`.
 
-The rules are what an expert knows beforehand: which algorithm needs non-negative or scaled inputs and what may stand
-between them, how many columns polynomial features may make, and which orders and values say the same thing twice.
+The rules are knowledge of an expert: which algorithm needs non-negative or scaled inputs and which modules may stand between them.
+They also bound the columns of polynomial features, and exclude equivalent orders and values.
 """
 
 from __future__ import annotations

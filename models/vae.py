@@ -4,7 +4,7 @@ Table 2 and Appendix B of Daxberger et al., "Mixed-variable Bayesian optimizatio
 
     image 28 x 28 - C1 - C2 - F1 - F2 - z - F3 - F4 - D1 - D2 - image 28 x 28
 
-How the table is read. Encoder sizes are outputs, decoder sizes are inputs, so that each half mirrors the other:
+How the table is read. Encoder sizes are outputs and decoder sizes are inputs, so each half mirrors the other:
 
     C1, C2  convolutions; "channels" are output channels          D1, D2  deconvolutions; "channels" are input channels
     F1      hidden layer of f1_units (with two fc. layers)        F4      from f4_units (with two fc. layers)
@@ -141,10 +141,10 @@ def evaluate(config: Mapping[str, Any], settings: Training) -> dict[str, float]:
     """Train a configuration and test it.
 
     Returns:
-        ``loss``: negative test log-likelihood by importance sampling, nats; ``elbo``: minus the last epoch's ELBO on
-        training images; ``epochs`` that were trained (a fraction where the time limit cut one short); ``stopped``: 1
-        where it did, and the loss is that of the network as it was then, else 0. Testing that takes too long ends with
-        the images that were looked at until then.
+        ``loss``: negative test log-likelihood by importance sampling, nats. ``elbo``: minus the last epoch's ELBO on training
+        images. ``epochs``: number of epochs (a fraction if the time limit cut one short). ``stopped``: 1 if the time limit
+        stopped the training, so that the loss is that of the network at that time, else 0. If testing takes too long, the loss
+        is over the images tested until then.
 
     Raises:
         ModelError: no torch, no images, layers that do not fit.

@@ -82,7 +82,7 @@ def _cut(run: History, most: int) -> History:
 
 
 def collected(folder: Path = FOLDER, methods: Mapping[str, str] | list[str] = LABELS, evaluations: int = BUDGET) -> dict[str, Any]:
-    """What they come to."""
+    """Return the results of the runs."""
     runs = known(methods, folder)
     short = min(evaluations, SHORT)
     longer = runs | {method: runs.get(method, {}) | more for method, more in _read(methods, folder / LONG).items()}

@@ -1,4 +1,4 @@
-"""What the runs on the artificial objective come to, on two axes: evaluations, and the CPU seconds of the methods themselves.
+"""Results of the runs on the artificial objective, by evaluations and by the CPU seconds of the methods themselves.
 
 Notation
     b_k(t)      least loss of instance k after t evaluations;   c_k(t) CPU seconds until then, evaluations not counted

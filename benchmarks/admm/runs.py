@@ -1,4 +1,4 @@
-"""Which runs there are, and the work of doing those that are missing."""
+"""The list of runs, and the execution of those that are missing."""
 
 from __future__ import annotations
 

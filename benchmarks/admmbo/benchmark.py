@@ -65,7 +65,7 @@ def interleaved(starts: int, varied_starts: int) -> list[Task]:
 
 
 def collected() -> dict[str, Any]:
-    """What the runs that there are come to, be it a part."""
+    """Return the results of the runs made so far, which may be a part of all runs."""
     return results(read(RUNS), read(EARLY))
 
 

@@ -1,4 +1,4 @@
-"""The three synthetic problems of ariafar2019, Section 5, on boxes, with limits that only an evaluation tells.
+"""The three synthetic problems of ariafar2019, Section 5, on boxes, with outcome constraints.
 
 Their functions, and what is not as printed: :mod:`benchmarks.limits.problems.admmbo`.
 Optima are from 400 starts of SLSQP on the functions themselves.
@@ -68,7 +68,7 @@ class Problem:
 
 
 def kept(values: Mapping[str, float]) -> bool:
-    """Whether all limits are kept."""
+    """Return True if all outcome constraints are satisfied."""
     return all(v <= 0.0 for name, v in values.items() if name != "loss")
 
 

@@ -1,4 +1,4 @@
-"""What the runs come to: tables by problem and method, and by penalty."""
+"""Results of the runs: tables by problem and method, and by penalty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.admmbo.problems import PROBLEMS
 from benchmarks.admmbo.runner import Run
 
 EARLY, BUDGETS = (6, 15, 30, 50), (30, 50, 100)
-"""Evaluations of single outputs at which the share with something feasible, and the median of the best, are told."""
+"""Evaluations of single outputs at which the share of runs with a feasible point, and the median of the best, are reported."""
 RESIDUALS = "residuals"
 COMPARED = (
     "problem",

@@ -52,13 +52,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run came to.
+    """Result of a run.
 
     Attributes:
-        found: where the least loss that keeps the limits fell: evaluations of single outputs by then, the start included, and it.
+        found: for each new lowest feasible loss, the evaluations of single outputs until then, the start included, and the loss.
         spent: evaluations of single outputs in all.
-        stopped: why the optimizer wished to stop; empty: it did not.
-        answer: loss and whether the limits are kept of what it recommends; None: it recommends none.
+        stopped: reason for which the optimizer requested a stop, else empty.
+        answer: loss and feasibility of the recommendation; None if there is none.
         asks: proposals.
         cpu: CPU seconds of these.
     """

@@ -40,7 +40,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def collected(folder: Path = FOLDER) -> dict[str, Any]:
-    """What the records come to."""
+    """Return the results of the records."""
     made = runs(report.METHODS, folder)
     every = [run for of in made.values() for run in of.values()]
     tables = {title: report.table(made, contenders) for title, contenders in report.TABLES.items()}

@@ -1,7 +1,7 @@
 """Data of the benchmarks of pipelines: rows to search on, in folds, and fresh rows that no search sees.
 
-All rows of a set are dealt into three outer folds; seed k tests on fold k % 3 of dealing k // 3 and searches on the others: at most
-ROWS of them, drawn by class. Sets of ``MIPCASH_DATA`` are there where the files are.
+All rows of a set are split into three outer folds. Seed k tests on fold k % 3 of split k // 3 and searches on at most ROWS of the
+other rows, drawn by class. Sets of ``MIPCASH_DATA`` are available if the files are.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _loaded(name: str) -> tuple[Floats, NDArray[np.int64] | Floats]:
 
 
 def is_there(name: str) -> bool:
-    """Whether a set can be loaded: those of files may be missing."""
+    """Return True if a set can be loaded; data sets from files may be missing."""
     try:
         _loaded(name)
     except ModelError:

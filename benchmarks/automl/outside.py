@@ -1,12 +1,12 @@
 """FLAML and TPOT, run by another interpreter: ``python outside.py flaml|flaml-ensemble|flaml-seconds|tpot JOB.npz OUT.json``.
 
-Their packages want older ones of numpy and scikit-learn than ours, so this file imports nothing of this repository.
+Their packages need older versions of numpy and scikit-learn than ours, so this file imports nothing of this repository.
 
 JOB.npz: ``x`` (rows, columns), ``y``, ``fold`` (rows,) the inner fold that tests a row, ``x_fresh``, and ``settings``, JSON with
 ``task`` (binary, multiclass or regression), ``evaluations``, ``seed`` and ``seconds`` (of CPU, for flaml-seconds).
-OUT.json: ``scores``, what is predicted for the fresh rows: of two classes the probability of the second, shape (rows,); of more,
-shape (rows, classes); of a regression the numbers; ``search``, the loss that was found; ``evaluations`` and ``fits`` that were
-really made; ``cpu``, CPU seconds without imports; ``chosen``, in words.
+OUT.json: ``scores``, predictions for the fresh rows: for two classes the probability of the second, shape (rows,); for more
+classes, shape (rows, classes); for regression the numbers. ``search``, the loss that was found. ``evaluations`` and ``fits``, the
+numbers actually made. ``cpu``, CPU seconds without imports. ``chosen``, the pipeline in words.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def tpot(x: Any, y: Any, folds: Any, job: dict[str, Any]) -> Any:
 
 
 def scores(made: Any, x: Any, task: str) -> Any:
-    """What is predicted, see the module's description."""
+    """Return the predictions (see the module's description)."""
     if task == "regression":
         return made.predict(x)
     found = made.predict_proba(x)

@@ -24,7 +24,7 @@ CPU_SECONDS = 15.0
 
 
 def is_installed(method: str) -> bool:
-    """Whether the interpreter is named and has the package."""
+    """Return True if the interpreter is set and has the package of the method."""
     interpreter = os.environ.get(INTERPRETER)
     if not interpreter:
         return False

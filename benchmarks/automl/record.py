@@ -16,12 +16,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "results" / "automl"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a run would hand over: a pipeline or an ensemble of some.
+    """A result of a run for use: a pipeline or an ensemble of pipelines.
 
     Attributes:
         search: its loss on the folds of the search.
-        fresh: its loss on fresh rows, fitted to all rows that were searched on.
-        folds: its loss on fresh folds of the rows that were searched on; None: not measured.
+        fresh: its loss on fresh rows, fitted to all rows of the search.
+        folds: its loss on fresh folds of the rows of the search; None if not measured.
     """
 
     search: float
@@ -37,10 +37,11 @@ class Run:
         method, data, seed: what was run.
         space: ``own`` of FLAML and TPOT.
         answers: by name, of one and the same run: ``best`` (the lowest loss of the search), ``recommended``, ``ensemble``.
-        losses: cross-validated, of the evaluations in their order; None: a pipeline that failed. Empty where nobody tells.
+        losses: cross-validated, of the evaluations in their order; None for a pipeline that failed. Empty if the method does not
+            report them.
         evaluations, fits: that were made.
         seconds: CPU: ``search`` all of it, ``asks`` of it the proposals.
-        clock: CPU seconds of the search when each evaluation was done; empty where nobody tells.
+        clock: CPU seconds of the search when each evaluation was done; empty if the method does not report them.
         illegal: suggestions that broke a rule, and were replaced by the nearest legal configuration.
         chosen: the answer's pipeline in words.
         stamp: versions and the commit.

@@ -1,7 +1,7 @@
 """Searches of a space of pipelines: the optimizers of the peers benchmark, and ours as a user calls it.
 
-Every evaluation is five fits. Peers start from ten legal samples, the same for all; an illegal suggestion is replaced by the
-nearest legal configuration; a pipeline that fails is told as the worst loss so far, and as 1 at least (:func:`told`).
+Every evaluation is five fits. Peers start from ten legal samples, the same for all. An illegal suggestion is replaced by the
+nearest legal configuration. A pipeline that fails is reported as the worst loss so far, and as at least 1 (:func:`told`).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ ENSEMBLE = 32
 
 @dataclass
 class Searched:
-    """What a search did.
+    """Record of a search.
 
     Attributes:
-        result: with all of the configurations, whatever proposed them.
-        losses: in the order of the evaluations; None: it failed.
-        clock: CPU seconds when each was done.
-        asking: CPU seconds of proposals, of them.
+        result: result with all configurations of the search.
+        losses: in the order of the evaluations; None for a failure.
+        clock: CPU seconds of the search when each evaluation was done.
+        asking: CPU seconds of proposals, as a part of these.
         illegal: suggestions that were replaced.
-        recommends: whether the answer of the result is the method's own.
+        recommends: True if the result has a recommendation of the method itself.
     """
 
     result: mc.Result
@@ -105,10 +105,10 @@ def evaluated(objective: CrossValidated, config: dict[str, Any]) -> float | None
 
 
 def told(value: float | None, known: Sequence[float | None]) -> float:
-    """The loss that a peer is told, which takes no failures: of one the worst so far, since 1 - R2 may be far above FAILED.
+    """Return the loss reported to a peer; for a failure, the worst loss so far, since 1 - R2 may be far above FAILED.
 
     Args:
-        value: None: it failed.
+        value: the loss; None for a failure.
         known: the losses before it.
     """
     return max([FAILED, *(v for v in known if v is not None)]) if value is None else value
@@ -179,7 +179,7 @@ def _settings(method: str, declared: mc.Space) -> tuple[str, Any]:
 
 
 def answers_of(found: Searched, split: Split, objective: CrossValidated) -> dict[str, Answer]:
-    """What could be handed over after a search; its fits are no part of the search's."""
+    """Return the results of a search for use, by name. Their fits do not count as evaluations of the search."""
     done = [(t.loss, t.number) for t in found.result.history if t.done and t.loss is not None and not t.repeat]
     if not done:
         return {"best": Answer(FAILED, FAILED, FAILED)}

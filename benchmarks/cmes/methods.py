@@ -1,8 +1,8 @@
-"""What is compared: an optimizer, its settings, and what it is told of an evaluation.
+"""The compared methods: an optimizer, its settings, and the feedback from an evaluation.
 
-    real        the value of the limited output, and the loss
-    answer      whether the limit is broken (+1) or kept (-1), and the loss
-    hidden      the same, and the loss only where the limit is kept
+    real        the value of the constrained output, and the loss
+    answer      violation (+1) or feasibility (-1), and the loss
+    hidden      the same, and the loss only if feasible
 
 In the paper's words: real-valued feedback; binary feedback, observed objective; binary feedback, unobserved objective.
 """
@@ -22,13 +22,13 @@ REAL, ANSWER, HIDDEN = "real", "answer", "hidden"
 
 @dataclass(frozen=True)
 class Method:
-    """One of the compared.
+    """A compared method.
 
     Attributes:
         name: in tables.
-        told: one of the above.
-        optimizer: of the registry.
-        settings: its settings; None: its defaults.
+        told: the feedback, one of the kinds above.
+        optimizer: name in the registry.
+        settings: its settings; None for its defaults.
     """
 
     name: str

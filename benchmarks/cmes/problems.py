@@ -1,9 +1,9 @@
-"""Ten problems of hyperparameters under one limit, in the shape of Perrone et al. (2019), Table 1.
+"""Ten hyperparameter problems with one outcome constraint, in the shape of Perrone et al. (2019), Table 1.
 
-Kind of model, kind of limit, parameters by type and the share of feasible configurations are the paper's; the data are not: they
-are those that scikit-learn brings along, a few hundred rows each, and the models are small, so that an evaluation is a real
-training in hundredths of a second. Gradient boosting is scikit-learn's (paper: XGBoost), and logistic regression on polynomials
-of a random projection stands for the factorization machine. The size of a model is 8 bytes for each number that it keeps.
+Kind of model, kind of constraint, parameters by type and the share of feasible configurations are the paper's. The data are
+scikit-learn's, a few hundred rows each. The models are small, so an evaluation is a real training in hundredths of a second.
+Gradient boosting is scikit-learn's (paper: XGBoost), and logistic regression on polynomials of a random projection stands for the
+factorization machine. The size of a model is 8 bytes for each number that it keeps.
 
 As in the paper a threshold is a quantile of 400 random configurations, and on the last four problems the share of
 positives is tuned: training rows are drawn with replacement to have it.

@@ -25,12 +25,12 @@ LIMITED = "value"
 
 @dataclass(frozen=True)
 class Run:
-    """What came of one.
+    """Result of a run.
 
     Attributes:
-        method, problem, seed: which.
+        method, problem, seed: what was run.
         losses: of every evaluation.
-        kept: whether it keeps the limit.
+        kept: True for evaluations that satisfy the constraint.
         cpu: seconds of proposals after the start.
     """
 
@@ -53,7 +53,7 @@ class Run:
 
 
 def told(of: Method, loss: float, value: float, problem: Problem) -> tuple[str, Outcome]:
-    """What a method is told of an evaluation."""
+    """Return the status and outcome that a method receives for an evaluation."""
     broken = value > problem.threshold
     values = {LIMITED: value if of.told == REAL else (1.0 if broken else -1.0)}
     if of.told == HIDDEN and broken:

@@ -1,8 +1,8 @@
 """Hypervolume after so many evaluations: ours, the same by random search, and BoTorch's expected hypervolume improvement.
 
-All begin with ten configurations (ours by its own design, BoTorch with legal samples). What BoTorch suggests and is illegal is
-replaced by the nearest legal configuration. Hypervolumes are told as shares of the best known front's: that of all runs of the
-record and of 1,000 legal samples together.
+All begin with ten configurations (ours by its own design, BoTorch with legal samples). An illegal suggestion of BoTorch is replaced
+by the nearest legal configuration. Hypervolumes are reported as shares of that of the best known front, which is made of all runs
+of the record and of 1,000 legal samples.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METHODS = ("hybrid", "random", BOTORCH)
 
 
 def signs(problem: FrontProblem) -> np.ndarray:
-    """What turns values into such that are to be minimised."""
+    """Return the signs that put the objectives in minimisation form."""
     return np.array([1.0 if d == "minimize" else -1.0 for d in problem.objectives.values()])
 
 

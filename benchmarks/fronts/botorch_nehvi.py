@@ -27,7 +27,7 @@ class FrontBotorchMethod(BotorchMethod):
     limits: ClassVar[Limits] = Limits(restarts=2, raw=128, alternations=8, relaxed=False)
 
     def aim(self, signs: np.ndarray, reference: np.ndarray, seed: int) -> None:
-        """What is optimised: values times signs are maximised, up from the reference point."""
+        """Set the objectives: values times signs are maximised, starting from the reference point."""
         self.signs, self.reference, self.seed = signs, signs * reference, seed
         self.rows: list[np.ndarray] = []
 

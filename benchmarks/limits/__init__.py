@@ -1,1 +1,1 @@
-"""Limits that only an evaluation tells, beside rules that are known: ours and other libraries' constrained methods."""
+"""Problems with outcome constraints besides known rules: ours and other libraries' constrained methods."""

@@ -46,7 +46,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def collected(read: Reader | None = None) -> dict[str, Any]:
-    """What the histories come to."""
+    """Return the results of the histories."""
     read = read or reader(FOLDER)
     cheap = [m for m in METHODS if m not in ("botorch-constrained", "optuna-gp-constrained")]
     tables = [

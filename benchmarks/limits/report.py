@@ -1,12 +1,12 @@
-"""The tables of limits: ranks, regrets, the first evaluation that keeps the limits, shares that break them, CPU, wins and losses.
+"""Tables of problems with outcome constraints: ranks, regrets, the first feasible evaluation, violations, CPU, wins and losses.
 
 Only pairs (problem, seed) that all methods of a table have are compared.
 
-rank        of the best loss that keeps all limits after ``budget`` evaluations; what found none stands last
-regret      (best - optimum) / (reference - optimum): 1 is what random search comes to;
-            at most 2, which a run without any counts as
-first       the evaluation that first keeps all limits, the initial ones counted; budget + 1 where none does
-violating   the share of evaluations that break limits or crash
+rank        rank of the best feasible loss after ``budget`` evaluations. A run without any is ranked last.
+regret      (best - optimum) / (reference - optimum): 1 is the result of random search.
+            It is at most 2, the value of a run without a feasible evaluation.
+first       number of the first feasible evaluation, with the initial ones; budget + 1 if there is none.
+violating   share of evaluations that violate constraints or crash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DRAWS = 2000
 
 @dataclass
 class Row:
-    """What is said of one method.
+    """The results of one method.
 
     Attributes:
         difference: of log10 regret, ours less this method's, with the ends of its 90 % interval.

@@ -98,7 +98,7 @@ def write(experiment: Experiment, folder: Path = FOLDER, progress: Callable[[str
 
 
 def out(name: str) -> Path:
-    """Where the record of a benchmark goes."""
+    """Return the path of the record of a benchmark."""
     return FOLDER / f"{name}.json"
 
 

@@ -1,4 +1,4 @@
-"""What an experiment of the paper is, and what its histories come to: curves, tables, violations."""
+"""An experiment of the paper, and the results of its histories: curves, tables, violations."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class Row:
     Attributes:
         runs: number of runs.
         mean, deviation: of the best value after each number of legal evaluations, shape (budget,).
-        told: the same after each number of suggestions, illegal ones included; None where there were none.
+        counted: the mean after each number of suggestions, illegal ones included; None if there were none.
         violations: illegal suggestions until each number of legal evaluations of ``at``, mean and standard deviation.
-        short: runs that ended with fewer legal evaluations than the budget; their last value stands for the rest.
+        short: runs that ended with fewer legal evaluations than the budget; their last value is used for the rest.
         cpu: median CPU seconds of a suggestion.
-        ours: runs in which ``hybrid`` ends lower, higher, and both it and this method have.
+        ours: numbers of runs in which ``hybrid`` ends lower, in which it ends higher, and that both methods have.
     """
 
     method: str
@@ -118,7 +118,7 @@ def runs_of(experiment: Experiment, group: Group, read: Reader, budget: int) -> 
 
 
 def rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
-    """What runs come to, the lowest last mean first."""
+    """Return the results of runs, sorted by their last mean."""
     found = [_row(experiment, of, method, convention, budget) for (method, convention), of in runs.items()]
     ends = {key: {h.key: min(h.solutions()[:budget]) for h in of} for key, of in runs.items()}
     for row in found:

@@ -45,7 +45,7 @@ class Best:
 
 
 def bests(size: str, suite: Suite, methods: Sequence[str], conventions: Sequence[str]) -> list[Best]:
-    """Those of the methods that have runs, the lowest loss first."""
+    """Return the best network of each method that has runs, sorted by loss."""
     problem = suite.problems()[f"vae-{size}"]
     assert isinstance(problem.objective, Remembered)
     read, found = reader(suite.folder), []
@@ -136,18 +136,18 @@ def _path(size: str, folder: Path) -> Path:
 
 
 def picture_path(size: str, folder: Path = runs.FOLDER) -> Path:
-    """Where the reconstructions are drawn."""
+    """Return the path of the picture of the reconstructions."""
     return folder.parent / "figures" / f"paper-vae-{size}-reconstructions.png"
 
 
 def load(size: str, folder: Path = runs.FOLDER) -> dict[str, Any]:
-    """What was made; empty where nothing was."""
+    """Return the saved results; empty if there are none."""
     path = _path(size, folder)
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _shared(rows: list[dict[str, Any]]) -> list[str]:
-    """Which methods have the same best network: one of the initial design that they share."""
+    """Return lines that name methods with the same best network, which is one of the initial design that they share."""
     by: dict[str, list[str]] = {}
     for row in rows:
         by.setdefault(json.dumps(row["config"], sort_keys=True), []).append(" ".join(filter(None, key_of(row))))

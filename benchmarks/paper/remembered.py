@@ -54,7 +54,7 @@ class Remembered:
         return loss
 
     def records(self) -> list[dict[str, Any]]:
-        """What is kept under this stamp: configuration, loss, CPU and wall seconds, machine."""
+        """Return the evaluations kept under this stamp: configuration, loss, CPU and wall seconds, machine."""
         kept = (json.loads(line) for line in lines(self.path))
         return [record for record in kept if record["stamp"] == self.stamp]
 
@@ -73,7 +73,7 @@ def hours(objectives: Iterable[object]) -> dict[str, float]:
 
 
 def machines(objectives: Iterable[object]) -> list[str]:
-    """What the kept evaluations were made on, each once; older ones do not say."""
+    """Return the machines of the kept evaluations, each once with its count; older records do not name theirs."""
     records = [r for o in objectives if isinstance(o, Remembered) for r in o.records()]
     told = [", ".join(f"{k} {v}" for k, v in r.get("machine", {}).items()) for r in records]
     return [f"{text} ({told.count(text)})" for text in dict.fromkeys(told) if text]

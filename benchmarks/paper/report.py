@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.paper.experiment import OURS, Experiment, Group
 
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
-"""Okabe and Ito's, which the colour-blind can tell apart."""
+"""Okabe and Ito's colours, which colour-blind readers can distinguish."""
 DASHES = ("-", "--", ":", "-.")
 ALWAYS = {"hybrid": 0, "mivabo": 6, "random": 7}
 """Methods with a colour of their own in all figures."""
@@ -47,7 +47,7 @@ def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "")
 
 
 def _made(results: dict[str, Any]) -> list[str]:
-    """What histories and evaluations were made with; the first runs kept no commit."""
+    """Return lines on the versions and machines of histories and evaluations; the first runs kept no commit."""
     told = [f"{name} {', '.join(map(str, values))}" for name, values in results.get("stamps", {}).items()]
     lines = ["Histories: " + "; ".join(told) + "."] if told else []
     machines = results.get("machines")

@@ -1,9 +1,9 @@
 """Tables of real evaluations of XGBoost, and the objective that looks errors up in them (Section 4 (a)).
 
 The paper uses tables of OpenML with more than 45,000 evaluations, and the error of the setting nearest (Euclidean) to the
-one asked for. These tables were made here, by code that commit 5db2cfa has: trainings with random legal settings, each with its own
-n (uniform on the log scale), and with it the errors of the same training at some smaller numbers of rounds, which are those
-of real trainings too (a Poisson process on the log scale). So small n are more frequent than under uniform draws.
+one asked for. These tables were made by the code of commit 5db2cfa: trainings with random legal settings, each with its own n
+(uniform on the log scale). The errors of the same training at some smaller numbers of rounds were added, which are real errors too
+(a Poisson process on the log scale). So small n are more frequent than under uniform draws.
 
 Files: ``benchmarks/results/paper/tables/<name>.npz``, one array per parameter (float32; int16; places of categories int8),
 ``wrong`` (held-out rows misclassified, int16) and ``stamp`` (JSON). Settings are rounded to float32 before the training.

@@ -38,7 +38,7 @@ def _stamp(size: str) -> dict[str, Any]:
 
 
 def machine(size: str) -> dict[str, Any]:
-    """What trainings are made on here."""
+    """Return versions and the device of trainings on this machine."""
     from mipcash.models._vae_training import device_of, import_torch
 
     torch = import_torch()
@@ -100,7 +100,7 @@ def hours() -> dict[str, float]:
 
 
 def machines() -> list[str]:
-    """What they were made on."""
+    """Return the machines of the kept evaluations."""
     return remembered.machines(p.objective for p in problems().values())
 
 

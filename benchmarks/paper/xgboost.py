@@ -70,5 +70,5 @@ def hours() -> dict[str, float]:
 
 
 def machines() -> list[str]:
-    """What the latter were made on."""
+    """Return the machines of the kept evaluations."""
     return remembered.machines(p.objective for p in problems().values())

@@ -39,7 +39,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def collected(methods: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
-    """What the histories come to; draws the figures."""
+    """Return the results of the histories, and draw the figures."""
     read = reader(RESULTS)
     found = report.collect(methods, seeds=seeds, read=read)
     draw(found, RESULTS / "figures")

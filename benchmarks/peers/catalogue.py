@@ -8,7 +8,7 @@ from benchmarks.peers.methods.ours import our_method
 from mipcash.optimizers.registry import optimizer_names
 
 OURS = "hybrid"
-"""What the peers are compared with unless another is named."""
+"""The method that peers are compared with unless another is named."""
 
 
 def _module(name: str) -> str:
@@ -41,7 +41,7 @@ LIMITED: dict[str, tuple[str, str]] = {
     "optuna-gp-constrained": ("benchmarks.limits.methods.optuna_constrained", "ConstrainedGPMethod"),
     "smac-penalty": ("benchmarks.limits.methods.smac_penalty", "PenalisedSmacMethod"),
 }
-"""Peers on problems with limits that only an evaluation tells."""
+"""Peers for problems with outcome constraints."""
 
 
 def make_method(name: str) -> Method:

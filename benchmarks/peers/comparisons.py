@@ -1,4 +1,4 @@
-"""What the record says beside the table of all methods: other sets of methods, single problems.
+"""Comparisons in addition to the table of all methods: other sets of methods, single problems.
 
 Only pairs (problem, seed) that all methods of a set have are compared, and no method has them all: GPSampler takes too long
 on three problems, BoTorch and SMAC3 have few runs under a penalty. One record therefore holds several sets.

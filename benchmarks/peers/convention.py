@@ -1,10 +1,11 @@
-"""What becomes of an illegal suggestion.
+"""Conventions for illegal suggestions.
 
-repair         the nearest legal configuration is evaluated and told in its place
-penalty        it costs an evaluation, and a penalty is told: what the problem declares, else the worst legal loss so far
-penalty-500    500 is told; it costs no evaluation: the run goes on until it has its legal ones (Daxberger et al., Section 4
-               (b): "we only report valid observations"). The history shows all suggestions, so that both counts can be read
-ignore         the same, and nothing is told
+repair         The nearest legal configuration is evaluated and reported instead.
+penalty        The suggestion costs an evaluation, and a penalty is reported: the problem's, else the worst legal loss so far.
+penalty-500    A loss of 500 is reported, at no cost. The run goes on until it has its legal evaluations (Daxberger et al., Section
+4
+               (b): "we only report valid observations"). The history has all suggestions, so that both counts can be read.
+ignore         The same, but nothing is reported.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CONVENTIONS = ("repair", "penalty")
-"""Those of the peers benchmark."""
+"""Conventions of the peers benchmark."""
 PENALTY = "penalty"
 PATIENCE = 20
-"""Where illegal suggestions cost nothing, a run ends at so many times its budget of suggestions."""
+"""If illegal suggestions cost nothing, a run ends at this multiple of its budget of suggestions."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Convention:
     Attributes:
         name: as in results; empty for a method that is always legal or a space without rules.
         repaired: the nearest legal configuration takes its place.
-        told: the method gets a loss for it.
-        value: that loss; None: of the problem, or the worst so far.
-        counted: it costs one of the evaluations.
+        told: the method gets a loss for the suggestion.
+        value: that loss; None for the penalty of the problem, or the worst loss so far.
+        counted: the suggestion costs one of the evaluations.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""What an evaluation gave: a loss, further outputs, and whether they keep the limits that only an evaluation tells.
+"""Result of an evaluation: a loss, further outputs, and the feasibility under outcome constraints.
 
-A problem without limits has a number for its objective; one with limits gives a dict, ``loss`` among its entries, and raises
-:class:`mipcash.Failed` where it crashes.
+The objective of a problem without constraints returns a number. With constraints it returns a dict with a ``loss``, and raises
+:class:`mipcash.Failed` on a crash.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Objective = Callable[[Mapping[str, Any]], float | Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of one configuration.
+    """Result of the evaluation of one configuration.
 
     Attributes:
-        loss: None where it crashed, or was not evaluated because it is illegal.
-        values: the other outputs by name; empty where it crashed.
-        kept: it did not crash, and keeps all limits.
+        loss: None after a crash, or if the configuration is illegal and was not evaluated.
+        values: the other outputs by name; empty after a crash.
+        kept: True if it did not crash and is feasible.
     """
 
     loss: float | None

@@ -33,7 +33,7 @@ class History:
         legal: whether each suggestion was legal as it was made.
         cpu: CPU seconds of each suggestion with its observation; None for an initial one.
         stamp: versions.
-        outputs: on a problem with limits, all that each evaluation told, the loss included; None for a crash.
+        outputs: on a problem with outcome constraints, all outputs of each evaluation, with the loss; None for a crash.
     """
 
     method: str
@@ -113,7 +113,7 @@ def reader(folder: Path = RESULTS) -> Reader:
 
 
 def account(runs: Iterable[History]) -> dict[str, Any]:
-    """How many runs a record is of, their seeds, and the CPU hours of their proposals."""
+    """Return the number of runs of a record, their seeds, and the CPU hours of their proposals."""
     runs = list(runs)
     spent = sum(c for h in runs for c in h.cpu if c is not None) / 3600
     return {"runs": len(runs), "seeds": sorted({h.seed for h in runs}), "cpu_hours": {"proposals": spent}}

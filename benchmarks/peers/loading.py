@@ -28,10 +28,10 @@ def loaded(name: str, module: str, kind: str) -> Any:
 
 
 def installed(names: Iterable[str], make: Callable[[str], Any], progress: Callable[[str], None]) -> list[str]:
-    """The methods whose libraries are there; the others are said.
+    """Return the methods whose libraries are installed, and report the missing ones to ``progress``.
 
     Args:
-        make: a fresh method by its name, as of :func:`loaded`.
+        make: makes a method by its name, as :func:`loaded` does.
     """
     found = []
     for name in names:

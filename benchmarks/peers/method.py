@@ -30,8 +30,8 @@ class Method(ABC):
         legal: it never suggests an illegal configuration, so that the two conventions are one.
         own_design: it makes its own initial design; others are given legal samples.
         design: size of the initial design, whoever makes it.
-        takes_limits: it runs on problems with limits: it replaces ``begin`` and ``learn``, or never looks at an outcome.
-        revision: to be raised when the adapter changes, so that old histories are told from new ones.
+        takes_limits: it runs on problems with outcome constraints: it overrides ``begin`` and ``learn``, or ignores outcomes.
+        revision: to be raised when the adapter changes, so that old histories are distinguished from new ones.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Method(ABC):
 
     @abstractmethod
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
-        """What came of the latest suggestion.
+        """Receive the result of the latest suggestion.
 
         Args:
             config: what was evaluated: the suggestion, or, in the repair convention, the nearest legal configuration.
-            loss: its loss; the penalty where it is illegal.
-            violations: rule -> amount by which ``config`` breaks it; empty where it is legal.
+            loss: its loss, or the penalty if it is illegal.
+            violations: rule -> violation by ``config``; empty if it is legal.
         """
 
     def begin(self, problem: Problem, shape: Shape, seed: int, initial: Evaluated, budget: int) -> None:
@@ -71,7 +71,7 @@ class Method(ABC):
         self.start(problem, shape, seed, [(c, e.loss) for c, e in initial], budget)  # type: ignore[misc]
 
     def learn(self, config: dict[str, Any], evaluation: Evaluation, violations: Mapping[str, float]) -> None:
-        """``observe``, with all that the evaluation told."""
+        """Receive the result of the latest suggestion with all outputs; by default calls ``observe``."""
         self.observe(config, evaluation.loss, violations)  # type: ignore[arg-type]
 
     def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:  # noqa: B027 - most need nothing

@@ -1,6 +1,6 @@
-"""What a problem of the peers benchmark is: a space, a loss, and an optimum that is certified or best known.
+"""A problem of the peers benchmark: a space, a loss, and an optimum that is certified or best known.
 
-A problem may have limits that only an evaluation tells (:mod:`benchmarks.limits`); its optimum is that of what keeps them.
+A problem may have outcome constraints (:mod:`benchmarks.limits`). Its optimum is then the feasible one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ FACTS = Path(__file__).resolve().parents[1] / "results" / "problems.json"
 GROUPS = ("rules", "free")
 LOWER_BOUND = "lower bound"
 CERTIFICATES = ("enumeration", "construction", "branch and bound", "best known", LOWER_BOUND)
-"""enumeration: the discrete part is enumerated, the numbers are solved in closed form; construction: the function is built
-around its optimum, or reaches its lower bound; branch and bound: the discrete part is enumerated, and a bound over the
-numbers leaves no more than the tolerance; best known: enumeration with a multistart over the numbers, or a long
-search; lower bound: no loss can be below it (an error rate of 0), attained or not."""
+"""enumeration: the discrete part is enumerated, the numbers are solved in closed form. construction: the function is built
+around its optimum, or reaches its lower bound. branch and bound: the discrete part is enumerated, and a bound over the
+numbers leaves no more than the tolerance. best known: enumeration with a multistart over the numbers, or a long
+search. lower bound: no loss can be below it (an error rate of 0), attained or not.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class Problem:
         optimum: the least loss.
         certificate: how the optimum is known, one of :data:`CERTIFICATES`.
         source: where the problem comes from.
-        held_out: not to be looked at while an optimizer is tuned.
-        tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
-        stamp: settings behind the losses; histories keep them.
-        penalty: what an illegal suggestion is told in the penalty convention; None: the worst legal loss so far.
-        limits: as :func:`mipcash.minimize` takes them; empty: the objective is a number.
+        held_out: not to be used while an optimizer is tuned.
+        tolerance: how far below ``optimum`` a loss may lie by rounding or by local search over the numbers.
+        stamp: settings of the losses, stored in histories.
+        penalty: loss reported for an illegal suggestion in the penalty convention; None for the worst legal loss so far.
+        limits: as in :func:`mipcash.minimize`; empty if the objective returns a number.
         crashes: it may crash.
-        reference: under limits, the loss whose regret is one: what random search comes to.
+        reference: with outcome constraints, the loss with a regret of one: the result of random search.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Problem:
         return limits_of(self.limits)
 
     def evaluate(self, config: Config) -> Evaluation:
-        """What an evaluation tells."""
+        """Return the result of an evaluation."""
         return evaluate(self.objective, self.kept, config)
 
 

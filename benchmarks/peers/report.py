@@ -1,12 +1,12 @@
 """The report: ranks, regret, evaluations to match, wins and losses, CPU seconds; per convention and group of problems.
 
-Only pairs (problem, seed) that all compared methods have are compared; their number n stands beside every table.
+Only pairs (problem, seed) that all compared methods have are compared; their number n is given with every table.
 
-rank      of the best loss after ``budget`` evaluations, ties share the mean; averaged over pairs, with the standard error
-regret    (best - optimum) / (median of random search's best over its seeds - optimum), the mean over problems of medians,
-          with a bootstrapped standard error; where only a bound is known the least loss found takes the optimum's place
-match     evaluations that ours needs for what a peer has found after ``budget`` ones; the median over pairs (> budget: never)
-wins      pairs in which ours is better, worse, level, and the two-sided sign test over those that are not level
+rank      rank of the best loss after ``budget`` evaluations; ties share the mean. It is averaged over pairs, with the standard
+error. regret    (best - optimum) / (median of random search's best over its seeds - optimum), the mean over problems of medians,
+          with a bootstrapped standard error. If only a bound is known, the lowest loss found replaces the optimum.
+match     evaluations that ours needs for the loss that a peer has after ``budget`` ones; the median over pairs (> budget: never).
+wins      pairs in which ours is better, worse, level, and the two-sided sign test over those that are not level.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Collection:
     runs: dict[str, dict[str, dict[Key, History]]]
 
     def pairs(self, convention: str) -> list[Key]:
-        """What all methods have, in a fixed order."""
+        """Return the pairs that all methods have, in a fixed order."""
         sets = [set(runs) for runs in self.runs[convention].values()]
         order = {name: k for k, name in enumerate(problems())}
         return sorted(set.intersection(*sets), key=lambda p: (order.get(p[0], len(order)), p)) if sets else []
@@ -73,7 +73,7 @@ def collect(
 
 @dataclass
 class Row:
-    """What is said of one method in one table."""
+    """Results of one method in one table."""
 
     method: str
     rank: float

@@ -79,7 +79,7 @@ def missing(wanted: Sequence[Task], budget: int = BUDGET, folder: Path = RESULTS
 
 
 def complete(h: History, budget: int, problem: Problem | None) -> bool:
-    """Whether a run has its evaluations, on the problem as it is."""
+    """Return True if a run has its evaluations, on the problem in its present form."""
     if problem is not None and any(h.stamp.get(k) != v for k, v in problem.stamp.items()):
         return False
     return _over(h.losses, budget, convention(h.convention))
@@ -161,14 +161,14 @@ def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int
 
 
 def _over(losses: Sequence[float | None], budget: int, rule: Convention) -> bool:
-    """Whether a run has its evaluations, or has suggested so much that it will not get them."""
+    """Return True if a run has its evaluations, or has reached the limit of its suggestions."""
     if rule.counted:
         return len(losses) >= budget
     return len(losses) - losses.count(None) >= budget or len(losses) >= PATIENCE * budget
 
 
 def penalty(problem: Problem, losses: Sequence[float | None]) -> float:
-    """What an illegal suggestion is told: what the problem declares, else the worst legal loss so far."""
+    """Return the loss reported for an illegal suggestion: the problem's penalty, else the worst legal loss so far."""
     return problem.penalty if problem.penalty is not None else max(v for v in losses if v is not None)
 
 

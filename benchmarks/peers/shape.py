@@ -1,8 +1,8 @@
-"""A space in the terms of other libraries: flat dimensions with their conditions, and what each rule is made of.
+"""A space in the terms of other libraries: flat dimensions with their conditions, and the parts of each rule.
 
-``Shape.of(space)`` reads the declaration once. Everything a peer can be told comes from here, so that all of them are told the
-same: the kind and scale of a dimension, which values of which parents switch it on, which rules are linear, which ones relate
-two discrete dimensions and can be listed as forbidden pairs.
+``Shape.of(space)`` reads the declaration once. All information for peers comes from here, so all of them get the same. It has the
+kind and scale of a dimension, the values of its parents that activate it, the linear rules, and the rules on two discrete
+dimensions that can be listed as forbidden pairs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Dimension:
         return next(k for k, v in enumerate(self.choices) if same_value(v, value) or v == value)
 
     def code(self, value: Any) -> float:
-        """A value on the unit scale; levels of an ordinal are equally far apart, categories are numbered 0, 1, ..."""
+        """Return a value on the unit scale; levels of an ordinal are equidistant, categories are numbered 0, 1, ..."""
         if self.kind == "categorical":
             return float(self.index(value))
         if self.kind == "ordinal":
@@ -89,7 +89,7 @@ class Dimension:
         return np.array([self.code(v) for v in self.choices])
 
     def middle(self) -> Any:
-        """What stands in for the value where the dimension does not exist."""
+        """Return the substitute for the value if the dimension does not exist."""
         return self.values[0] if self.kind == "categorical" else self.decode(0.5)
 
     def draw(self, rng: np.random.Generator) -> Any:
@@ -149,7 +149,7 @@ class Shape:
     # -- configurations -----------------------------------------------------------------------------------------
 
     def exists(self, dimension: Dimension, config: Mapping[str, Any]) -> bool:
-        """Whether a dimension exists beside the values in ``config``."""
+        """Return True if a dimension exists given the values in ``config``."""
         return all(parent in config and any(same_value(v, config[parent]) for v in values) for parent, values in dimension.parents)
 
     def active(self, values: Mapping[str, Any]) -> dict[str, Any]:

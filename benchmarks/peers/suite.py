@@ -13,7 +13,7 @@ from benchmarks.peers.problem import Problem
 
 @dataclass(frozen=True)
 class Suite:
-    """What the runner needs beside methods and seeds.
+    """Input of the runner besides methods and seeds.
 
     Attributes:
         name: as on the command line.
@@ -22,7 +22,7 @@ class Suite:
         budget: evaluations of a run, the initial ones included.
         initial: configurations that a run starts from: legal samples, the same for all methods without a design of their own.
         conventions: for illegal suggestions, see :mod:`benchmarks.peers.convention`.
-        named: problems that are run only where they are named: they take days without a GPU.
+        named: problems that are run only if named, as they take days without a GPU.
     """
 
     name: str

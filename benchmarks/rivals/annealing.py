@@ -4,7 +4,7 @@ Notation
     s (G,), u (D,)    levels and unit values of the current configuration;   E(s, u) its energy, on standardised losses
     T_k = hot (cold / hot)^(k / steps)    temperature of step k
 
-    mivabo-annealing   E = f~, a posterior sample of MiVaBO's linear model: what MiVaBO minimises by MIP and L-BFGS-B
+    mivabo-annealing   E = f~, a posterior sample of MiVaBO's linear model, which MiVaBO minimises by MIP and L-BFGS-B
     gp-annealing       E = mu - kappa sd, the lower confidence bound of the Gaussian process of :mod:`joint_gp`
 
 A step moves to a random neighbour and stays there with probability min(1, exp(-(E' - E) / T_k)). The paper gives illegal

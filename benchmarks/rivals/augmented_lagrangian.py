@@ -1,14 +1,14 @@
-"""Expected improvement of the augmented Lagrangian, its slacks at their best (Gramacy et al. 2016; Picheny et al. 2016).
+"""Expected improvement of the augmented Lagrangian with optimal slacks (Gramacy et al. 2016; Picheny et al. 2016).
 
 Notation
-    f the loss;   c_j <= 0 (j = 1..m) the limits, one for each finite end, on the posteriors' scales
+    f the loss;   c_j <= 0 (j = 1..m) the outcome constraints, one for each finite bound, on the posteriors' scales
     lambda (m,) >= 0 multipliers;   rho > 0 penalty
 
     L(x) = f + sum_j min_{s >= 0} [lambda_j (c_j + s) + (c_j + s)^2 / (2 rho)] = f + sum_j psi_j(c_j)
     psi_j(c) = (max(0, lambda_j rho + c)^2 - (lambda_j rho)^2) / (2 rho)
 
 The slack of every outcome of c_j is the best one, s = max(0, -lambda_j rho - c_j), as in the method of multipliers; Picheny et al.
-fix it at the mean of c_j, which leaves an integral of one dimension. Here the loss is integrated in closed form and the limits
+fix it at the mean of c_j, which leaves an integral of one dimension. Here the loss is integrated in closed form and the constraints
 over K normal draws z_k, the same at every point and in every proposal:
 
     EI = (1/K) sum_k sd h((L* - mu - sum_j psi_j(c_jk)) / sd),   c_jk = mu_j + sd_j z_k

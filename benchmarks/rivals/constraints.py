@@ -49,7 +49,7 @@ class RivalSettings(HybridSettings):
 
 
 class Rival(Hybrid):
-    """``hybrid`` without refinement of a stalled incumbent."""
+    """``hybrid`` without refinement of an incumbent that does not improve."""
 
     settings: RivalSettings
 
@@ -95,7 +95,7 @@ class OneOutput(Rival):
 
 
 class AdaptivePercentile(OneOutput):
-    """Violating losses are told a percentile of the satisfying ones."""
+    """Violating losses are replaced by a percentile of the satisfying ones."""
 
     name: ClassVar[str] = "adaptive-percentile"
 
@@ -104,7 +104,7 @@ class AdaptivePercentile(OneOutput):
 
 
 class Penalty(OneOutput):
-    """Losses are told the violation besides."""
+    """The violation is added to the losses."""
 
     name: ClassVar[str] = "penalty"
 

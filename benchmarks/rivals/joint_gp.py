@@ -1,4 +1,4 @@
-"""A Gaussian process over everything at once, relaxed and rounded: what GPyOpt does (daxberger2019, Sec. 5, "GPyOpt").
+"""A Gaussian process over all parameters, relaxed and rounded, as in GPyOpt (daxberger2019, Sec. 5, "GPyOpt").
 
 Notation
     x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
@@ -6,14 +6,14 @@ Notation
     mu, sd      posterior of the Gaussian process at x, on standardised losses
 
 1. a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood
-   pending trials count at their means: deviations fall beside them (the kriging believer of ginsbourger2010), and a proposal
-   keeps a distance to them where it can
+   pending trials count at their means. Deviations shrink near them (the kriging believer of ginsbourger2010), and a proposal keeps
+   a distance to them if it can
 2. expected improvement over the lowest posterior mean at these, maximised over all of [0, 1]^d by L-BFGS-B
    from the best of many random points: the relaxation knows neither categories nor conditions nor rules
 3. every column is rounded to the nearest level; what its conditions switch off is left out
 4. a rounded point that breaks a rule is moved to the nearest legal configuration, or sent as it is
 
-What is unsound in this is the relaxation: what is best there is not what is evaluated. The optimizer ``jopt`` seeks the improvement
+The relaxation is unsound: its maximiser is not the configuration that is evaluated. The optimizer ``jopt`` seeks the improvement
 at rounded points instead.
 """
 

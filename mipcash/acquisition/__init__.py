@@ -2,14 +2,13 @@
 
 Read in this order:
 
-    acquisition, analytic    the contract, and closed forms of one posterior
-    ingredients, catalogue   acquisition inputs, and the functions by name
-    constrained              expected improvement under outcome constraints
-    fantasies, per_cost      beside pending evaluations; per cost of decoupled evaluation
-    neighbourhood            legal points around a point, many at once
-    mixed_search             legal moves from a pool;   wide_search   the same in wide spaces
-    alternating, continuous_step    MIP and L-BFGS-B in turn; the numbers beside fixed levels
-    blocks, refinement       moves of whole modules; small steps at the incumbent
+    acquisition, analytic    The protocol, and closed forms of one posterior.
+    ``ingredients``, catalogue   Acquisition inputs, and the functions by name, with fantasies of pending evaluations.
+    constrained, feasible_first    Expected improvement and Thompson sampling under outcome constraints.
+    neighbourhood            Legal points around a point, in batches.
+    mixed_search             Legal moves from a pool of points. The variant for wide spaces is wide_search.
+    alternating, continuous_step    MIP and L-BFGS-B in turn, and the optimisation of numbers at fixed levels.
+    blocks                   Moves of whole modules.
 
-To add a function: write it like one of analytic, and enter it in catalogue.
+To add a function, write it like one of analytic and enter it in catalogue.
 """

@@ -1,12 +1,11 @@
-"""What the searches know of a function that they minimise: the contract of every acquisition function.
+"""The protocol of acquisition functions, which the searches minimise.
 
 Notation
-    Points    B of them: levels (B, G), units (B, D);   z (n_z,) binaries of one;   what is better is lower
+    Points    B points: levels (B, G), units (B, D);   z (n_z,) binaries of one point;   lower values are better
 
-An :class:`Acquisition` owns whatever models it is made of: one posterior or several, samples of a minimum, multipliers.
-The mixed search asks it for values over points and for its sections, and for nothing else. Where a function is quadratic
-in the binaries besides, as posterior means and samples are, it is a :class:`mipcash.surrogates.protocols.MixedFunction`, which
-a MIP can take.
+An :class:`Acquisition` owns the models it is made of: one or several posteriors, samples of a minimum, multipliers. The mixed
+search uses only its values over points and its sections. An acquisition function that is quadratic in the binaries, as posterior
+means and samples are, is a :class:`mipcash.surrogates.protocols.MixedFunction`, which a MIP can minimise.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mipcash.surrogates.protocols import Sectioned
 
 
 class Acquisition(Sectioned, Protocol):
-    """A function over points that the mixed search minimises."""
+    """A function over points, minimised by the mixed search."""
 
     def values(self, points: Points) -> Vector:
-        """Values at a batch: shape (B,)."""
+        """Return the values at a batch: shape (B,)."""

@@ -8,12 +8,12 @@ From each start, alternate
     s <- argmin_z f(z, u)    the MIP, at fixed numbers, started from local search
     u <- argmin_u f(z, u)    the continuous step (:mod:`mipcash.acquisition.continuous_step`)
 
-until f stops falling. Each block sees the other as constants; a start is legal in both. Numbers are rounded (integers)
-and re-checked before a step is taken, so that f falls along legal points only.
+until f stops falling. In each step the variables of the other step are constant, and the start is legal. Integers are rounded and
+legality is checked before a step is taken, so f decreases along legal points only.
 
-Where legality can be checked without a solver, local search takes the place of the MIP until the alternation stops;
-the best start then goes on with the MIP, until the MIP proves that its levels are optimal at its numbers. The end point
-is a fixed point of the alternation above either way; the proof is paid for once instead of at every round of every start.
+If legality can be checked without a solver, local search replaces the MIP until the alternation stops. The best start then
+continues with the MIP, until the MIP proves that its levels are optimal at its numbers. Either way the end point is a fixed point
+of the alternation above. But the proof is made once instead of in every round of every start.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from mipcash.surrogates.protocols import MixedFunction
 class AlternatingSettings:
     """Limits of the alternation.
 
-    What all of them may take together is the deadline of the domain.
+    The deadline of the domain limits the total time.
 
     Attributes:
         rounds: alternations per start.
-        tolerance: relative fall of f below which it stops, and the continuous step where no rule binds it.
-        continuous_starts: random starts of the continuous step besides the current point (no rules on numbers).
-        restarts: descents of local search per round.
+        tolerance: relative decrease of f below which the alternation stops; also that of the continuous step without rules.
+        continuous_starts: random starts of the continuous step besides the current point (without rules on numbers).
+        restarts: local search descents per round.
         solver: limits of each MIP.
     """
 
@@ -62,12 +62,12 @@ class AlternatingSettings:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a search of one function ended.
+    """The end point of a search of one function.
 
     Attributes:
         point: a legal point.
         value: f there.
-        answer: the solver's at the point's numbers, its value and bound those of f(., u).
+        answer: the solver's answer at the point's numbers, with value and bound of f(., u).
     """
 
     point: Point
@@ -76,12 +76,12 @@ class Minimum:
 
     @classmethod
     def unproven(cls, domain: Domain, point: Point, value: float) -> Minimum:
-        """Found without a solver: nothing is known below it."""
+        """Return a minimum found without a solver, with the lower bound -inf."""
         return cls(point, value, Answer(FEASIBLE, domain.columns(point), value, -math.inf, 0.0))
 
 
 class Alternation:
-    """Alternating minimisation over one domain, until its deadline: the best point found by then, or None."""
+    """Alternating minimisation over one domain until its deadline; the best point found by then is returned."""
 
     def __init__(self, domain: Domain, settings: AlternatingSettings) -> None:
         self.domain, self.settings = domain, settings
@@ -96,16 +96,16 @@ class Alternation:
         clock: Clock,
         known: Sequence[Indices] = (),
     ) -> Minimum | None:
-        """The best of several starts.
+        """Return the best minimum from several starts.
 
         Args:
             f: the function.
-            starts: legal points to start from, at least one.
-            excluded: what may not be proposed.
-            known: further legal levels, from which each local search may start too.
+            starts: legal starting points, at least one.
+            excluded: levels that may not be proposed.
+            known: further legal levels from which each local search may start.
 
         Returns:
-            None where nothing is left to propose.
+            The minimum; None if nothing is left to propose, or nothing was found before the deadline.
         """
         if not self.decides_levels(starts[0]):
             found = [self._with_proof(f, start, known, excluded, rng, clock) for start in starts]
@@ -117,12 +117,12 @@ class Alternation:
             if self.domain.deadline.passed:
                 break
         best, value = min(descents, key=lambda d: d[1])
-        if self.domain.deadline.passed:  # there is no time left for a proof
+        if self.domain.deadline.passed:  # no time left for a proof
             return Minimum.unproven(self.domain, best, value) if math.isfinite(value) else None
         return self._with_proof(f, best, known, excluded, rng, clock)
 
     def decides_levels(self, point: Point) -> bool:
-        """Whether the legality of levels beside a point's numbers can be told without a solver."""
+        """Return True if the legality of levels at a point's numbers can be checked without a solver."""
         return self.domain.legality(point.units) is not None
 
     def descend(
@@ -134,7 +134,7 @@ class Alternation:
         rng: np.random.Generator,
         clock: Clock,
     ) -> tuple[Point, float]:
-        """Alternate with local search in the place of the MIP: where it stops and f there; inf where it found nothing."""
+        """Alternate with local search instead of the MIP. Return the end point and f there, or inf if nothing was found."""
         here, best = start, math.inf
         for k in range(self.settings.rounds):
             if self.domain.deadline.passed:
@@ -150,7 +150,7 @@ class Alternation:
             if not len(self.domain.scale):
                 break
             began = time.perf_counter()
-            # other levels move the minimum little: later rounds go on from where the first one ended
+            # Other levels hardly move the minimum over the numbers, so later rounds continue from where the first one ended.
             here = Point(here.levels, self.step.minimise(f, here, rng, None if k == 0 else 0))
             clock.add("continuous", began)
             best = f.value(here.one_hot(self.domain.program), here.units)
@@ -165,7 +165,7 @@ class Alternation:
         rng: np.random.Generator,
         clock: Clock,
     ) -> Minimum | None:
-        """Alternate with the MIP until it confirms the levels at the final numbers."""
+        """Alternate with the MIP until it confirms the levels at the final numbers. Return None if it found nothing."""
         best: Minimum | None = None
         here = start
         for _ in range(self.settings.rounds):

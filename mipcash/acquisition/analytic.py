@@ -1,16 +1,16 @@
-"""Acquisition functions of one posterior in closed form, to be minimised: what is better is lower.
+"""Acquisition functions of one posterior in closed form, to be minimised: lower is better.
 
 Notation
-    mu, sd (B,)     posterior mean and standard deviation of f, minimised;   best: the incumbent value
+    mu, sd (B,)     posterior mean and standard deviation of f, which is minimised;   best: the incumbent value
     t = (best - mu) / sd,   EI = sd h(t),   h(t) = phi(t) + t Phi(t)     (Jones, Schonlau and Welch 1998)
 
-log h has three branches. Direct evaluation loses all digits once phi(t) and t Phi(t) cancel (t < -1); there
+log h has three branches. Direct evaluation loses all digits once phi(t) and t Phi(t) cancel. For t < -1 it is replaced by
 
     log h(t) = -t^2/2 - log(2 pi)/2 + log(1 - |t| sqrt(pi/2) erfcx(|t| / sqrt 2)),
 
-whose bracket in turn cancels like 1/t^2: for t < -1e2 it is replaced by three terms of its series in 1/t^2, and for
-t < -1e5 by the first, log h = -t^2/2 - log(2 pi)/2 - 2 log |t| (Ament et al. 2023).
-The derivative is d log h / dt = Phi / h in every branch, computed likewise.
+in which the bracket cancels like 1/t^2. For t < -1e2 the bracket is replaced by three terms of its series in 1/t^2, and for t <
+-1e5 by the first term, log h = -t^2/2 - log(2 pi)/2 - 2 log |t| (Ament et al. 2023). The derivative is d log h / dt = Phi / h in
+every branch, computed from log Phi and log h.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
 """t above which h is evaluated directly."""
 SERIES = -1e2
-"""t below which the bracket is its series: the difference has lost half its digits there."""
+"""t below which the bracket is replaced by its series, as the difference has lost half its digits."""
 ASYMPTOTIC = -1e5
 """t below which the bracket has no digits left."""
 
@@ -51,7 +51,7 @@ def _far(t: Vector | np.float64) -> Vector:
 
 
 def log_h(t: Vector) -> Vector:
-    """log(phi(t) + t Phi(t)), stable for every t: shape of ``t``."""
+    """Return log(phi(t) + t Phi(t)), stable for every t: shape of ``t``."""
     t = np.asarray(t, dtype=float)
     direct, far = t > DIRECT, t < ASYMPTOTIC
     result = np.empty_like(t)
@@ -61,25 +61,25 @@ def log_h(t: Vector) -> Vector:
 
 
 def log_h_at(t: float) -> tuple[float, float]:
-    """log h and its derivative Phi / h at one t; a descent asks for thousands, one at a time."""
+    """Return log h and its derivative Phi / h at a single t, without the overhead of arrays."""
     branch = _direct if t > DIRECT else _far if t < ASYMPTOTIC else _between
     log = float(branch(np.float64(t)))
     return log, float(np.exp(log_ndtr(t) - log))
 
 
 class ClosedForm(Protocol):
-    """A function of mean and deviation, lower is better."""
+    """A function of mean and deviation; lower is better."""
 
     def __call__(self, mu: Vector, sd: Vector) -> Vector:
-        """Values: (B,), (B,) -> (B,)."""
+        """Return the values: (B,), (B,) -> (B,)."""
 
     def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
-        """Value at one point, and its derivatives by mu and by sd."""
+        """Return the value at one point, and its derivatives with respect to mu and sd."""
 
 
 @dataclass(frozen=True)
 class LogEI:
-    """Minus the logarithm of the expected improvement on ``best``."""
+    """Negative logarithm of the expected improvement on ``best``."""
 
     best: float
 
@@ -107,11 +107,11 @@ class ConfidenceBound:
 
 @dataclass(frozen=True)
 class MaxValueEntropy:
-    """Minus the max-value entropy search (Wang and Jegelka 2017, Eq. 6) for minimisation.
+    """Negative max-value entropy search (Wang and Jegelka 2017, Eq. 6) for minimisation.
 
     Attributes:
-        minima: sampled values of the minimum, shape (K,); with g = (mu - minimum) / sd the gain is the mean over them of
-            ``g phi(g) / (2 Phi(g)) - log Phi(g)``.
+        minima: sampled values of the minimum, shape (K,). The gain is the mean of ``g phi(g) / (2 Phi(g)) - log Phi(g)`` over them,
+            with g = (mu - minimum) / sd.
     """
 
     minima: Vector
@@ -137,7 +137,7 @@ class AnalyticAcquisition:
     """A closed form of the mean and deviation of one posterior, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
-        posterior: the model, or what is made of one.
+        posterior: the model, or moments derived from a model.
         form: the function of mean and deviation.
     """
 
@@ -145,11 +145,11 @@ class AnalyticAcquisition:
     form: ClosedForm
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the acquisition at a batch: shape (B,)."""
         return self.form(*self.posterior.predict(points))
 
     def section(self, z: Vector) -> AnalyticSection:
-        """The acquisition at fixed binaries, (n_z,)."""
+        """Return the acquisition at fixed binaries, (n_z,)."""
         return AnalyticSection(self.posterior.section(z), self.form)
 
 
@@ -161,7 +161,7 @@ class AnalyticSection:
     form: ClosedForm
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(D,) -> scalar, (D,)."""
+        """Return value and gradient: (D,) -> scalar, (D,)."""
         mean, deviation, by_mean, by_deviation = self.posterior(u)
         value, first, second = self.form.slope(mean, deviation)
         return value, first * by_mean + second * by_deviation
@@ -174,9 +174,9 @@ class SampleAcquisition:
     sample: MixedFunction
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the sample at a batch: shape (B,)."""
         return self.sample.values(points)
 
     def section(self, z: Vector) -> Section:
-        """The sample at fixed binaries, (n_z,)."""
+        """Return the sample at fixed binaries, (n_z,)."""
         return self.sample.section(z)

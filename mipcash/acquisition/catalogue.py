@@ -1,22 +1,22 @@
-"""Acquisition functions by name, each made from what was fitted and drawn for a proposal.
+"""Acquisition functions by name, each made from the models and samples of a proposal.
 
-    log-ei      expected improvement; under outcome constraints times the probability that they are satisfied, and that probability
-                alone while no observation satisfies them (:mod:`mipcash.acquisition.constrained`)
-    thompson    a sample of the posterior; under outcome constraints SCBO's selection by one joint draw
-                (:mod:`mipcash.acquisition.feasible_first`)
-    mes         max-value entropy; takes no outcome constraints: for these there is the optimizer ``cmes``
+    log-ei      Expected improvement. Under outcome constraints it is multiplied by the probability of feasibility, which is used
+                alone while no observation is feasible (:mod:`mipcash.acquisition.constrained`).
+    thompson    A sample of the posterior. Under outcome constraints, SCBO's selection by one joint draw
+                (:mod:`mipcash.acquisition.feasible_first`).
+    mes         Max-value entropy, without outcome constraints. With them, use the optimizer ``cmes``.
 
-A subclass of ``hybrid`` may have another one: it overrides ``acquisition_of``.
+A subclass of ``hybrid`` may use another function by overriding ``acquisition_of``.
 
-Expected improvement beside pending evaluations: its mean over what they may come to.
+With pending evaluations, expected improvement is averaged over their possible outcomes.
 
 Notation
     K sets of outcomes of the pending evaluations, drawn from their joint posterior ("fantasies")
-    mu (K, B) means given each, sd (B,) the one deviation, best (K,) what is least then;   t = (best - mu) / sd
+    mu (K, B) means given each set, sd (B,) their common deviation, best (K,) the incumbent values;   t = (best - mu) / sd
 
     EI = (1/K) sum_k sd h(t_k),   log EI = log sd + log sum_k exp(log h(t_k)) - log K
 
-with h as in :mod:`mipcash.acquisition.analytic`. One point after the other chosen so is q-expected improvement, greedily
+with h as in :mod:`mipcash.acquisition.analytic`. Selecting one point after the other in this way is greedy q-expected improvement
 (ginsbourger2010, snoek2012, wilson2018).
 """
 
@@ -47,36 +47,36 @@ from mipcash.surrogates.protocols import Outcomes, OutcomeSection
 
 @dataclass(frozen=True)
 class FantasisedEI:
-    """Minus the logarithm of expected improvement, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
+    """Negative logarithm of expected improvement over fantasies, an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
-        outcomes: the posteriors.
-        best: shape (K,).
+        outcomes: the posteriors given each set of outcomes.
+        best: incumbent values, shape (K,).
     """
 
     outcomes: Outcomes
     best: Vector
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the acquisition at a batch: shape (B,)."""
         means, deviation = self.outcomes.predict(points)
         logs = log_h((self.best[:, None] - means) / deviation)
         return np.asarray(-(np.log(deviation) + logsumexp(logs, axis=0) - math.log(len(logs))))
 
     def section(self, z: Vector) -> FantasisedSection:
-        """The acquisition at fixed binaries, (n_z,)."""
+        """Return the acquisition at fixed binaries, (n_z,)."""
         return FantasisedSection(self.outcomes.section(z), self.best)
 
 
 @dataclass(frozen=True)
 class FantasisedSection:
-    """The same as a function of the numbers, with its gradient."""
+    """Expected improvement over fantasies as a function of the numbers, with its gradient."""
 
     moments: OutcomeSection
     best: Vector
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(D,) -> scalar, (D,)."""
+        """Return value and gradient: (D,) -> scalar, (D,)."""
         means, deviation, by_means, by_deviation = self.moments(u)
         t = (self.best - means) / deviation
         logs = log_h(t)
@@ -88,16 +88,16 @@ class FantasisedSection:
 
 
 NOISES = 5.0
-"""Standard deviations of the noise by which a sampled minimum lies below the observations at least (Wang and Jegelka 2017)."""
+"""Least distance of a sampled minimum below the observations, in deviations of the noise (Wang and Jegelka 2017)."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An acquisition function that has a name.
+    """An acquisition function in the catalogue.
 
     Attributes:
-        make: from what was fitted and drawn.
-        takes_limits: whether it looks at ``Ingredients.limited``.
+        make: makes the function from acquisition inputs.
+        takes_limits: True if it uses ``Ingredients.limited``.
     """
 
     make: Callable[[Ingredients], Acquisition]
@@ -105,10 +105,10 @@ class Entry:
 
 
 def log_ei(given: Ingredients) -> Acquisition:
-    """Expected improvement; beside pending evaluations its mean over what they may come to.
+    """Return expected improvement; with pending evaluations, its mean over their possible outcomes.
 
-    Under limits times the probability that they are kept; that alone, as long as nothing is known that keeps them. As long as
-    no output with a limit is known, that of the loss.
+    Under outcome constraints it is multiplied by the probability of feasibility, which is used alone while no feasible observation
+    is known. While no constrained output has been observed, the expected improvement of the loss is returned.
     """
     unlearned = not given.limited and math.isinf(given.best)
     best = float(np.min(given.loss.fitted)) if unlearned else given.best
@@ -122,17 +122,17 @@ def log_ei(given: Ingredients) -> Acquisition:
 
 
 def mes(given: Ingredients) -> Acquisition:
-    """The entropy of the minimum."""
-    # samples are without the residual: their least values may lie above what was observed, the minimum cannot
+    """Return the max-value entropy search."""
+    # Samples lack the residual, so their minima may lie above the observed values. The true minimum cannot.
     least = given.best - NOISES * math.sqrt(given.loss.fitted_noise)
     minima = [min(least, d.value) for d in given.drawn]
     return AnalyticAcquisition(given.loss, MaxValueEntropy(np.array(minima or [least])))
 
 
 def thompson(given: Ingredients) -> Acquisition:
-    """The sample of the least minimum itself; at least one must have been drawn.
+    """Return the sample with the lowest minimum; at least one sample must have been drawn.
 
-    Under limits the first sample, where its joint draws of the outputs keep them.
+    Under outcome constraints the first sample is used, minimised where the joint draws of the constrained outputs are feasible.
     """
     if given.limited:
         return FeasibleFirst.sampled(given.drawn[0].sample, given.joint[0], given.limited)

@@ -1,4 +1,4 @@
-"""Where the seconds of a proposal go, and which of its parts were cut short."""
+"""Clock of a proposal: the seconds of its parts, and the parts that were cut short."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mipcash.deadline import NEVER, Deadline
 
 CUT = "cut"
-"""Of a proposal's trace: the parts that its time ended. What they would have found depends on the machine."""
+"""Key of a proposal's trace: the parts that a deadline ended. Their results depend on the speed of the machine."""
 
 
 @dataclass
@@ -24,11 +24,11 @@ class Clock:
     cut: list[str] = field(default_factory=list)
 
     def add(self, part: str, began: float, deadline: Deadline = NEVER) -> None:
-        """Count the time since ``began``, as ``time.perf_counter`` tells it, and note whether its deadline has passed."""
+        """Add the time since ``began``, a value of ``time.perf_counter``, and record the part if its deadline has passed."""
         self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
         self.note(part, deadline)
 
     def note(self, part: str, deadline: Deadline) -> None:
-        """Note whether the deadline of a part has passed."""
+        """Record the part if its deadline has passed."""
         if deadline.passed and part not in self.cut:
             self.cut.append(part)

@@ -1,21 +1,21 @@
-"""Expected improvement of a loss while limits are kept, by the logarithm; to be minimised: what is better is lower.
+"""Logarithm of constrained expected improvement, to be minimised: lower is better.
 
 Notation
-    f                    the loss;   g_i (i = 1..m) outputs with limits low_i <= g_i <= high_i, independent given the data
-    a, b = (low - mu) / sd, (high - mu) / sd     ends of one limit in deviations of its posterior
-    P_i = Phi(b) - Phi(a)                        probability that limit i is kept
+    f                    the loss;   g_i (i = 1..m) outputs with constraints low_i <= g_i <= high_i, independent given the data
+    a, b = (low - mu) / sd, (high - mu) / sd     bounds of one constraint in deviations of its posterior
+    P_i = Phi(b) - Phi(a)                        probability that constraint i is satisfied
 
     log constrained EI = log EI(best) + sum_i log P_i      (Schonlau et al. 1998; Gardner et al. 2014, Eq. 4)
 
-``best`` is the incumbent among the observations that keep all limits. While there is none, the improvement says nothing and
-the probability of feasibility is maximised alone (Gelbart et al. 2014, Section 3.2).
+``best`` is the loss of the incumbent among the feasible observations. While there is none, the improvement is undefined, and the
+probability of feasibility is maximised alone (Gelbart et al. 2014, Section 3.2).
 
-With one end log P is log Phi. With two, the interval is mirrored so that it lies on the negative side, where Phi(b) > Phi(a) > 0
-have logarithms of their own, and log P = log Phi(b) + log(1 - e^d), d = log Phi(a) - log Phi(b). Slopes are ratios of phi and P:
+With one finite bound, log P is log Phi. With two, the interval is mirrored to the negative side, where the logarithms of Phi(b) >
+Phi(a) > 0 are accurate, and log P = log Phi(b) + log(1 - e^d), d = log Phi(a) - log Phi(b). Slopes are ratios of phi and P:
 
     d log P / d mu = (phi(a) - phi(b)) / (P sd),    d log P / d sd = (a phi(a) - b phi(b)) / (P sd)
 
-phi / Phi is taken by erfcx on the negative side, which keeps its digits where both underflow.
+On the negative side phi / Phi is computed by erfcx, which stays accurate where both underflow.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import MomentSection, Posterior, Section
 
 FAR = -1e4
-"""t below which differences of log Phi are those of its asymptote, phi(t) / -t."""
+"""t below which differences of log Phi are replaced by those of its asymptote, phi(t) / -t."""
 NARROW = 1e-3
-"""Least width of an interval on the posterior's scale: where an output is to have one value."""
+"""Least width of an interval on the posterior's scale, for constraints with equal bounds."""
 
 
 def hazard(t: Vector) -> Vector:
-    """phi(t) / Phi(t), finite for every t: the hazard function at -t; shape of ``t``."""
+    """Return phi(t) / Phi(t), finite for every t: the hazard function at -t; shape of ``t``."""
     below = np.minimum(t, 0.0)
     above = np.exp(-0.5 * np.square(np.maximum(t, 0.0)) - LOG_ROOT_2PI) / ndtr(np.maximum(t, 0.0))
     return np.asarray(np.where(t < 0.0, math.sqrt(2.0 / math.pi) / erfcx(-below / math.sqrt(2.0)), above))
@@ -49,12 +49,12 @@ def hazard(t: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Truncation:
-    """A standard normal variable between two ends, elementwise: what log P and its slopes are made of.
+    """A standard normal variable between two bounds, elementwise, for log P and its derivatives.
 
     Attributes:
         log: log P.
-        a, b: the ends; 0 in the place of an infinite one.
-        at_low, at_high: phi(a) / P and phi(b) / P; 0 at an infinite end.
+        a, b: the bounds; 0 in place of an infinite one.
+        at_low, at_high: phi(a) / P and phi(b) / P; 0 at an infinite bound.
     """
 
     log: Vector
@@ -75,7 +75,7 @@ class Truncation:
 
     @classmethod
     def between(cls, a: Vector, b: Vector, width: Vector) -> Truncation:
-        """``width`` is b - a, where the difference itself would have no digits left."""
+        """Return the truncation to [a, b]. ``width`` is b - a, passed since the difference may have no digits left."""
         over = a + b > 0.0
         upper, lower = np.where(over, -a, b), np.where(over, -b, a)  # mirrored to the negative side
         d = _apart(upper, lower, width)
@@ -86,24 +86,24 @@ class Truncation:
 
 
 def _apart(upper: Vector, lower: Vector, width: Vector) -> Vector:
-    """log Phi(lower) - log Phi(upper), where lower = upper - width."""
+    """Return log Phi(lower) - log Phi(upper), with lower = upper - width."""
     near = log_ndtr(lower) - log_ndtr(upper)
     far = np.minimum(upper, FAR)
     return np.where(upper < FAR, width * far - 0.5 * width**2 - np.log1p(-width / far), near)
 
 
 def log_less(d: Vector) -> Vector:
-    """log(1 - e^d) for d < 0: by expm1 where d is small, and by log1p where e^d is."""
+    """Return log(1 - e^d) for d < 0, by expm1 for small |d| and by log1p for small e^d."""
     near = d > -math.log(2.0)
     return np.where(near, np.log(-np.expm1(np.where(near, d, -1.0))), np.log1p(-np.exp(np.where(near, -1.0, d))))
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A limit on the scale of its posterior, as a function of mean and deviation.
+    """Probability of an outcome constraint as a function of the posterior's mean and deviation.
 
     Attributes:
-        low, high: its ends; infinite where there is none.
+        low, high: its bounds on the posterior's scale; may be infinite.
     """
 
     low: float
@@ -111,12 +111,12 @@ class Interval:
 
     @classmethod
     def of(cls, limited: Limited) -> Interval:
-        """The ends of a limit, apart by NARROW at least."""
+        """Return the bounds of a constrained output, widened to a distance of at least NARROW."""
         short = max(0.0, NARROW - (limited.high - limited.low)) / 2.0
         return cls(limited.low - short, limited.high + short)
 
     def truncation(self, mu: Vector, sd: Vector) -> Truncation:
-        """Of the outputs' normal variables, (B,), (B,), on the scale of deviations."""
+        """Return the truncation for the outputs' normal variables, (B,), (B,), in units of their deviations."""
         if math.isinf(self.low):
             return Truncation.below((self.high - mu) / sd)
         if math.isinf(self.high):
@@ -124,22 +124,22 @@ class Interval:
         return Truncation.between((self.low - mu) / sd, (self.high - mu) / sd, (self.high - self.low) / sd)
 
     def log_probability(self, mu: Vector, sd: Vector) -> Vector:
-        """log P: (B,), (B,) -> (B,)."""
+        """Return log P: (B,), (B,) -> (B,)."""
         return self.truncation(mu, sd).log
 
     def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
-        """log P at one point, and its derivatives by mu and by sd."""
+        """Return log P at one point, and its derivatives with respect to mu and sd."""
         t = self.truncation(np.asarray(mu), np.asarray(sd))
         return float(t.log), float(t.at_low - t.at_high) / sd, float(t.a * t.at_low - t.b * t.at_high) / sd
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A limit and the posterior of its output.
+    """An outcome constraint and the posterior of its output.
 
     Attributes:
         posterior: of the output.
-        interval: the limit.
+        interval: the constraint.
     """
 
     posterior: Posterior
@@ -148,10 +148,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class LogFeasibility:
-    """Minus the logarithm of the probability that all limits are kept.
+    """Negative logarithm of the probability that all outcome constraints are satisfied.
 
     Attributes:
-        limits: m of them.
+        limits: m constraints.
     """
 
     limits: Sequence[Kept]
@@ -161,25 +161,25 @@ class LogFeasibility:
         return cls([Kept(each.posterior, Interval.of(each)) for each in limited])
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the negative log probability at a batch: shape (B,)."""
         total = np.zeros(len(points))
         for kept in self.limits:
             total -= kept.interval.log_probability(*kept.posterior.predict(points))
         return total
 
     def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
+        """Return the negative log probability at fixed binaries, (n_z,)."""
         return FeasibilitySection([(kept.posterior.section(z), kept.interval) for kept in self.limits])
 
 
 @dataclass(frozen=True)
 class FeasibilitySection:
-    """The same as a function of the numbers, with its gradient."""
+    """Negative log probability of feasibility as a function of the numbers, with its gradient."""
 
     limits: Sequence[tuple[MomentSection, Interval]]
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(D,) -> scalar, (D,)."""
+        """Return value and gradient: (D,) -> scalar, (D,)."""
         value, gradient = 0.0, np.zeros(len(u))
         for posterior, interval in self.limits:
             mean, deviation, by_mean, by_deviation = posterior(u)
@@ -190,33 +190,33 @@ class FeasibilitySection:
 
 @dataclass(frozen=True)
 class LogConstrainedEI:
-    """Minus the logarithm of the constrained expected improvement.
+    """Negative logarithm of the constrained expected improvement.
 
     Attributes:
-        improvement: minus the logarithm of that of the loss, over an incumbent.
-        feasibility: of the limits.
+        improvement: negative logarithm of the expected improvement of the loss.
+        feasibility: negative log probability of feasibility.
     """
 
     improvement: Acquisition
     feasibility: LogFeasibility
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the acquisition at a batch: shape (B,)."""
         return self.improvement.values(points) + self.feasibility.values(points)
 
     def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
+        """Return the acquisition at fixed binaries, (n_z,)."""
         return SumSection(self.improvement.section(z), self.feasibility.section(z))
 
 
 @dataclass(frozen=True)
 class SumSection:
-    """Two functions of the numbers, added."""
+    """Sum of two functions of the numbers."""
 
     one: Section
     other: Section
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(D,) -> scalar, (D,)."""
+        """Return value and gradient: (D,) -> scalar, (D,)."""
         (a, by_a), (b, by_b) = self.one(u), self.other(u)
         return a + b, by_a + by_b

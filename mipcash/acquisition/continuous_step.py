@@ -1,13 +1,13 @@
-"""The continuous step: numbers beside fixed levels go downhill, or walk, and stay legal.
+"""The continuous step: legal numerical values at fixed levels, by descent or random walk.
 
 Notation
     z (n_z,) binaries, fixed;   u (D,) numbers on the unit scale;   f(z, .) a section of the function
-    x (n_active,)    the active numbers;   v (n_bound,) natural values of those that rules bind, integers relaxed
+    x (n_active,)    the active numbers;   v (n_bound,) natural values of the numbers in rules, integers relaxed
 
-Where no rule binds an active number, L-BFGS-B on the unit box from the current point and from random ones. Where rules
-do, SLSQP under them from the current point alone, some of the numbers after the others where they are many; its end is pulled back
-towards it until it is legal. Integers are rounded before a step is taken, so that f never rises. Where the deadline of the domain
-passes, a descent ends where it is.
+If no rule contains an active number, L-BFGS-B runs on the unit box from the current point and from random ones. If rules do, SLSQP
+runs under them from the current point alone, block by block if there are many numbers. Its end point is moved back towards the
+start until it is legal. Integers are rounded before a step is taken, so f never increases. A descent ends where it is when the
+deadline of the domain passes.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from mipcash.surrogates.protocols import Section, Sectioned
 
 BACKTRACKS = 25
 ITERATIONS = 60
-"""Of SLSQP."""
+"""Iterations of SLSQP."""
 MANY = 400
-"""Rules from which on SLSQP sees those that its end points so far broke."""
+"""Number of rules above which SLSQP is given only the rules violated by its end points so far."""
 TAKEN = 1
-"""Broken rules that are taken in at a time, per number."""
+"""Violated rules added at a time, per number."""
 TAKINGS = 8
-"""Times that some are taken in before the end point is pulled back."""
+"""Number of times that rules are added before the end point is moved back."""
 BLOCK = 60
-"""Numbers that SLSQP moves together: its iterations take time that grows with the cube of them."""
+"""Numbers that SLSQP moves together. The time of its iterations grows with the cube of this number."""
 WALK_STEPS = 6
 """Hit-and-run steps of :meth:`ContinuousStep.wander`."""
 SPREAD = 0.15
-"""Standard deviation, on the unit scale, by which it moves numbers that no rule mentions."""
+"""Standard deviation, on the unit scale, of the random steps in :meth:`ContinuousStep.wander` of numbers that are in no rule."""
 
 
 class ContinuousStep:
-    """Moves the numbers of points.
+    """Optimises or perturbs the numbers of points.
 
     Args:
-        domain: where they live.
-        starts: random starts besides the current point, where no rule binds the numbers.
-        tolerance: relative fall of the function below which a descent stops there.
+        domain: domain of the points.
+        starts: random starts besides the current point, if no rule contains the numbers.
+        tolerance: relative decrease of the function below which such a descent stops.
     """
 
     def __init__(self, domain: Domain, starts: int, tolerance: float) -> None:
@@ -68,15 +68,15 @@ class ContinuousStep:
         tolerance: float | None = None,
         columns: Vector | None = None,
     ) -> Vector:
-        """Minimise f(z, .) over the active numbers under the rules that bind them.
+        """Minimise f(z, .) over the active numbers under the rules that contain them.
 
         Args:
             point: legal.
-            starts, tolerance: None: as set.
-            columns: base columns of a solver's answer with these levels, shape (n,); None: those that the point tells.
+            starts, tolerance: None for those of the constructor.
+            columns: base columns of a solver's answer with these levels, shape (n,); None to compute them from the point.
 
         Returns:
-            Legal numbers beside the same levels, (D,), never worse than those of ``point``.
+            Legal numbers at the same levels, (D,), never worse than those of ``point``.
         """
         z = point.one_hot(self.domain.program)
         active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
@@ -91,7 +91,7 @@ class ContinuousStep:
                 for block in _blocks(active, rng):
                     current = self._bound_step(section, _BoundNumbers(here, self.scale, current, block))
                 return current
-            if here is None:  # rules that only the program knows: those numbers stay where the MIP put them
+            if here is None:  # rules that only a solver can check: the numbers in rules keep the MIP's values
                 active = active[~np.isin(active, list(self._held.values()))]
                 if not len(active):
                     return current
@@ -100,7 +100,7 @@ class ContinuousStep:
         return self._free_step(section, current, active, [current[active], *random], tolerance)
 
     def _rules_at(self, point: Point, columns: Vector | None = None) -> NumberRules | None:
-        """The rules that bind the numbers beside the levels of a point; None where only the program knows them."""
+        """Return the rules on the numbers at the levels of a point; None if only the program can check them."""
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
         if legal is None:
             return None
@@ -108,7 +108,7 @@ class ContinuousStep:
         return legal.part_at(np.array([natural[label] for label in legal.labels]))
 
     def _rules_near(self, point: Point) -> NumberRules | None:
-        """The same where the numbers break rules: of the parts of the legal set the one that they miss by least."""
+        """Return the rules for numbers that violate them: the part of the legal set with the smallest violation, or None."""
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if legal is None:
             return None
@@ -122,13 +122,13 @@ class ContinuousStep:
         return min(legal.parts, key=missed)
 
     def mended(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
-        """Minimise f(z, .) from numbers that may break rules beside these levels.
+        """Minimise f(z, .) from numbers that may violate rules at these levels.
 
         Args:
-            point: its levels keep the rules that are about levels alone.
+            point: its levels satisfy the rules on levels alone.
 
         Returns:
-            Numbers that keep the rules that are about numbers, (D,); None where none are found.
+            Repaired numbers that satisfy the rules on numbers, (D,); None if none are found.
         """
         here = self._rules_near(point) if self._held else None
         active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
@@ -142,7 +142,7 @@ class ContinuousStep:
         return trial if numbers.legal(trial[active]) else None
 
     def wander(self, point: Point, rng: np.random.Generator) -> Vector:
-        """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step; (D,)."""
+        """Return perturbed legal numbers at the same levels, (D,): a hit-and-run walk for numbers in rules, else a normal step."""
         moved = np.clip(point.units + SPREAD * rng.normal(size=len(point.units)), 0.0, 1.0)
         held = list(self._held.values())
         moved[held] = point.units[held]
@@ -158,7 +158,7 @@ class ContinuousStep:
     def _free_step(
         self, section: Section, current: Vector, active: Indices, starts: Sequence[Vector], tolerance: float
     ) -> Vector:
-        """The best of L-BFGS-B from several starts, (n_active,) each, and of ``current``."""
+        """Return the best of ``current`` and of L-BFGS-B from several starts, (n_active,) each."""
         best, best_value = current, section(self.scale.rounded(current))[0]
         for start in starts:
             if self.domain.deadline.passed:
@@ -178,7 +178,7 @@ class ContinuousStep:
         return best
 
     def _bound_step(self, section: Section, numbers: _BoundNumbers) -> Vector:
-        """SLSQP under the rules; its end point is pulled back towards the legal start until it is legal."""
+        """Return the end point of SLSQP under the rules, moved back towards the legal start until it is legal and not worse."""
         current, active = numbers.current, numbers.active
         start = current[active]
         deadline = self.domain.deadline
@@ -195,7 +195,7 @@ class ContinuousStep:
 
 
 def _descended(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:
-    """Where SLSQP ends under the rules: x, inside the unit box."""
+    """Return the end point x of SLSQP under the rules, inside the unit box."""
     start = numbers.current[numbers.active]
     found = minimize(
         _over_active(section, numbers.current, numbers.active, deadline),
@@ -210,7 +210,7 @@ def _descended(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> 
 
 
 def _under_few(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:
-    """The same with rules taken in as they are broken: the time of SLSQP grows with the square of their number."""
+    """Return the same with only violated rules added, in rounds, as the time of SLSQP grows with the square of their number."""
     taken = numbers.rules.equal | numbers.rules.curved
     for _ in range(TAKINGS):
         end = _descended(section, numbers.under(np.flatnonzero(taken)), deadline)
@@ -226,10 +226,10 @@ class _BoundNumbers:
     """The rules over the active numbers of one point, as functions of x (see the module's notation).
 
     Args:
-        rules: what binds the numbers.
-        scale: their scale.
+        rules: the rules on the numbers.
+        scale: scale of the numbers.
         current: u, shape (D,).
-        active: those that move, shape (n_active,).
+        active: the numbers that move, shape (n_active,).
     """
 
     def __init__(self, rules: NumberRules, scale: UnitScale, current: Vector, active: Indices) -> None:
@@ -241,23 +241,23 @@ class _BoundNumbers:
         self._columns = [position[int(d)] for d in self._bound[self._moving]]
 
     def legal(self, x: Vector) -> bool:
-        """Whether the rules hold, integers rounded."""
+        """Return True if the rules hold with integers rounded."""
         units = _whole(self.current, self.active, x)[self._bound]
         natural = [self.scale.domains[d].from_unit(v) for d, v in zip(self._bound, units, strict=True)]
         return self.rules.legal(np.array(natural), tolerance=0.5)
 
     def under(self, rows: Indices) -> _BoundNumbers:
-        """The same numbers under some of the rules."""
+        """Return the same numbers under some of the rules."""
         return _BoundNumbers(self.rules.part(rows), self.scale, self.current, self.active)
 
     def missed(self, x: Vector) -> Vector:
-        """By how much each rule is missed beyond its slack, relative to its largest coefficient: (m,); integers relaxed."""
+        """Return the violation of each rule beyond its slack, relative to its largest coefficient: (m,); integers are relaxed."""
         rules, body = self.rules, self.rules.body(self._relaxed(x)[0])
         missed = np.maximum(rules.row_low - body, body - rules.row_high) - rules.slack
         return np.asarray(missed / np.maximum(np.abs(rules.linear).max(axis=1, initial=0.0), 1e-300))
 
     def constraints(self) -> list[Mapping[str, object]]:
-        """The rules as SLSQP takes them: equations, then one-sided rows."""
+        """Return the rules in SLSQP's format: equations, then one-sided rows."""
         found: list[Mapping[str, object]] = []
         if np.any(self._equal):
             found.append({"type": "eq", "fun": self._missed, "jac": lambda x: self._gradient(x)[self._equal]})
@@ -278,13 +278,13 @@ class _BoundNumbers:
         return np.asarray(np.isfinite(self.rules.row_high) & ~self._equal)
 
     def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
-        """v and its slopes by the unit values: (n_bound,), (n_bound,)."""
+        """Return v and its derivatives with respect to the unit values: (n_bound,), (n_bound,)."""
         units = _whole(self.current, self.active, x)[self._bound]
         values = np.array([self.scale.relaxed(int(d), v) for d, v in zip(self._bound, units, strict=True)])
         return values, np.array([self.scale.slope(int(d), v) for d, v in zip(self._bound, values, strict=True)])
 
     def _gradient(self, x: Vector) -> Vector:
-        """Of the rows' bodies by x: (m, n_active)."""
+        """Return the derivatives of the rows with respect to x: (m, n_active)."""
         values, slopes = self._relaxed(x)
         jacobian = np.zeros((len(self.rules.row_low), len(self.active)))
         jacobian[:, self._columns] = (self.rules.gradient(values) * slopes)[:, self._moving]
@@ -303,14 +303,14 @@ class _BoundNumbers:
 
 
 def _blocks(active: Indices, rng: np.random.Generator) -> list[Indices]:
-    """The numbers that move together: all of them, or random parts of BLOCK at most where they are more."""
+    """Return the sets of numbers that move together: all numbers, or random parts of at most BLOCK if there are more."""
     if len(active) <= BLOCK:
         return [active]
     return np.array_split(rng.permutation(active), -(-len(active) // BLOCK))
 
 
 def _over_active(section: Section, current: Vector, active: Indices, deadline: Deadline) -> Section:
-    """A section as a function of the active numbers alone, until the deadline."""
+    """Return a section as a function of the active numbers alone, constant after the deadline."""
 
     def objective(x: Vector) -> tuple[float, Vector]:
         value, gradient = section(_whole(current, active, x))
@@ -320,7 +320,7 @@ def _over_active(section: Section, current: Vector, active: Indices, deadline: D
 
 
 def flat_after(objective: Section, deadline: Deadline) -> Section:
-    """An objective with its gradient that is flat, at its last value, once the deadline has passed: any descent ends there."""
+    """Return an objective that is constant, with gradient 0, once the deadline has passed, which ends any descent."""
     last = math.inf
 
     def timed(x: Vector) -> tuple[float, Vector]:
@@ -334,7 +334,7 @@ def flat_after(objective: Section, deadline: Deadline) -> Section:
 
 
 def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
-    """u with other active numbers: (D,)."""
+    """Return u with the active numbers replaced by x: (D,)."""
     trial = current.copy()
     trial[active] = x
     return trial

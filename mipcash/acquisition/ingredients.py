@@ -1,4 +1,4 @@
-"""What an acquisition function may be made of: what was fitted and drawn for a proposal."""
+"""Acquisition inputs: the models and samples of a proposal from which an acquisition function is made."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mipcash.surrogates.protocols import MixedFunction, Outcomes, Posterior
 
 @dataclass(frozen=True)
 class Limited:
-    """An output beside the loss that is to stay between two ends.
+    """A constrained output, with the bounds that it should satisfy.
 
     Attributes:
-        posterior: of the output.
-        low, high: on the posterior's scale; infinite where there is no such end.
+        posterior: the posterior of the output.
+        low, high: bounds on the posterior's scale; may be infinite.
     """
 
     posterior: Posterior
@@ -26,12 +26,12 @@ class Limited:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A posterior sample of the loss, and its least value over the legal points.
+    """A posterior sample of the loss, and its minimum over the legal points.
 
     Attributes:
         sample: the function.
-        point: where the least value was found.
-        value: that value.
+        point: the minimiser that was found.
+        value: the sample's value there.
     """
 
     sample: MixedFunction
@@ -41,11 +41,11 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Fantasies:
-    """What pending evaluations of the loss may come to, drawn K times.
+    """K draws of the outcomes of pending evaluations of the loss.
 
     Attributes:
         outcomes: the posteriors of the loss given each draw.
-        best: ``Ingredients.best`` given each, shape (K,).
+        best: ``Ingredients.best`` given each draw, shape (K,).
     """
 
     outcomes: Outcomes
@@ -54,15 +54,15 @@ class Fantasies:
 
 @dataclass(frozen=True)
 class Ingredients:
-    """What an acquisition function may be made of.
+    """Acquisition inputs of a proposal.
 
     Attributes:
-        loss: the posterior of the loss; where evaluations are pending, given their means.
-        best: the least mean of the loss at an observation that keeps all limits; inf where none does.
-        limited: the other outputs that count, by name.
-        drawn: samples of the loss' posterior.
-        joint: to each of these, a sample of every output of ``limited``, by name; only for what asks for them.
-        fantasies: of what is pending; None: nothing is.
+        loss: posterior of the loss, conditioned on the means of pending evaluations.
+        best: lowest mean of the loss at a feasible observation; inf if there is none.
+        limited: constrained outputs and the failure model, by name.
+        drawn: samples of the posterior of the loss.
+        joint: for each of these, a sample of every output of ``limited``, by name; empty unless the function needs it.
+        fantasies: draws of pending evaluations; None if nothing is pending.
     """
 
     loss: Posterior

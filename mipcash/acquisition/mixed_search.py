@@ -1,13 +1,13 @@
-"""Minimise an acquisition function that no MIP can take, by legal moves from a pool of good points.
+"""Minimisation of an acquisition function that a MIP cannot represent, by legal moves from a pool of good points.
 
-Posterior variance is quartic in the one-hot binaries, so that expected improvement, confidence bounds and entropies have
-no exact program. The pool holds minimisers of the posterior mean and of samples, which exact programs describe, the best
-observations, and random legal walks from both; the best of the pool go on by
+Posterior variance is quartic in the one-hot binaries, so there is no exact program for expected improvement, confidence bounds and
+entropies. The pool holds minimisers of the posterior mean and of samples, which exact programs can find, the best observations,
+and random legal walks from both. The best points of the pool are improved by
 
-    levels     best-improvement single moves, all points of the pool in one batch; pair moves where single ones end
-    numbers    L-BFGS-B on the analytic gradient; SLSQP where rules bind active numbers
+    levels     best-improvement single moves, all points of the pool in one batch; pair moves once single moves end
+    numbers    L-BFGS-B on the analytic gradient; SLSQP if rules contain active numbers
 
-Every point on the way is legal, so that the search may end at any time: the deadline of the domain ends it.
+Every intermediate point is legal, so the search can stop at any time. It stops at the deadline of the domain.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
 
 ROUGH, WORTH = 1e-3, 1e-4
-"""Tolerance of the first round, and the relative gain of a round after which another one follows."""
+"""Tolerance of the first round, and the relative gain of a round below which no further round follows."""
 LENGTHS = (2, 4, 8, 24)
-"""Steps of the random walks over levels, a quarter of them each."""
+"""Numbers of steps of the random walks over levels; each is used for a quarter of the walks."""
 LEAST_GAIN = 1e-12
-"""Of a move over the levels."""
+"""Least improvement by a move over the levels."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class PolishSettings:
 
     Attributes:
         walks: random legal points in the pool.
-        survivors: points of the pool that go on.
-        moved: of those, the best after the first sweep, whose numbers are moved.
-        finalists: of those, points that go on after the first round.
+        survivors: points of the pool that are improved.
+        moved: of those, the number of best points after the first sweep whose numbers are moved.
+        finalists: of those, the number of points that continue after the first round.
         rounds: rounds of levels, then numbers.
         sweeps: single moves per round.
-        pairs: random pair moves tried where single moves end.
-        tolerance: relative fall below which the numbers stop moving; ROUGH in the first round, which chooses the finalists.
-        exchanges: single moves of the best point, from the second round on, each with its numbers moved besides.
-        forbidden: of those only what rules forbid beside the numbers as they are.
+        pairs: random pair moves tried once single moves end.
+        tolerance: relative decrease below which the numbers stop moving; ROUGH in the first round, which selects the finalists.
+        exchanges: from the second round on, single moves of the best point whose numbers are then optimised too.
+        forbidden: restrict exchanges to moves that the rules forbid at the current numerical values.
     """
 
     walks: int = 160
@@ -68,18 +68,18 @@ class PolishSettings:
 
 @dataclass(frozen=True)
 class Pool:
-    """Points under way, and what the acquisition function says of them.
+    """Current points of the search, and their values of the acquisition function.
 
     Attributes:
-        points: R of them.
-        values: shape (R,); inf where a point may not be proposed.
+        points: R points.
+        values: shape (R,); inf at points that may not be proposed.
     """
 
     points: Points
     values: Vector
 
     def best(self, count: int) -> Pool:
-        """The best points, no two with the same levels and nearly the same numbers."""
+        """Return the best ``count`` points, without near duplicates: equal levels and nearly equal numbers."""
         levels, units = self.points.levels, self.points.units
         chosen: list[int] = []
         for k in np.argsort(self.values, kind="stable").tolist():
@@ -92,7 +92,7 @@ class Pool:
         return Pool(self.points[chosen], self.values[chosen])
 
     def moved(self, rows: Indices, to: Points, values: Vector) -> Pool:
-        """The pool with some of its points (k,) elsewhere."""
+        """Return the pool with some of its points, rows (k,), replaced."""
         levels, units, at = self.points.levels.copy(), self.points.units.copy(), self.values.copy()
         levels[rows], units[rows], at[rows] = to.levels, to.units, values
         return Pool(Points(levels, units), at)
@@ -102,9 +102,9 @@ class MixedSearch:
     """Minimises acquisition functions over the legal points of a domain.
 
     Args:
-        step: what moves the numbers.
-        near: the moves over the levels.
-        settings: limits.
+        step: moves over the numbers.
+        near: moves over the levels.
+        settings: limits of the search.
     """
 
     def __init__(self, step: ContinuousStep, near: Neighbourhood, settings: PolishSettings) -> None:
@@ -117,12 +117,12 @@ class MixedSearch:
     def minimise(
         self, acquisition: Acquisition, starts: Points, rng: np.random.Generator, further: Points | None = None
     ) -> Point | None:
-        """The best point found; None where every start is excluded and has no legal move.
+        """Return the best point found; None if every start is excluded and has no legal move.
 
         Args:
-            acquisition: what to minimise.
-            starts: legal points, excluded ones allowed.
-            further: others, which no walk starts from.
+            acquisition: the function to minimise.
+            starts: legal points; they may be excluded from proposals.
+            further: further legal points, from which no walk starts.
         """
         pool, deadline = self._pool(acquisition, starts, rng, further), self.step.domain.deadline
         for k in range(self.settings.rounds):
@@ -152,12 +152,12 @@ class MixedSearch:
         points = Points.joined(starts, self.walks(starts, rng), starts[:0] if further is None else further)
         values = acquisition.values(points)
         admitted = self.near.admitted(points.levels)
-        if not np.isfinite(values[admitted]).any():  # every point is excluded: start the moves from them all the same
+        if not np.isfinite(values[admitted]).any():  # every point is excluded, but the moves may still start there
             return Pool(points, values + 1e6)
         return Pool(points, np.where(admitted, values, np.inf))
 
     def walks(self, starts: Points, rng: np.random.Generator) -> Points:
-        """Random legal points around the starts, as many as the settings say."""
+        """Return random legal points around the starts, as many as the settings state."""
         count = self.settings.walks
         if not count:
             return starts[:0]
@@ -173,7 +173,7 @@ class MixedSearch:
         return Points(np.concatenate([self.near.walk(legality, part, n, rng) for part, n in parts]), moved)
 
     def _bound_walks(self, starts: Points, rng: np.random.Generator) -> Points:
-        """The same where rules bind numbers: numbers walk beside their levels, then levels beside the new numbers."""
+        """Return walks if rules contain numbers: the numbers walk at fixed levels, then the levels at the new numbers."""
         found = [starts[:0]]
         share = max(1, self.settings.walks // (2 * len(starts)))
         for start in starts:
@@ -189,7 +189,7 @@ class MixedSearch:
         return Points.joined(*found)
 
     def _jittered(self, units: Vector, rng: np.random.Generator) -> Vector:
-        """Numbers (R, D) of which some are anywhere, some near where they were, and the others where they were."""
+        """Return numbers (R, D), each at random uniform, perturbed or unchanged."""
         far, near = rng.random(units.shape) < 0.3, rng.random(units.shape) < 0.5
         moved = np.where(
             far, rng.random(units.shape), np.where(near, units + 0.1 * rng.normal(size=units.shape), units)
@@ -199,7 +199,7 @@ class MixedSearch:
     # -- moves --------------------------------------------------------------------------------------------------
 
     def _sweep(self, acquisition: Acquisition, pool: Pool) -> Pool:
-        """Best-improvement single moves of every point until none improves."""
+        """Make best-improvement single moves of every point until none improves, and return the pool."""
         if not len(self.program.groups):
             return pool
         moving = np.arange(len(pool.points))
@@ -213,7 +213,7 @@ class MixedSearch:
         return pool
 
     def _pair(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator) -> Pool:
-        """One pair move of the best point, and single moves from where it leads."""
+        """Make one pair move of the best point, then single moves if it improved, and return the pool."""
         if len(self.program.groups) < 2:
             return pool
         best = pool.points[int(np.argmin(pool.values))]
@@ -226,12 +226,12 @@ class MixedSearch:
     def _take(
         self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices, shared: Legality | None
     ) -> tuple[Pool, Indices]:
-        """Give every point the best legal move if it improves; with the rows of the points that moved.
+        """Move every point by its best legal move if that improves it. Return the pool, and the rows of the points that moved.
 
         Args:
             owner: row of the point of each move, shape (N,).
-            latent: the levels that it leads to, shape (N, G).
-            shared: legality beside the numbers of all points, where these have no say in it.
+            latent: the levels that each move leads to, shape (N, G).
+            shared: legality common to all points; None if it depends on their numbers.
         """
         if shared is None or not len(owner):
             return self._take_singly(acquisition, pool, owner, latent)
@@ -249,7 +249,7 @@ class MixedSearch:
     def _take_singly(
         self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices
     ) -> tuple[Pool, Indices]:
-        """The same where legality depends on each point's numbers: promising moves are checked for each point apart."""
+        """Do the same if legality depends on each point's numbers: promising moves are checked separately for each point."""
         moved = []
         for r in np.unique(owner):
             if self.step.domain.deadline.passed:
@@ -269,18 +269,18 @@ class MixedSearch:
         return pool, np.array(moved, dtype=np.int64)
 
     def _exchange(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator) -> Pool:
-        """The most promising single moves of the best point, each with its numbers moved besides, if one improves.
+        """Try the most promising single moves of the best point with its numbers optimised too, and return the pool.
 
-        A point at a rule that ties numbers to levels has no legal move whose numbers stay.
+        If a rule that ties numbers to levels is active at a point, all moves at fixed numbers may be illegal.
         """
         best = int(np.argmin(pool.values))
         units, free = pool.points.units[best], self.near.domain.free_legality
         levels = free.effective(self.near.singles(pool.points.levels[best][None])[1])
         levels = levels[free.check(levels) & self.near.admitted(levels)]
         beside = self.near.legality_at(units) if self.settings.forbidden else None
-        if beside is not None:  # what is legal beside the numbers has been tried
+        if beside is not None:  # moves that are legal at the current numbers have been tried
             levels = levels[~beside.check(levels)]
-        if not len(levels):  # all neighbours are illegal, or left out
+        if not len(levels):  # all neighbours are illegal or left out
             return pool
         guess = acquisition.values(Points(levels, np.repeat(units[None], len(levels), axis=0)))
         for k in np.argsort(guess, kind="stable")[: self.settings.exchanges].tolist():
@@ -294,12 +294,12 @@ class MixedSearch:
             better = value[0] < pool.values[best] - LEAST_GAIN
             if better and self.near.domain.is_legal(
                 to[0]
-            ):  # the rules as declared are looked at last: that takes longest
+            ):  # the declared rules are checked last, as that takes longest
                 pool = pool.moved(np.array([best]), to, value)
         return pool
 
     def _move_numbers(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator, tolerance: float) -> Pool:
-        """The continuous step of every point, where it improves."""
+        """Apply the continuous step to every point, where it improves the value, and return the pool."""
         if not len(self.scale):
             return pool
         for r, point in enumerate(pool.points):

@@ -1,11 +1,11 @@
-"""The legal points around a point, many at once: what an acquisition function is compared over.
+"""Legal points around a point, in batches, for searches that compare an acquisition function over them.
 
 Notation
-    s (R, G)    levels of R points, off where a group is off;   latent levels (R, G) give every group a level
+    s (R, G)    levels of R points, off if a group is inactive;   latent levels (R, G) give every group a level
     u (R, D)    unit values
 
-The moves are those of :mod:`mipcash.program.moves`; a group that one switches on takes its level from ``memory``. Where legality
-cannot be decided without a solver, the space itself is asked, for the most promising moves only.
+The moves are those of :mod:`mipcash.program.moves`. A group that becomes active takes its level from ``memory``. If legality cannot
+be decided without a solver, the solver checks the most promising moves only.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
 
 ASKED = 12
-"""Moves whose legality a solver is asked for, at most, in one step."""
+"""Largest number of moves whose legality a solver checks in one step."""
 
 
 class Neighbourhood:
     """Legal moves over one domain.
 
     Args:
-        domain: where the points live.
+        domain: domain of the points.
         excluded: levels that must not be proposed.
-        memory: levels that groups take when they are switched on, shape (G,).
+        memory: levels that groups take when they become active, shape (G,).
     """
 
     def __init__(self, domain: Domain, excluded: Sequence[Exclusion], memory: Indices) -> None:
@@ -43,46 +43,51 @@ class Neighbourhood:
 
     @classmethod
     def beside(cls, domain: Domain, excluded: Sequence[Exclusion], observed: Points) -> Neighbourhood:
-        """With the memory of observations, the best first: the level of every group where it is on first, else its first level."""
+        """Return the neighbourhood with the memory of observations, best first.
+
+        The memory of a group is its level in the first observation where it is active, else its first level.
+        """
         on = observed.levels != domain.program.off_levels
         first: Indices = np.argmax(on, axis=0)
         memory = observed.levels[first, np.arange(len(first))]
         return cls(domain, excluded, np.where(on.any(axis=0), memory, 0))
 
     def legality_at(self, u: Vector) -> Legality | None:
-        """Legality of levels beside numbers, (D,); None where only a solver can tell."""
+        """Return the legality of levels at numbers u, (D,); None if only a solver can check it."""
         key = tuple(self.domain.in_rules(u).values())
         if key not in self._legality:
             self._legality[key] = self.domain.legality(u)
         return self._legality[key]
 
     def admitted(self, levels: Indices) -> Booleans:
-        """Which levels keep their distance from the excluded ones: (R, G) -> (R,)."""
+        """Return True for levels that keep their distance from the excluded ones: (R, G) -> (R,)."""
         return self._excluded.admitted(levels)
 
     def latent(self, levels: Indices) -> Indices:
-        """A level of every group, from memory where it is off: (..., G) -> (..., G)."""
+        """Return a level for every group, from memory if it is off: (..., G) -> (..., G)."""
         return self._moves.latent(levels, self._memory)
 
     def singles(self, levels: Indices) -> tuple[Indices, Indices]:
-        """All single moves of R points: owner (N,), latent levels (N, G)."""
+        """Return all single moves of R points: owner (N,), latent levels (N, G)."""
         return self._moves.singles(levels, self.latent(levels))
 
     def pairs(self, levels: Indices, count: int, rng: np.random.Generator) -> Indices:
-        """Random pair moves of one point: (G,) -> latent levels (count, G), or all of them where there are fewer."""
+        """Return random pair moves of one point: (G,) -> latent levels (count, G), or all pair moves if there are fewer."""
         return self._moves.pairs(levels, self.latent(levels), count, rng)
 
     def walk(self, legality: Legality, levels: Indices, steps: int, rng: np.random.Generator) -> Indices:
-        """Where random legal walks end: (R, G) -> (R, G)."""
+        """Return the end points of random legal walks: (R, G) -> (R, G)."""
         return legality.effective(self._moves.walk(legality, levels, steps, rng))
 
     def legal(self, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
-        """Effective levels of latent ones and which of them are legal and admitted.
+        """Return the effective levels of latent ones, and True for those that are legal and admitted.
+
+        If a solver is needed, at most ASKED are checked, and only the first legal one is True.
 
         Args:
             latent: shape (N, G).
-            u: shape (D,), the numbers they share.
-            order: rows by decreasing promise: where a solver is needed only the first ASKED are looked at.
+            u: shape (D,), their common numbers.
+            order: rows by decreasing promise, the order of the solver's checks.
         """
         legality = self.legality_at(u)
         if legality is not None:

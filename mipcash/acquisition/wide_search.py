@@ -1,8 +1,8 @@
-"""The search for an acquisition function's minimum in wide spaces: the neighbours of one point at a time, many moves at once.
+"""Minimisation of an acquisition function in wide spaces, with the neighbours of one point at a time and many moves at once.
 
-Every other level of every group is looked at, as elsewhere. Of the moves that improve, the best of each group are made together
-too, the best two of them, four, eight and so on: where hundreds of groups are to be settled, the best single move alone would take
-hundreds of sweeps. What is best of all that is taken, if it is legal and new.
+As in the mixed search, every other level of every group is tried. The best improving moves of different groups are also tried
+together: the best two, four, eight and so on. With hundreds of groups, single moves alone would take hundreds of sweeps. The best
+result is taken if it is legal and new.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mipcash.program.points import Point, Points
 
 
 class WideSearch(MixedSearch):
-    """Minimises acquisition functions over the legal points of a wide domain; see :class:`MixedSearch`."""
+    """Mixed search in wide domains; see :class:`MixedSearch`."""
 
     def _sweep(self, acquisition: Acquisition, pool: Pool) -> Pool:
         if not len(self.program.groups):
@@ -28,7 +28,7 @@ class WideSearch(MixedSearch):
                 if self.step.domain.deadline.passed:
                     return pool
                 point = pool.points[r]
-                if legality is None:  # a solver is asked for a few moves
+                if legality is None:  # a solver checks a few moves
                     owner, latent = self.near.singles(point.levels[None])
                     pool, moved = self._take_singly(acquisition, pool, np.full(len(owner), r), latent)
                     if not len(moved):
@@ -43,7 +43,7 @@ class WideSearch(MixedSearch):
     def _strode(
         self, acquisition: Acquisition, point: Point, now: float, legality: Legality
     ) -> tuple[Points, Vector] | None:
-        """Where the best move, or several together, lead a point, and the value there; None where none improves."""
+        """Return the point after the best move, or several moves together, with its value; None if none improves."""
         start, (_, latent) = self.near.latent(point.levels), self.near.singles(point.levels[None])
         singles, values = self._improving(acquisition, latent, point.units, now, legality)
         if not len(singles):
@@ -62,7 +62,7 @@ class WideSearch(MixedSearch):
     def _improving(
         self, acquisition: Acquisition, latent: Indices, units: Vector, now: float, legality: Legality
     ) -> tuple[Indices, Vector]:
-        """Which latent levels, (N, G), are better than ``now``, legal and new: rows (k,) and values (k,)."""
+        """Return the latent levels, (N, G), that are legal, new and better than ``now``: rows (k,) and values (k,)."""
         levels = legality.effective(latent)
         if not len(levels):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -74,11 +74,11 @@ class WideSearch(MixedSearch):
 
     @staticmethod
     def _together(start: Indices, latent: Indices) -> Indices:
-        """The first moves that touch different groups, made together: the first two, four, eight .. of them, (n, G).
+        """Return the first moves on different groups combined: the first two, four, eight .. of them, and all, (n, G).
 
         Args:
-            start: where all begin, (G,).
-            latent: where each leads, the best first, (N, G).
+            start: levels before the moves, (G,).
+            latent: levels after each move, the best first, (N, G).
         """
         taken, reached, found = np.zeros(len(start), dtype=bool), start.copy(), []
         count = 0

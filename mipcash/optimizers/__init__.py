@@ -2,13 +2,13 @@
 
 Read in this order:
 
-    optimizer      Request, Proposal and the Optimizer protocol: ask and recommend
-    outcome, data  the outcome of a trial, and the observations as a model learns from them
-    model_based    what optimizers with a model share: derive from it to write your own
-    mutation       the shortest example
-    hybrid         the default;   turns, refining   its schedule while the incumbent does not improve
-    registry       optimizers by name, and entry points of other packages
-    decoupled, pending, noise, scalarising, safety    features of the default, one file each
+    optimizer      Request, Proposal and the Optimizer protocol: ask and recommend.
+    outcome, data  The outcome of a trial, and the observations as training data of a model.
+    model_based    The base class of optimizers with a model. Derive from it to write your own.
+    mutation       The shortest example.
+    hybrid         The default. Its schedule while the incumbent does not improve is in turns and refining.
+    registry       Optimizers by name, and entry points of other packages.
+    decoupled, pending, noise, scalarising, safety    Features of the default, one file each.
 
 The published methods are packages of :mod:`mipcash.methods`.
 """

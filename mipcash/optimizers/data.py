@@ -1,10 +1,10 @@
-"""What a model learns from: observations, encoded once per proposal, and how they stand by their limits.
+"""Training data of a model: observations, encoded once per proposal, with their violations of outcome constraints.
 
 Notation
-    t observations;   y (t,) losses;   w (t,) violations: over all limits, how far an output lies outside, on the scale on which it
-    is learned (:mod:`mipcash.surrogates.limit_scale`), added up; 0 where all limits are kept, inf where that is not known
+    t observations;   y (t,) losses;   w (t,) violations, summed over all outcome constraints, each on the scale on which the
+    output is modelled (:mod:`mipcash.surrogates.limit_scale`): 0 if feasible, inf if an output is not known
 
-The better of two observations is the one that violates less, of equals the one with the lower loss (Deb 2000).
+Of two observations the one with the smaller violation is better; of equal ones, the one with the lower loss (Deb 2000).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from mipcash.surrogates.protocols import Noise
 
 @dataclass(frozen=True)
 class Data:
-    """What a model learns from.
+    """Training data of a model.
 
     Attributes:
-        observations: t of them, of which the loss or a limited output is known or failed; what different evaluations tell of one
-            configuration is put together (:func:`mipcash.optimizers.optimizer.joined`).
-        points: theirs.
-        losses: y, shape (t,), where it is not known at the worst that is.
+        observations: t observations of which the loss or a constrained output is known or failed. Outputs of one configuration that
+            were evaluated separately are merged (:func:`mipcash.optimizers.optimizer.joined`).
+        points: the encoded configurations.
+        losses: y, shape (t,); unknown losses are replaced by the worst known loss.
         known: rows whose loss is known, increasing.
-        failed: whether the loss or a limited output failed, shape (t,).
+        failed: True where the loss or a constrained output failed, shape (t,).
         violations: w, shape (t,).
-        order: legal rows of ``known``, best first; as long as there is none, legal ones whose limited outputs are known. What was
-            stopped before its last fit is none of them: its loss is a guess, and the least of many guesses is too low.
-        limits: what outputs are to keep.
-        variances: of the losses, as estimates of what whole evaluations would have given: shape (t,), 0 for whole ones.
-        scales: of the limited outputs that are known somewhere, by name.
+        order: legal rows of ``known`` without pruned trials, whose losses are estimates; best first. If there are none, the legal
+            rows whose violation is known.
+        limits: the outcome constraints.
+        variances: noise variances of the losses as estimates of complete evaluations: shape (t,), 0 for complete ones.
+        scales: by name, of the constrained outputs that are known at least once.
     """
 
     observations: History
@@ -56,7 +56,7 @@ class Data:
 
     @classmethod
     def of(cls, domain: Domain, history: History, limits: Sequence[Limit] = ()) -> Data:
-        """What a history says of the loss and of limited outputs."""
+        """Return the data of a history, for the loss and the constrained outputs."""
         names = (LOSS, *(limit.output for limit in limits))
         told = [row.whole for row in joined(history, names)]
         losses = np.array([np.nan if o.loss is None else o.loss for o in told])
@@ -76,24 +76,25 @@ class Data:
 
     @property
     def feasible(self) -> Booleans:
-        """Which observations keep all rules and limits, for all that is known of them: shape (t,)."""
+        """True for observations that are legal and known to satisfy all outcome constraints: shape (t,)."""
         return np.asarray(self.legal & (self.violations == 0.0))
 
     @property
     def legal(self) -> Booleans:
-        """Which observations the rules admit: shape (t,)."""
+        """True for observations that the rules allow: shape (t,)."""
         return np.array([o.legal for o in self.observations], dtype=bool)
 
     @property
     def whole(self) -> Booleans:
-        """Which observations are no estimates of an evaluation that was stopped: shape (t,)."""
+        """True for observations that were not pruned: shape (t,)."""
         return np.array([not o.outcome.stopped for o in self.observations], dtype=bool)
 
     def noise(self, rows: Indices | None = None, output: str = LOSS) -> Noise:
-        """Variances of an output as an estimate, on the scale on which it is learned: 0 where it is none.
+        """Return the noise variances of an output, (k,), on the scale on which it is modelled, or 0.0 if all evaluations are
+        complete.
 
         Args:
-            rows: k of them; None: all.
+            rows: rows of k observations; None for all.
         """
         rows = np.arange(len(self.observations)) if rows is None else rows
         if output == LOSS:
@@ -107,9 +108,9 @@ class Data:
 
     @property
     def merits(self) -> Vector:
-        """Losses of what keeps the limits, and above all of these what does not, by its violation: shape (t,).
+        """Losses of feasible observations; infeasible ones are ranked above all of them, by violation: shape (t,).
 
-        For models of one output: the order of observations as a number (Deb 2000).
+        A single number per observation in the order of Deb (2000), for models with one output.
         """
         kept = self.violations == 0.0
         if kept.all():
@@ -120,38 +121,38 @@ class Data:
 
     @property
     def bounded_violations(self) -> Vector:
-        """w, what is not known counting as worse than all that is: finite, shape (t,)."""
+        """w, finite, shape (t,): unknown violations count as 1 more than the largest known one."""
         finite = self.violations[np.isfinite(self.violations)]
         return np.asarray(np.minimum(self.violations, 1.0 + finite.max(initial=0.0)))
 
     @property
     def judged(self) -> Indices:
-        """Rows of which it is known whether evaluations fail: all but those whose loss was not tried."""
+        """Rows at which failure was observable: all but those whose loss was not evaluated."""
         told = [o.outcome[LOSS].status != MISSING for o in self.observations]
         return np.flatnonzero(self.failed | np.array(told, dtype=bool))
 
     def stalled(self) -> int:
-        """Evaluations of the loss in this study since the incumbent was found: known ones tell nothing of the search."""
+        """Return the number of evaluations of the loss in this study since the incumbent was found, without imported results."""
         after = int(self.order[0]) + 1 if len(self.order) else 1
         return sum(not o.known and o.outcome[LOSS].status != MISSING for o in self.observations[after:])
 
     def best(self, count: int | None = None) -> Points:
-        """The best legal observations; None: all whose loss is known."""
+        """Return the ``count`` best observations of ``order``; None for all of them."""
         return self.points[self.order[:count]]
 
     def border(self, count: int) -> Points:
-        """The best observation, and those that violate limits by the least; where there are none, the next best."""
+        """Return the best observation, then those with the smallest violation > 0, then the next best: at most ``count``."""
         outside = self.violations[self.order[1:]] > 0.0
         rest = np.concatenate([self.order[1:][outside], self.order[1:][~outside]])
         return self.points[np.concatenate([self.order[:1], rest])[:count]]
 
     def values(self, output: str) -> tuple[Indices, Vector]:
-        """Where another output is known, and its values there: rows of the points (k,), increasing, and (k,)."""
+        """Return the rows at which another output is known, (k,), increasing, and its values there, (k,)."""
         return present(self.observations, output)
 
 
 def imputed(losses: Vector) -> Vector:
-    """Losses, (t,), with those that are nan at the worst: what failed is to be avoided, and nothing is known beyond that."""
+    """Return losses, (t,), with nan replaced by the worst loss (0 if all are nan), so that failures are avoided."""
     unknown = np.isnan(losses)
     worst = losses[~unknown].max() if not unknown.all() else 0.0
     return np.where(unknown, worst, losses)

@@ -1,39 +1,39 @@
-"""Which output of which configuration to evaluate next, where outputs are evaluated apart: the rule of the default.
+"""Decoupled evaluation: the choice of the configuration and output to evaluate next, as the default optimizer makes it.
 
 Notation
-    x            a configuration of which some outputs are not known: one that was begun, or the new one that the search found
-    p_i          probability that x keeps limit i;   p_loss that its loss is below the incumbent's and its evaluation does not fail
-    c_i, c_loss  what they cost
+    x            a configuration of which some outputs are not known: partially evaluated, or newly proposed by the search
+    p_i          probability that x satisfies outcome constraint i;   p_loss that its evaluation succeeds and improves the incumbent
+    c_i, c_loss  the costs of their outputs
     EI           expected improvement of the loss at x
 
-x is worth what it improves if all limits are kept: G = EI prod p_i over what is not known; 0 where a limit is broken. While
-nothing is known to keep the limits, EI = 1 and p_loss = 1.
+The gain of x is G = EI prod p_i over the outputs that are not known, and 0 if a constraint is violated. While no feasible
+observation is known, EI = 1 and p_loss = 1.
 
-Outputs are evaluated one after the other, as long as x may still be an improvement. Then the expected cost of x is least in the
-order of c / (1 - p) (Mitten 1960):
+Outputs are evaluated one after the other, as long as x may still be an improvement. The expected cost of x is minimal in the order
+of c / (1 - p) (Mitten 1960):
 
     C = sum_k c_k prod_{j before k} p_j
 
-The next evaluation is of the x with the largest G / C: of the first output in its order, with those after it that cost next to
-nothing beside the rest. Limits at 1/60 of the cost of the loss are looked at first; at equal costs the loss is, where a better one
-is unlikely. A configuration that breaks a limit, or is no improvement, is let go. The search for a new x minimises the acquisition
-per expected cost too (:mod:`mipcash.optimizers.decoupled`).
+The next evaluation is of the x with the largest G / C. It evaluates the first output in that order, and the outputs after it whose
+cost is negligible. With outcome constraints at 1/60 of the cost of the loss, the constraints are evaluated first. At equal costs
+the loss is, if an improvement is unlikely. A configuration that violates a constraint or is no improvement is not evaluated
+further. The search for a new x also minimises the acquisition per expected cost (:mod:`mipcash.optimizers.decoupled`).
 
-The design begins with the limits, where they cost less together than the loss. Some losses are then evaluated where limits are
-kept, or broken the least, before any improvement is predicted.
+The initial design begins with the outcome constraints if these cost less together than the loss. Before any improvement is
+predicted, some losses are evaluated at configurations that are feasible or violate the constraints least.
 
-Constrained expected improvement per expected cost, where limits are looked at before the loss; to be minimised.
+Constrained expected improvement per expected cost, with outcome constraints evaluated before the loss; to be minimised.
 
 Notation
-    i = 1..m      limits whose outputs are evaluated before the rest, in this order;   c_i their costs
-    r             the cost of the rest, the loss among it, which is evaluated only where limits 1..m are kept
-    P_i           probability that limit i is kept
+    i = 1..m      outcome constraints whose outputs are evaluated before the rest, in this order;   c_i their costs
+    r             cost of the rest, with the loss, which is evaluated only if constraints 1..m are satisfied
+    P_i           probability that constraint i is satisfied
 
     expected cost   C = sum_i c_i P_1 .. P_{i-1} + r P_1 .. P_m
     per cost        acquisition + log C,     d log C / d log P_i = (terms of C after the i-th) / C
 
-Where r is large beside c, C is about r P: what is doubtful costs little, and the improvement alone decides. Where the outputs are
-evaluated together C is constant.
+If r is much larger than c, C is about r P, so a configuration that is probably infeasible costs little, and the improvement alone
+decides. If the outputs are evaluated together, C is constant.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from mipcash.surrogates.protocols import MomentSection, Section
 
 
 def expected_costs(log_p: Vector, costs: Vector, rest: float) -> tuple[Vector, Vector]:
-    """log C and its derivatives by log P_i.
+    """Return log C and its derivatives with respect to log P_i.
 
     Args:
         log_p: log P_i, shape (m, B).
@@ -84,7 +84,7 @@ class LogCost:
     """log C.
 
     Attributes:
-        limits: m of them, in the order in which they are evaluated.
+        limits: m outcome constraints, in the order in which they are evaluated.
         costs: c_i, shape (m,).
         rest: r.
     """
@@ -98,26 +98,26 @@ class LogCost:
         return cls([Kept(each.posterior, Interval.of(each)) for each in limited], np.asarray(costs), rest)
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return log C at a batch: shape (B,)."""
         log_p = [kept.interval.log_probability(*kept.posterior.predict(points)) for kept in self.limits]
         return expected_costs(np.array(log_p), self.costs, self.rest)[0]
 
     def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
+        """Return log C at fixed binaries, (n_z,)."""
         sections = [(kept.posterior.section(z), kept.interval) for kept in self.limits]
         return CostSection(sections, self.costs, self.rest)
 
 
 @dataclass(frozen=True)
 class CostSection:
-    """The same as a function of the numbers, with its gradient."""
+    """log C as a function of the numbers, with its gradient."""
 
     limits: Sequence[tuple[MomentSection, Interval]]
     costs: Vector
     rest: float
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(D,) -> scalar, (D,)."""
+        """Return value and gradient: (D,) -> scalar, (D,)."""
         log_p, slopes = np.zeros((len(self.limits), 1)), np.zeros((len(self.limits), len(u)))
         for k, (posterior, interval) in enumerate(self.limits):
             mean, deviation, by_mean, by_deviation = posterior(u)
@@ -129,7 +129,7 @@ class CostSection:
 
 @dataclass(frozen=True)
 class PerCost:
-    """An acquisition that is the negative logarithm of a gain, per expected cost.
+    """Acquisition per expected cost, of an acquisition that is the negative logarithm of a gain.
 
     Attributes:
         gain: that acquisition.
@@ -140,18 +140,18 @@ class PerCost:
     cost: LogCost
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the acquisition per cost at a batch: shape (B,)."""
         return self.gain.values(points) + self.cost.values(points)
 
     def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
+        """Return the acquisition per cost at fixed binaries, (n_z,)."""
         return SumSection(self.gain.section(z), self.cost.section(z))
 
 
 NEGLIGIBLE = 0.1
-"""Share of the cost of all that is not known of a configuration, up to which outputs are evaluated at once."""
+"""Share of the cost of all unknown outputs of a configuration up to which outputs are evaluated together."""
 LOSSES = 3
-"""Losses that are evaluated before an improvement is predicted."""
+"""Number of losses to evaluate before an improvement is predicted."""
 
 
 def in_parts(
@@ -161,12 +161,18 @@ def in_parts(
     domain: Domain,
     n_initial: int,
 ) -> Proposal:
-    """The design for the outputs to begin with, the first losses, what ``propose`` gives, and in the end what is left.
+    """Return the next proposal under decoupled evaluation.
+
+    In turn: the initial design, for the outputs it begins with; the first losses; proposals of ``propose``; and, once the space is
+    exhausted, the missing outputs of partially evaluated configurations.
 
     Args:
-        propose: gives a new configuration, or one that was begun.
-        learn: what a history says.
-        n_initial: size of the design.
+        propose: proposes a new or a partially evaluated configuration.
+        learn: builds the data of a history.
+        n_initial: size of the initial design.
+
+    Raises:
+        SpaceExhaustedError: ``propose`` raised it, and no partially evaluated configuration is left.
     """
     if not apart(request):
         return propose(request)
@@ -187,11 +193,11 @@ def in_parts(
 
 @dataclass(frozen=True)
 class Begun:
-    """Configurations of which some outputs are known, and others may be worth an evaluation.
+    """Partially evaluated configurations whose missing outputs may be worth an evaluation.
 
     Attributes:
-        data: all that is known.
-        rows: theirs, (k,).
+        data: the data of all observations.
+        rows: rows of these configurations, (k,).
     """
 
     data: Data
@@ -199,10 +205,12 @@ class Begun:
 
     @classmethod
     def of(cls, data: Data, request: Request, domain: Domain, broken: bool = False) -> Begun:
-        """Those that are legal, of which nothing failed or is being evaluated, and that are far enough from a batch.
+        """Return the legal configurations with missing outputs that may be continued.
+
+        No output of them failed or is pending, and they keep the batch's minimum distance.
 
         Args:
-            broken: whether those are among them that are known to break a limit.
+            broken: include configurations that are known to violate an outcome constraint.
         """
         busy = {repr(o.config) for o in request.pending}
         names = (LOSS, *(limit.output for limit in request.limits))
@@ -221,13 +229,13 @@ class Begun:
         return [self.data.observations[k] for k in self.rows]
 
     def nearest(self, request: Request) -> Proposal | None:
-        """The loss of the one that violates limits the least, of those whose limits are known; None: there is none."""
+        """Propose the loss of the configuration with the smallest known violation; None if there is none."""
         waiting = [k for k in self.rows if self.data.observations[k].outcome[LOSS].status == MISSING]
         known = [(self.data.violations[k], k) for k in waiting if math.isfinite(self.data.violations[k])]
         return _continued(self.data.observations[min(known)[1]], _with_loss(request), request.state) if known else None
 
     def first(self, request: Request) -> Proposal | None:
-        """The first that may be the best, for all that is missing, whatever it promises; None: there is none."""
+        """Propose all missing outputs of the first configuration whose loss is unknown or the lowest; None if there is none."""
         sure = self.data.feasible & self.data.whole
         feasible = self.data.losses[self.data.known[sure[self.data.known]]]
         best = feasible.min(initial=math.inf)
@@ -238,24 +246,24 @@ class Begun:
 
 
 def design_outputs(request: Request) -> tuple[str, ...]:
-    """What is evaluated of a configuration of the design: the limits, where they cost less than the loss; else all."""
+    """Return the outputs evaluated in the initial design: the constrained ones if they cost less than the loss, else all."""
     limits = _limited(request)
     return limits if sum(request.costs[name] for name in limits) < request.costs[LOSS] else tuple(request.costs)
 
 
 def few_losses(data: Data, request: Request) -> bool:
-    """Whether so few losses are known or awaited that no improvement can be predicted."""
+    """Return True if the known and pending losses are too few to predict an improvement."""
     awaited = sum(LOSS in (o.asked or (LOSS,)) and o.outcome[LOSS].status == MISSING for o in request.pending)
     return awaited + sum(o.outcome[LOSS].status != MISSING for o in data.observations) < LOSSES
 
 
 def apart(request: Request) -> bool:
-    """Whether there is anything to choose: outputs that are evaluated apart, and limits on some."""
+    """Return True if evaluation is decoupled and an output other than the loss has an outcome constraint."""
     return bool(request.costs) and bool(_limited(request))
 
 
 def per_cost(acquisition: Acquisition, fitted: Ingredients, request: Request) -> Acquisition:
-    """An acquisition per expected cost, where limits are evaluated before the loss; else as it is."""
+    """Return the acquisition per expected cost; unchanged if no constrained output is cheaper than the loss."""
     if not apart(request):
         return acquisition
     costs, limited = request.costs, _limited(request)
@@ -267,11 +275,11 @@ def per_cost(acquisition: Acquisition, fitted: Ingredients, request: Request) ->
 
 
 def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request, domain: Domain) -> Proposal:
-    """What to evaluate next: an output of the configuration that the search proposes, or of one that was begun."""
+    """Return the evaluation with the largest gain per cost: outputs of the proposal, or of a partially evaluated configuration."""
     if not apart(request):
         return proposal
     limits = _limited(request)
-    if not any(name in fitted.limited for name in limits):  # they are in the loss, or nothing is known of them
+    if not any(name in fitted.limited for name in limits):  # constraints are on the loss itself, or no data on them yet
         return proposal
     begun, new = Begun.of(data, request, domain), Observation(proposal.config, PENDING)
     seen = [*begun.observations, new]
@@ -292,7 +300,7 @@ def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request
 def predicted(
     seen: Sequence[Observation], points: Points, fitted: Ingredients, limits: Collection[str]
 ) -> tuple[Vector, dict[str, Vector]]:
-    """log G, (B,), and by output the probability that it does not rule a configuration out, (B,)."""
+    """Return log G, (B,), and by output the probability that its value leaves the configuration a possible improvement, (B,)."""
     some = math.isfinite(fitted.best)
     mu, sd = fitted.loss.predict(points)
     log_gain = -AnalyticAcquisition(fitted.loss, LogEI(fitted.best)).values(points) if some else np.zeros(len(points))
@@ -302,20 +310,20 @@ def predicted(
         if name in limits:
             known = np.array([o.outcome[name].status != MISSING for o in seen])
             passes[name] = np.where(known, 1.0, np.exp(log_p))
-        else:  # of the loss itself, or whether its evaluation fails
+        else:  # a constraint on the loss itself, or the failure model
             known = np.array([o.loss is not None for o in seen])
             passes[LOSS] = passes[LOSS] * np.where(known, 1.0, np.exp(log_p))
         log_gain = log_gain + np.where(known, 0.0, log_p)
-    for name in [n for n in limits if n not in fitted.limited]:  # nothing is known of it
+    for name in [n for n in limits if n not in fitted.limited]:  # no data yet
         passes[name] = np.full(len(points), 0.5)
     return log_gain, passes
 
 
 def sequence(passes: Mapping[str, float], request: Request) -> tuple[float, list[str]]:
-    """The expected cost of evaluating outputs one after the other, and the order in which it is least.
+    """Return the minimal expected cost of evaluating outputs one after the other, and the order that attains it.
 
     Args:
-        passes: by output that is not known, the probability that the next one is evaluated too.
+        passes: for each unknown output, the probability that evaluation continues after it.
     """
     price = {name: _price(name, request) for name in passes}
     order = sorted(passes, key=lambda n: price[n] / max(1e-12, 1.0 - passes[n]))
@@ -327,7 +335,7 @@ def sequence(passes: Mapping[str, float], request: Request) -> tuple[float, list
 
 
 def first_of(order: Sequence[str], request: Request) -> tuple[str, ...]:
-    """The first output of an order, with those after it that cost next to nothing beside all of them."""
+    """Return the first output of an order, with the outputs after it while their total cost is negligible."""
     left = NEGLIGIBLE * sum(_price(name, request) for name in order)
     count = 1
     while count < len(order) and sum(_price(name, request) for name in order[: count + 1]) <= left:
@@ -336,7 +344,7 @@ def first_of(order: Sequence[str], request: Request) -> tuple[str, ...]:
 
 
 def _price(name: str, request: Request) -> float:
-    """Of an output; outputs without a limit are evaluated with the loss."""
+    """Return the cost of an output. Outputs without an outcome constraint are evaluated with the loss."""
     return sum(request.costs[each] for each in (_with_loss(request) if name == LOSS else (name,)))
 
 
@@ -346,7 +354,7 @@ def _with_loss(request: Request) -> tuple[str, ...]:
 
 
 def _limited(request: Request) -> tuple[str, ...]:
-    """Outputs beside the loss that have limits."""
+    """Return the outputs other than the loss that have outcome constraints."""
     return tuple(dict.fromkeys(limit.output for limit in request.limits if limit.output != LOSS))
 
 

@@ -1,7 +1,7 @@
-"""What is optimised: outputs by name, each to be minimised or to be maximised.
+"""Objectives: outputs by name, each to be minimised or maximised.
 
-Users see the values that their objective gave, everywhere: in trials, results, journals and limits. Optimizers minimise, and
-whatever compares losses compares what an optimizer sees: the loss with its sign turned where it is to be maximised.
+Users always see the values that their objective function returned: in trials, results, journals and outcome constraints.
+Optimizers minimise, so they work with the negated loss if it is to be maximised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mipcash.space.direction import DIRECTIONS, MAXIMIZE, MINIMIZE
 
 @dataclass(frozen=True)
 class Goal:
-    """An output and where it is to go.
+    """An objective: an output and its direction.
 
     Attributes:
         output: its name.
@@ -31,32 +31,35 @@ class Goal:
 
     @property
     def sign(self) -> float:
-        """What turns its values into such that are to be minimised."""
+        """The sign that makes its values ones to be minimised: -1 if they are to be maximised, else 1."""
         return -1.0 if self.direction == MAXIMIZE else 1.0
 
 
 @dataclass(frozen=True)
 class Goals:
-    """The goals of a study.
+    """The objectives of a study.
 
     Attributes:
-        goals: one for the loss alone, or several.
+        goals: the loss alone, or several objectives.
     """
 
     goals: tuple[Goal, ...] = (Goal(),)
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one."""
+        """True if there is more than one objective."""
         return len(self.goals) > 1
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the outputs."""
+        """Names of the outputs."""
         return tuple(goal.output for goal in self.goals)
 
     def completed(self, outcome: Outcome) -> Outcome:
-        """An outcome of several objectives with its loss: that of this name, or the first; failed where one is no number."""
+        """Return an outcome of several objectives with its loss added: the output of that name, or the first objective.
+
+        The loss is failed if an objective has no finite value.
+        """
         told = [outcome[name] for name in self.names]
         problem = next((k for k, output in enumerate(told) if output.status != PRESENT), None)
         if problem is not None:
@@ -68,18 +71,18 @@ class Goals:
 
     @property
     def maximised(self) -> bool:
-        """Whether the loss is to be maximised; of several goals, none of which is called so, it is the first."""
+        """True if the loss is to be maximised. With several objectives, none of which is named loss, the first one decides."""
         found = next((goal for goal in self.goals if goal.output == LOSS), self.goals[0])
         return found.direction == MAXIMIZE
 
     @property
     def sign(self) -> float:
-        """What turns losses into such that are to be minimised."""
+        """The sign that makes losses ones to be minimised: -1 if the loss is to be maximised, else 1."""
         return -1.0 if self.maximised else 1.0
 
     @property
     def word(self) -> str:
-        """What the loss is called where it is shown: one that is to be maximised is no loss, one of several has its name."""
+        """Name of the loss for display: "value" if it is maximised; with several objectives, the name of the output."""
         if self.several:
             return LOSS if LOSS in self.names else self.names[0]
         return "value" if self.maximised else "loss"
@@ -95,11 +98,11 @@ class Goals:
         return "higher value" if self.maximised else "lower loss"
 
     def turned(self, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-        """Limits on outputs as they were told, or on what an optimizer sees of them: each gives the other."""
+        """Return outcome constraints with those on the loss negated if it is maximised; the function is its own inverse."""
         if not self.maximised:
             return tuple(limits)
         return tuple(Limit(LOSS, -l.high, -l.low) if l.output == LOSS else l for l in limits)
 
 
 MINIMISED = Goals()
-"""A loss to be minimised, which holds where nothing else is said."""
+"""A loss to be minimised, the default."""

@@ -1,11 +1,12 @@
-"""Proposals that a solver makes, and what is proposed when the time is up.
+"""Proposals made by the solver, and the fallback when the time is up.
 
-A proposal has the seconds of its request. Where they end before the solver has a new configuration,
+A proposal has the seconds of its request. If they end before the solver has a new configuration,
 
-1. a neighbour of a known one is proposed: other numbers, else a legal move over the levels; it takes FALLBACK of the seconds
-2. where none is found, nothing legal that is new is known yet. To propose nothing would end the run, so that the solver goes on
-   for up to PATIENCE times the seconds (FIRST at least): the only part of a proposal that may take longer than it was given
-3. then there is an error that says so; that nothing is left is said only where it is proven
+1. A neighbour of an evaluated configuration is proposed, with other numerical values or else by a legal move over the levels. This
+   takes the share FALLBACK of the seconds.
+2. If there is no such neighbour, the solver goes on for up to PATIENCE times the seconds (at least FIRST), since a run without a
+   proposal would end. Only this step may exceed the time of the proposal.
+3. If that finds nothing, an error is raised. It says that the space is exhausted only if that is proven.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from mipcash.program.points import Point
 from mipcash.space.domain import Domain
 
 FALLBACK, LEAST_FALLBACK = 0.1, 0.05
-"""Share of the seconds that looking for a neighbour may take, and seconds that it may take at least."""
+"""Share of the seconds for the search for a neighbour, and its minimum in seconds."""
 PATIENCE, FIRST = 4.0, 10.0
-"""Factor on the seconds, and seconds at least, in which the solver must find something where nothing new is known."""
+"""Factor of the seconds for the further search of the solver, and its minimum in seconds."""
 BEST, WANDERS, PAIRS = 8, 4, 200
-"""Known configurations whose neighbours are looked at, and of each: draws of other numbers, random changes of two levels."""
+"""Number of evaluated configurations with neighbours tried; for each, draws of other numbers and random changes of two levels."""
 
 
 def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
-    """The solver's own configuration, far from what was proposed before; see the module's description for its time.
+    """Return a configuration made by the solver, far from earlier proposals. See the module's description for its time.
 
     Args:
         domain: with the deadline of the proposal.
 
     Raises:
-        SpaceExhaustedError: nothing is left, or nothing far enough apart.
-        UndecidedError: nothing new was found, nor the proof that nothing is left, in all the time that it may take.
+        SpaceExhaustedError: no configuration is left, or none at the minimum distance.
+        UndecidedError: the time is up with neither a new configuration nor a proof that none is left.
     """
     began = time.perf_counter()
     try:
@@ -70,7 +71,7 @@ def _designed(domain: Domain, origin: str, request: Request, began: float) -> Pr
 
 
 def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configuration]:
-    """Legal samples; none where the time of the domain is up before there are so many."""
+    """Return n legal samples; an empty list if the domain's deadline passes first."""
     try:
         return domain.sample(n, rng)
     except UndecidedError:
@@ -80,7 +81,7 @@ def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configurat
 
 
 def neighbour(domain: Domain, request: Request) -> Configuration | None:
-    """A new legal configuration close to one of the best known; None where none is found until the deadline of the domain."""
+    """Return a new legal configuration close to one of the best evaluated ones; None if none is found in time."""
     told = [
         (_broken(o, request), np.inf if o.loss is None or o.outcome.stopped else o.loss, k)
         for k, o in enumerate(request.history)
@@ -99,7 +100,7 @@ def neighbour(domain: Domain, request: Request) -> Configuration | None:
 
 
 def _broken(observation: Observation, request: Request) -> float:
-    """By how much an observation breaks the limits of a request."""
+    """Return the total violation of a request's outcome constraints by an observation."""
     return sum(limit.violation(observation.outcome[limit.output].value) for limit in request.limits)
 
 
@@ -115,7 +116,7 @@ def _other_numbers(domain: Domain, near: Neighbourhood, point: Point, request: R
 
 
 def _other_levels(domain: Domain, near: Neighbourhood, point: Point, request: Request) -> Configuration | None:
-    """Legal moves in random order, of one level first; numbers stay where they are."""
+    """Try legal moves in random order, of one level first. Numbers keep their values."""
     _, singles = near.singles(point.levels[None])
     for latent in (singles, near.pairs(point.levels, PAIRS, request.rng)):
         left = request.rng.permutation(len(latent))
@@ -132,9 +133,9 @@ def _other_levels(domain: Domain, near: Neighbourhood, point: Point, request: Re
 
 
 def _new(domain: Domain, point: Point, request: Request) -> Configuration | None:
-    """The configuration of a point, if it is legal and new."""
+    """Return the configuration of a point; None if it is illegal or not new."""
     try:
         config = domain.decode(point)
-    except SolverError:  # what is known may be illegal, and its neighbours too
+    except SolverError:  # an evaluated configuration may be illegal, and so may its neighbours
         return None
     return None if domain.repeats(config, request.before) else config

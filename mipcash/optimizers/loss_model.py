@@ -1,13 +1,13 @@
-"""The loss as the default optimizer's model sees it after a run, for those who look at it: predictions, and whole functions.
+"""A model of the loss after a run, for analysis: predictions, and functions drawn from the posterior.
 
 Notation
     X (t) observations;   f the loss on the scale of the surrogate, f = q + r (:mod:`mipcash.surrogates.structured.kernel`)
-    Z (m) support points: observations and others;   k = K + R the prior covariance of f
+    Z (m) support points: observations and further points;   k = K + R the prior covariance of f
     a function drawn from the posterior:   F(x) = k(x, Z) k(Z, Z)^-1 F_Z,   F_Z ~ f(Z) | X
 
-F has the posterior's distribution on Z; elsewhere it is the mean given F_Z, so that what f does between the points of Z is left
-out. Averages over many points, which is what importance is made of, hardly see it.
-The surrogate is fitted anew, so that what is shown does not depend on the optimizer of a study, nor on the way its run went.
+F has the posterior's distribution on Z. Between the points of Z it is the mean given F_Z, so variation of f there is left out.
+This hardly affects averages over many points, such as importances.
+The surrogate is refitted, so results depend neither on the optimizer of the study nor on the course of the run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from mipcash.surrogates.structured.evidence import chosen_part
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 LEAST = 4
-"""Different losses from which on there is a model."""
+"""Number of different losses that a model needs."""
 SUPPORT = 240
-"""Observations among the support points, at most."""
+"""Largest number of observations among the support points."""
 TOGETHER = 2048
-"""Points that are evaluated at a time."""
+"""Points evaluated at a time."""
 LIFTS = (1e-8, 1e-6, 1e-4, 1e-2)
-"""Shares of the variance by which the diagonal of k(Z, Z) is raised until it has a factor."""
+"""Shares of the variance that are added to the diagonal of k(Z, Z), tried in turn until it can be factorised."""
 
 Functions = Callable[[Points], Vector]
 """S functions at B points: (S, B)."""
@@ -45,11 +45,11 @@ Functions = Callable[[Points], Vector]
 
 @dataclass(frozen=True, eq=False)
 class LossModel:
-    """See the module's description. Make one with :meth:`of`.
+    """Model of the loss (see the module's description). Create it with :meth:`of`.
 
     Attributes:
         domain: the space.
-        posterior: of the loss.
+        posterior: the posterior of the loss.
         points: the observations.
     """
 
@@ -59,7 +59,7 @@ class LossModel:
 
     @classmethod
     def of(cls, domain: Domain, history: History, limits: tuple[Limit, ...] = ()) -> LossModel | None:
-        """Fitted to all losses of a history; None: there are fewer than LEAST different ones."""
+        """Return the model fitted to all losses of a history; None if fewer than LEAST of them are different."""
         data = Data.of(domain, history, limits)
         rows = data.known
         if len(np.unique(data.losses[rows])) < LEAST:
@@ -72,21 +72,21 @@ class LossModel:
         return cls(domain, posterior, data.points[rows])
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations of f: (B,), (B,)."""
+        """Return means and standard deviations of f: (B,), (B,)."""
         with threadpool_limits(1):
             return self.posterior.predict(points)
 
     def losses(self, values: Vector) -> Vector:
-        """Values of f on the scale of the loss, whose order they keep."""
+        """Return values of f on the scale of the loss; the order is preserved."""
         warp = self.posterior.warp
         return np.array([warp.inverse(float(v)) for v in np.ravel(values)]).reshape(np.shape(values))
 
     def functions(self, support: Points, count: int, rng: np.random.Generator) -> Functions:
-        """Functions drawn from the posterior.
+        """Return functions drawn from the posterior.
 
         Args:
-            support: points beside the observations where they are to have its distribution.
-            count: S; the first is the mean itself.
+            support: points, besides the observations, at which the functions have the posterior's distribution.
+            count: S; the first function is the posterior mean.
         """
         posterior = self.posterior
         kernel, structure = posterior.kernel, posterior.kernel.structure
@@ -110,7 +110,11 @@ class LossModel:
 
 
 def _solved(covariance: Vector, values: Vector) -> Vector:
-    """k(Z, Z)^-1 F_Z, with a diagonal that is raised until there is a factor: (m, m), (m, S) -> (m, S)."""
+    """Return k(Z, Z)^-1 F_Z, raising the diagonal until it can be factorised: (m, m), (m, S) -> (m, S).
+
+    Raises:
+        numpy.linalg.LinAlgError: no share in LIFTS was enough.
+    """
     scale = float(np.mean(np.diag(covariance)))
     for lift in LIFTS:
         with suppress(np.linalg.LinAlgError):

@@ -1,13 +1,13 @@
-"""What optimizers with a model share: the data, the loop around a search of their own, and the solver for the rest.
+"""Base class of optimizers with a model: data, initial design, the subclass's search, and the solver as fallback.
 
-1. initial design: solver-made configurations that cover the values a legal configuration can take; what is known already counts
-   as a part of it
-2. the subclass's proposal, made from the data
-3. where it finds none, the solver says what is left, or proves that nothing is
+1. Initial design: solver-made configurations that cover the values that legal configurations can take. Known results count as
+   part of it.
+2. The subclass's proposal, made from the data.
+3. If it makes none, the solver finds a configuration that is left, or proves that there is none.
 
-All of it keeps the seconds of the request: the solver and every search over the domain end with its deadline.
+The solver and every search over the domain end with the deadline of the request.
 
-The initial design goes on until every algorithm that a legal configuration can have was proposed.
+The initial design may go on until every algorithm that a legal configuration can have was proposed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ ORIGIN = "initial design"
 
 
 def covering(domain: Domain, request: Request, limit: int) -> Proposal | None:
-    """A configuration with an algorithm that none before has; None where there is none, or enough were proposed.
+    """Return a configuration with an algorithm that was not proposed before; None if there is none or the design has ended.
 
     Args:
         domain: with the deadline of the proposal.
-        limit: proposals from which on the design has ended, whatever is left.
+        limit: number of proposals after which the design ends even if algorithms are left.
     """
     program, before = domain.program, request.before
     if len(before) >= min(limit, points_needed(program)):
@@ -57,11 +57,11 @@ def covering(domain: Domain, request: Request, limit: int) -> Proposal | None:
 
 
 MOVES = 10
-"""Other numbers that are tried where a proposal repeats an earlier one."""
+"""Tries of other numerical values if a proposal repeats an earlier one."""
 
 
 class Settings(Protocol):
-    """What the settings of every optimizer with a model have."""
+    """The settings that every optimizer with a model has."""
 
     @property
     def n_initial(self) -> int:
@@ -71,10 +71,10 @@ class Settings(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """One ask: what it was given, the data, and the clock of its parts.
+    """Context of one ask: the request, the data, and a clock of its parts.
 
     Attributes:
-        request: what was asked.
+        request: the request.
         data: the settled observations.
         clock: seconds by part.
     """
@@ -94,11 +94,11 @@ class Step:
 
 
 class ModelBased(Optimizer):
-    """A search with a model inside the usual loop; subclasses give ``_search``."""
+    """An optimizer with a model; subclasses implement ``_search``."""
 
     settings: Settings
     cover: int = 0
-    """Proposals that the initial design may go on for until every algorithm was shown."""
+    """Number of proposals up to which the initial design may go on until every algorithm was proposed."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
@@ -109,7 +109,7 @@ class ModelBased(Optimizer):
 
     @abstractmethod
     def _search(self, step: Step) -> Proposal | None:
-        """A proposal that is new; None where the search found none."""
+        """Return a new proposal; None if the search found none."""
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
@@ -119,7 +119,7 @@ class ModelBased(Optimizer):
         if (further := covering(within.domain, request, self.cover)) is not None:
             return further
         step = Step(request, self.data(request.history, request.limits), Clock())
-        # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
+        # Threads do not speed up matrices of a few hundred rows, and with one thread sums are the same on all machines.
         with self.threads.limit(limits=1):
             found = within._searched(step)
         proposal = found or solver_made(within.domain, "what is left", request)
@@ -128,17 +128,17 @@ class ModelBased(Optimizer):
 
     @cached_property
     def threads(self) -> ThreadpoolController:
-        """Of the libraries of matrices; to look for these takes longer than to limit them."""
+        """Controller of the thread pools of numerical libraries; cached, as creating it takes longer than setting a limit."""
         return ThreadpoolController()
 
     def until(self, deadline: Deadline) -> Self:
-        """The same optimizer, whose searches and solver end then."""
+        """Return a copy of the optimizer whose searches and solver end at the deadline."""
         twin = copy.copy(self)
         twin.domain = self.domain.until(deadline)
         return twin
 
     def _searched(self, step: Step) -> Proposal | None:
-        """What the search finds; None also where the time was up before it had anything."""
+        """Return the proposal of the search; None if it found none, or none before the deadline."""
         try:
             return self._search(step)
         except UndecidedError:
@@ -150,21 +150,21 @@ class ModelBased(Optimizer):
     # -- for searches -------------------------------------------------------------------------------------------
 
     def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
-        """What a history says of the loss and of limited outputs."""
+        """Return the data of a history, for the loss and the constrained outputs."""
         return Data.of(self.domain, history, limits)
 
     def awaited(self, request: Request, output: str = LOSS) -> Points:
-        """Where an output is being evaluated: the points of pending trials that do not tell it yet."""
+        """Return the points of pending trials whose value of this output is still missing."""
         asked = (o for o in request.pending if not o.asked or output in o.asked)
         waiting = [o.config for o in asked if o.outcome[output].status == MISSING]
         return self.domain.encode(waiting)
 
     def _excluded(self, step: Step) -> list[Exclusion]:
-        """Levels that may not be proposed."""
+        """Return the levels that may not be proposed."""
         return self.domain.exclusions(step.before, step.request.apart)
 
     def _moved(self, numbers: ContinuousStep, found: Point, step: Step) -> Point | None:
-        """Other numbers beside the same levels, where a proposal repeats an earlier one; None: none is new."""
+        """Return the point with other numerical values if its configuration is a repeat; None if every try is a repeat too."""
         for _ in range(MOVES):
             moved = Point(found.levels, numbers.wander(found, step.rng))
             if not self.domain.repeats(self.domain.decode(moved), step.before):
@@ -173,9 +173,9 @@ class ModelBased(Optimizer):
 
 
 def told(request: Request) -> bool:
-    """Whether there is anything to learn from: an evaluation that worked.
+    """Return True if at least one legal evaluation succeeded, so that a model can be fitted.
 
-    It has a loss and no limited output that failed, or, where losses are known of what keeps the limits alone, all limits.
+    An evaluation succeeded if it has a loss and no constrained output failed, or if all constrained outputs are known.
     """
     return any(
         (o.loss is not None and all(o.outcome[l.output].status != FAILED for l in request.limits))
@@ -186,8 +186,8 @@ def told(request: Request) -> bool:
 
 
 def shown(history: History) -> int:
-    """How much of an initial design a history makes up: what was proposed, and what is known, each configuration once."""
-    if any(o.asked for o in history):  # a configuration may be proposed again for other outputs
+    """Return how many configurations of the initial design are done: proposals and known results, each configuration once."""
+    if any(o.asked for o in history):  # with decoupled evaluation a configuration may be proposed several times
         return len({repr(o.config) for o in history})
     elsewhere = {repr(o.config) for o in history if o.known}
     return sum(not o.known for o in history) + len(elsewhere)

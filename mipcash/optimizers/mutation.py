@@ -1,16 +1,16 @@
 """Mutation of the best: legal random changes of one of the best observations, without a model.
 
-1. the solver's design
-2. a parent among the best, each half as likely as the one before it; under limits the best are what keeps them, by loss, then what
-   violates them by the least (Deb 2000)
-3. one or two random legal moves from it, more and more where all of them lead to what was proposed before
+1. Initial design by the solver.
+2. A parent is drawn among the best, each half as likely as the one before it. With outcome constraints the best are the feasible
+   ones by loss, then the infeasible ones by violation (Deb 2000).
+3. One or two random legal moves are made from it, and more if all of them lead to configurations proposed before.
 
 A move is to a legal neighbour:
 
-    levels     one group changes its level, or two members of an ordering change places; sometimes two such changes at once,
-               since rules that tie parameters together may forbid either change alone
-    a number   Gaussian step, reflected into [0, 1]; an integer moves by one at least
-    numbers that rules bind    one step of hit-and-run inside their rules, which equations need
+    levels     One group changes its level, or two members of an ordering change places. Sometimes two such changes are made at
+               once, since rules that tie parameters together may forbid either change alone.
+    a number   A Gaussian step, reflected into [0, 1]. An integer moves by at least one.
+    numbers in rules           One step of hit-and-run inside their rules, which is needed for equations.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from mipcash.space.domain import Domain
 from mipcash.space.numbers.legal_numbers import LegalNumbers
 
 MORE = 30
-"""Tries after which one more move is made at once."""
+"""Number of tries after which one more move is made at once."""
 
 
 class Neighbours:
-    """Random legal moves over one domain, for one proposal; what depends on levels or numbers alone is kept.
+    """Random legal moves over one domain, for one proposal. Results that depend on levels or numbers alone are cached.
 
     Args:
-        domain: where the points live.
-        memory: levels that groups take when they are switched on, shape (G,).
+        domain: domain of the points.
+        memory: levels that groups take when they become active, shape (G,).
         pairs: share of the moves over levels that make two changes.
         width: standard deviation of a step of a number, on the unit scale.
     """
@@ -59,18 +59,18 @@ class Neighbours:
         self._known: dict[tuple[bytes, bytes], bool] = {}
 
     def active(self, levels: Indices) -> NDArray[np.bool_]:
-        """Which numbers are active, shape (D,)."""
+        """Return True for active numbers, shape (D,)."""
         key = levels.tobytes()
         if key not in self._active:
             self._active[key] = self.scale.active(self.program.one_hot(levels)[None])[0] > 0
         return self._active[key]
 
     def neighbour(self, point: Point, rng: np.random.Generator) -> Point | None:
-        """A random legal neighbour; None where the move drawn leads nowhere."""
+        """Return a random legal neighbour; None if the drawn move is not possible."""
         on = self.active(point.levels)
         free, tied = np.flatnonzero(on & ~self.bound), bool(np.any(on & self.bound))
         n_discrete = self.moves.n_choices
-        # as many chances as there are discrete parameters, and one for the numbers of each kind
+        # one chance for each discrete parameter, and one for each of the two kinds of numbers
         drawn = int(rng.integers(max(1, n_discrete + int(len(free) > 0) + int(tied))))
         if drawn < n_discrete:
             return self._level(point, drawn, rng)
@@ -79,7 +79,7 @@ class Neighbours:
         return self._bound_step(point, rng) if tied else None
 
     def _level(self, point: Point, drawn: int, rng: np.random.Generator) -> Point | None:
-        """Another level; numbers that it switches on get a value, those that it switches off the middle."""
+        """Return the point with another level, or None if it is illegal. Newly active numbers are drawn at random."""
         levels, u = point.levels, point.units
         before = self.moves.latent(levels, self.memory)
         latent = self.moves.change(levels, before, drawn, rng)
@@ -103,12 +103,12 @@ class Neighbours:
             self._checks[numbers] = self.domain.legality(point.units)
         check = self._checks[numbers]
         legal = bool((self.domain.free_legality if check is None else check).check(point.levels[None])[0])
-        # what only a solver can tell is asked last
+        # the solver is called last, and only if the tables cannot decide
         self._known[key] = legal and (check is not None or self.domain.is_legal(point))
         return self._known[key]
 
     def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
-        """A Gaussian step of one number that no rule binds."""
+        """Return u after a Gaussian step of one number that is in no rule."""
         moved, domain = u.copy(), self.scale.domains[d]
         value = abs(u[d] + self.width * rng.normal())
         moved[d] = min(1.0, max(0.0, 2.0 - value if value > 1.0 else value))
@@ -120,13 +120,13 @@ class Neighbours:
         return moved
 
     def _bound_step(self, point: Point, rng: np.random.Generator) -> Point | None:
-        """One step of hit-and-run over the numbers in rules."""
+        """Return the point after one step of hit-and-run over the numbers in rules; None if that is not possible."""
         key = point.levels.tobytes()
         if key not in self._rules:
             self._rules[key] = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         rules = self._rules[key]
         if rules is None or not rules.labels:
-            return None  # rules that only a solver can check: the numbers stay where the start has them
+            return None  # rules that only a solver can check: the numbers keep their values
         natural = self.scale.natural(point.units)
         start = np.array([natural[label] for label in rules.labels])
         if not rules.legal(start):
@@ -144,8 +144,8 @@ class MutationSettings:
 
     Attributes:
         n_initial: size of the initial design.
-        parents: best observations that are changed.
-        tries: draws after which the solver says what is left.
+        parents: number of the best observations that are mutated.
+        tries: draws after which the solver is asked for a configuration.
     """
 
     n_initial: int = 10
@@ -157,7 +157,7 @@ class MutationSettings:
 
 
 class Mutation(ModelBased):
-    """See the module's description."""
+    """Search by mutation (see the module's description)."""
 
     name: ClassVar[str] = "mutation"
     takes_limits = True
@@ -182,11 +182,11 @@ class Mutation(ModelBased):
                 found = point
                 break
         step.clock.add("mutation", began, self.domain.deadline)
-        # the space itself has the last word, as for every proposal
+        # decode checks the configuration against the space, as for every proposal
         return None if found is None else Proposal(self.domain.decode(found), None, self.name, step.clock.seconds)
 
     def _changed(self, neighbours: Neighbours, point: Point, moves: int, rng: np.random.Generator) -> Point:
-        """After so many legal moves; moves that lead nowhere are left out."""
+        """Return the point after several legal moves; moves that are not possible are skipped."""
         for _ in range(moves):
             point = neighbours.neighbour(point, rng) or point
         return point

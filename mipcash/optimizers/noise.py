@@ -1,14 +1,14 @@
-"""Whether evaluations are noisy, by evidence, and the answer where they are.
+"""Evidence of noisy evaluations, and the recommendation under noise.
 
 Notation
     l_ik loss of configuration i in fit k = 1..K of its evaluation (folds);   L_i their mean
-    e_ik = l_ik - L_i - (mean over i of l_ik) + (mean over all): what is left when how hard a fold is counts for no configuration
+    e_ik = l_ik - L_i - (mean over i of l_ik) + (mean over all): the residual after the difficulty of each fold is removed
     s^2 = sum e_ik^2 / ((n - 1)(K - 1)) over the better half of n configurations, since worse ones vary more
-    v = s^2 / K: the variance of L_i as a measure of the configuration, beside the others on the same folds
+    v = s^2 / K: the variance of L_i, for comparisons with other configurations on the same folds
 
-Evidence is what evaluations show themselves: losses of single fits, or one configuration that was measured several times and gave
-different losses. The noise that a surrogate fits is none: of a deterministic function that is rough it may be a fifth of all
-variance, and with few observations of a noisy one a thousandth (measured; see the decision on answers under noise).
+Noise is evident from evaluations alone: losses of single fits, or one configuration that was measured several times with
+different losses. The noise variance fitted by a surrogate is no evidence. It may be a fifth of all variance for a rough
+deterministic function, and a thousandth for few observations of a noisy one (measured; see the decision on answers under noise).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from mipcash.optimizers.outcome import DONE
 from mipcash.surrogates.protocols import Posterior, Surrogate
 
 LEAST = 4
-"""Configurations with losses of single fits from which on their noise is estimated."""
+"""Number of configurations with losses of single fits that an estimate of their noise needs."""
 
 
 def evident_noise(history: History) -> float:
-    """v, the variance of losses that is evident; 0 where none is."""
+    """Return v, the evident noise variance of losses; 0 if there is no evidence."""
     done = [o for o in history if o.status == DONE and o.loss is not None and not o.outcome.stopped and not o.repeat]
     return max(_of_fits(done), _of_measurements(done))
 
@@ -49,7 +49,7 @@ def _of_fits(done: Sequence[Observation]) -> float:
 
 
 def _of_measurements(done: Sequence[Observation]) -> float:
-    """The pooled variance of configurations that were measured several times, all outputs in each."""
+    """Return the pooled variance of configurations that were measured several times with all outputs."""
     losses: dict[str, list[float]] = {}
     for o in done:
         if not o.asked and o.loss is not None:
@@ -62,15 +62,15 @@ def _of_measurements(done: Sequence[Observation]) -> float:
 def by_posterior_mean(
     usual: Sequence[Observation], surrogate: Surrogate[Any, Posterior], data: Data, noise: float
 ) -> list[Observation]:
-    """Observations by the posterior mean of their losses, lowest first; of equals in the order that they have.
+    """Return observations sorted by the posterior mean of their losses, lowest first; ties keep their order.
 
-    Those whose own loss is worse than the least by more than sqrt(v) come after all others: there the model alone says that they
-    are good, and on fresh rows it was wrong more often than right.
+    Observations whose own loss exceeds the lowest by more than sqrt(v) come last. Only the model supports them, and on fresh rows
+    it was wrong more often than right.
 
     Args:
-        surrogate: of losses; it is fitted afresh, to all that is known.
-        data: of the history that they are from.
-        noise: v, of each whole evaluation; estimates of what was stopped have their own variance besides.
+        surrogate: surrogate of the losses; it is refitted to all known losses.
+        data: data of the history that the observations come from.
+        noise: v, of each complete evaluation; the variance of a pruned one is added to it.
     """
     rows = data.known
     prepared = surrogate.prepare(data.points[rows])

@@ -1,8 +1,8 @@
-"""The contract of every optimizer: ``ask(request) -> Proposal`` and ``recommend(history, limits) -> Observation``.
+"""The protocol of every optimizer: ``ask(request) -> Proposal`` and ``recommend(history, limits) -> Observation``.
 
-An optimizer is a pure function of the request: history, random generator, limits and its own serialisable state. The
-study owns the loop: it derives the generator of trial k from (seed, k) and journals the state with each trial, so that a
-resumed run makes the same proposals as an unbroken one, for every optimizer, without its doing anything for it.
+An optimizer is a pure function of the request: history, random generator, limits and its own serialisable state. The study owns
+the loop. It derives the generator of trial k from (seed, k) and stores the state with each trial in the journal. So a resumed run
+makes the same proposals as an uninterrupted one, without any code in the optimizer.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from mipcash.space.solution import Solution
 
 @dataclass(frozen=True)
 class Observation:
-    """One configuration that has been proposed, or was evaluated elsewhere.
+    """One configuration that was proposed, or whose results were imported.
 
     Attributes:
         config: the configuration.
-        status: ``done``, ``failed`` (raised, nan, inf, or told as Failed) or ``pending`` (being evaluated).
-        loss: finite where it is known: of a done one, unless others were asked for alone, and of a pending one told in parts.
+        status: ``done``, ``failed`` (raised, nan, inf, or reported as Failed) or ``pending`` (being evaluated).
+        loss: finite if known, else None. A done observation has one unless only other outputs were evaluated. A pending one has one
+            if the loss was reported before the remaining outputs.
         values: further black-box values by name, nan and inf included.
-        outcome: every output with its status, message and cost; made from loss and values where it is not given.
-        known: whether it was evaluated elsewhere and never proposed.
-        legal: whether the rules admit it. One that they do not is known, is learned from, and is never an incumbent, a start or the
-            answer.
-        asked: the outputs that were asked for; empty: all.
-        repeat: k > 0: the k-th further evaluation of a configuration, after the search. It was not proposed, and ``known`` says so.
+        outcome: every output with its status, message and cost; by default made from loss and values.
+        known: True if the result was imported and the configuration was never proposed.
+        legal: True if the rules allow the configuration. Models learn from an illegal one, but it is never an incumbent, a starting
+            point or the recommendation.
+        asked: the outputs that were to be evaluated; empty for all.
+        repeat: k > 0 for the k-th repeated evaluation of a configuration after the search. It was not proposed, so ``known`` is
+            True.
     """
 
     config: Configuration
@@ -58,23 +60,23 @@ class Observation:
             failed = self.status == FAILED
             told = Outcome.failure("", self.values) if failed else Outcome.of(self.loss, self.values)
             object.__setattr__(self, "outcome", told)
-        unasked = self.loss is None and self.outcome.some  # others were asked for alone
+        unasked = self.loss is None and self.outcome.some  # only other outputs were evaluated
         if self.status == DONE and not unasked and (self.loss is None or not math.isfinite(self.loss)):
             raise ValueError(f"a done observation needs a finite loss, got {self.loss!r}")
 
     @property
     def folds(self) -> tuple[float, ...]:
-        """The loss of each fit, where the evaluation gave partial results; else empty."""
+        """The loss of each fit if the evaluation reported partial results, else empty."""
         return self.outcome.folds
 
     @property
     def fits(self) -> int:
-        """How many fits the evaluation took; 1 where it gave no partial results."""
+        """Number of fits of the evaluation; 1 if it reported no partial results."""
         return self.outcome.fits
 
     @property
     def variance(self) -> float:
-        """Of the loss as an estimate of what the whole evaluation would have given; 0 where it is what that gave."""
+        """Variance of the loss as an estimate of the complete evaluation; 0 for a complete evaluation."""
         return self.outcome.variance
 
 
@@ -84,11 +86,11 @@ History = Sequence[Observation]
 
 @dataclass(frozen=True)
 class Joined:
-    """What is known of one configuration whose outputs were evaluated apart.
+    """All known outputs of one configuration, possibly from several decoupled evaluations.
 
     Attributes:
-        whole: all outputs together; where one observation alone tells them, it.
-        parts: numbers of the observations in their history, increasing.
+        whole: an observation with all outputs; the original one if there is only one part.
+        parts: indices of the observations in their history, increasing.
     """
 
     whole: Observation
@@ -96,16 +98,17 @@ class Joined:
 
 
 def joined(history: History, names: Collection[str]) -> list[Joined]:
-    """What a history tells, by configuration: those that tell different outputs of one are put together.
+    """Return the history with observations of different outputs of one configuration merged.
 
-    An observation joins the first that lacks all of the names that it tells; where there is none, it is another measurement and
-    stands for itself. They are ordered by the latest part. Observations that tell none of the names are left out.
+    An observation is merged into the first observation of the same configuration with none of its outputs among ``names``. If there
+    is none, it is a repeated measurement and stays separate. The result is ordered by the latest part. Observations with none of
+    the names are left out.
 
     Args:
-        names: the outputs that count: the loss and those with limits.
+        names: the outputs that count: the loss and the constrained outputs.
     """
     told = [(k, {n for n in names if o.outcome[n].status != MISSING}) for k, o in enumerate(history)]
-    if all(LOSS in said for _, said in told if said):  # then no two of them tell different outputs
+    if all(LOSS in said for _, said in told if said):  # all of them have a loss, so nothing can be merged
         return [Joined(history[k], (k,)) for k, said in told if said]
     rows: dict[str, list[tuple[list[int], set[str]]]] = {}
     for k, said in told:
@@ -132,22 +135,22 @@ def _whole(parts: History) -> Observation:
 
 @dataclass(frozen=True)
 class Request:
-    """What an optimizer is asked.
+    """Input of one call of ``ask``.
 
     Attributes:
-        history: everything proposed so far, pending and failed trials included, by number. An observation is the same object
-            until more is told of it, and is not to be changed.
+        history: all observations so far by trial number, with pending and failed trials. An observation stays the same object until
+            more of its outputs are known, and must not be modified.
         rng: the only source of randomness.
         state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
-        apart: configurations that the proposal must keep a Hamming distance from (those of the same batch); None: none.
-        limits: what the outputs of a good configuration keep; only optimizers with ``takes_limits`` are given any.
-        costs: what one evaluation of an output costs, by name, of outputs that may be evaluated apart (the loss among them);
-            empty: an evaluation gives all outputs. An optimizer that chooses among them says so in ``Proposal.outputs``. Then
-            observations of one configuration may tell different outputs; :func:`joined` puts them together.
-        seconds: wall-clock seconds that the proposal should take at most, all of its parts together; None: as long as the
-            limits of the optimizer's settings let it. A part that they end proposes the best that it has found by then, so
-            that a run in which they are reached differs from machine to machine (``Proposal.trace["cut"]`` names the parts).
-            Where nothing legal and new is known by then, see :mod:`mipcash.optimizers.in_time`.
+        apart: minimum Hamming distance of the proposal from other configurations of its batch; None for no minimum.
+        limits: outcome constraints; non-empty only for optimizers with ``takes_limits``.
+        costs: for decoupled evaluation, the cost of one evaluation of each output by name, with the loss among them; empty if an
+            evaluation returns all outputs. An optimizer that selects outputs names them in ``Proposal.outputs``. Observations of
+            one configuration may then hold different outputs; :func:`joined` merges them.
+        seconds: wall-clock limit of the proposal with all of its parts; None for the limits in the optimizer's settings alone. A
+            part that reaches the limit returns the best it has found, so such runs differ between machines
+            (``Proposal.trace["cut"]`` names the parts). If no legal new configuration is known by then, see
+            :mod:`mipcash.optimizers.in_time`.
     """
 
     history: History
@@ -160,35 +163,34 @@ class Request:
 
     @cached_property
     def pending(self) -> tuple[Observation, ...]:
-        """Those that are being evaluated."""
+        """The pending observations."""
         return tuple(o for o in self.history if o.status == PENDING)
 
     @cached_property
     def settled(self) -> tuple[Observation, ...]:
-        """Those that are done or failed."""
+        """The observations that are done or failed."""
         return tuple(o for o in self.history if o.status != PENDING)
 
     @cached_property
     def before(self) -> list[Configuration]:
-        """Every configuration proposed so far."""
+        """Configurations of all observations, in their order."""
         return [o.config for o in self.history]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration to evaluate, and how it came about.
+    """A configuration to evaluate, and its origin.
 
     Attributes:
         config: legal under the space's rules.
-        solution: what a solver proved about it: in most cases a bound on the model; None where no solver was asked.
+        solution: certificate of the solver, in most cases a bound on the model; None if no solver was used.
         origin: ``initial design``, ``acquisition`` ...; for tables.
         seconds: wall-clock seconds by part, e.g. ``{"surrogate": .., "mip": .., "continuous": ..}``.
-        state: the optimizer's state after this ask: JSON-serialisable, handed back at the next ask.
-        outputs: names of the outputs to evaluate, each once; empty: all that the objective gives. A configuration may be
-            proposed again for outputs that are not known or pending there; that is another trial.
-        trace: what reports may show of this step (residuals, the choice of a bandit ...): JSON-serialisable, never read by
-            the loop.
-        stop: a wish to stop, and why; empty: none. The loop evaluates this proposal and starts no other.
+        state: the optimizer's state after this ask, JSON-serialisable; it is passed to the next ask.
+        outputs: names of the outputs to evaluate, each once; empty for all. A configuration may be proposed again for outputs that
+            are neither known nor pending; that is a further trial.
+        trace: details of this step for reports (residuals, the choice of a bandit ...): JSON-serialisable, never read by the loop.
+        stop: reason for which the optimizer requests a stop, else empty. The loop evaluates this proposal and starts no other.
     """
 
     config: Configuration
@@ -205,26 +207,26 @@ class Optimizer(ABC):
     """Proposes configurations. Construct with ``(domain, settings)``; see :mod:`mipcash.optimizers.registry`.
 
     Attributes:
-        name: as in the registry.
-        takes_limits: whether proposals learn from the limits of a request. One that does not refuses them.
+        name: name in the registry.
+        takes_limits: True if proposals use the outcome constraints of a request; otherwise ``ask`` rejects them.
     """
 
     name: ClassVar[str]
     takes_limits: bool = False
 
     def ask(self, request: Request) -> Proposal:
-        """The next configuration to evaluate.
+        """Return the next configuration to evaluate.
 
         Raises:
-            SpaceExhaustedError: every legal configuration has been proposed, or none is far enough apart.
-            MipcashError: the request has limits that this optimizer would ignore.
+            SpaceExhaustedError: every legal configuration has been proposed, or none is left at the minimum distance.
+            MipcashError: the request has outcome constraints that this optimizer would ignore.
         """
         self.check_limits(request.limits)
         return self.propose(request)
 
     @abstractmethod
     def propose(self, request: Request) -> Proposal:
-        """What :meth:`ask` returns; subclasses give it."""
+        """Return the proposal for :meth:`ask`; implemented by subclasses."""
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
         """Return the optimizer of the sub-space in which some parameters are active and have given values.
@@ -234,7 +236,7 @@ class Optimizer(ABC):
 
         Raises:
             InfeasibleSpaceError: no legal configuration has these values.
-            MipcashError: this optimizer searches no sub-spaces.
+            MipcashError: this optimizer cannot search sub-spaces.
         """
         raise MipcashError(
             f"optimizer {self.name!r} searches no sub-space, and values of {', '.join(map(repr, fixed))} are held; leave them "
@@ -242,10 +244,10 @@ class Optimizer(ABC):
         )
 
     def check_limits(self, limits: Sequence[Limit]) -> None:
-        """Refuse limits that proposals would not learn from.
+        """Raise an error if there are outcome constraints that proposals would ignore.
 
         Raises:
-            MipcashError: there are some, and ``takes_limits`` is False.
+            MipcashError: there are outcome constraints, and ``takes_limits`` is False.
         """
         if limits and not self.takes_limits:
             raise MipcashError(
@@ -254,17 +256,17 @@ class Optimizer(ABC):
             )
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none.
+        """Return the recommendation from ``history``, by default the feasible observation with the lowest loss, or None.
 
-        An evaluation that was stopped before its last fit is never the answer: its loss is a guess.
+        A pruned trial is never recommended, since its loss is an estimate.
 
-        What keeps them may be told by other observations of its configuration (:func:`joined`); the one that tells the loss is
-        the answer.
+        If constrained outputs of the configuration were evaluated in other trials (:func:`joined`), the trial with the loss is
+        returned.
         """
         return next(iter(self.ranked(history, limits)), None)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
-        """What may be the answer, best first: whole evaluations of legal configurations that keep all limits, by their losses."""
+        """Return the candidates for the recommendation by loss: complete evaluations of legal, feasible configurations."""
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
         kept = [k for k in kept if not history[k].outcome.stopped]
@@ -272,10 +274,10 @@ class Optimizer(ABC):
         return [history[k] for _, k in sorted(done)]
 
     def finalists(self, history: History, limits: Sequence[Limit], count: int) -> list[Observation]:
-        """What it recommends, and what comes next in its ranking: at most ``count``, each of another configuration.
+        """Return the recommendation and the next observations of the ranking: at most ``count``, of different configurations.
 
         Args:
-            history: of the search; no repeats are in it.
+            history: observations of the search, without repeated evaluations.
         """
         best = self.recommend(history, limits)
         found: dict[str, Observation] = {}

@@ -1,6 +1,6 @@
-"""What is known of a trial: named outputs, each present, missing or failed, or a text that is kept, with what it cost.
+"""The outcome of a trial: named outputs, each present, missing, failed or a text, with their cost.
 
-The loss is the output of that name. What was never told is missing, and no entry is made for it.
+The loss is the output of that name. An output that was never reported is missing and has no entry.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import cached_property
 
 DONE = "done"
 FAILED = "failed"
-"""Of a trial or an output: evaluated, and there is no number that counts."""
+"""Status of a trial or an output: evaluated, without a usable number."""
 PENDING = "pending"
-"""Proposed, and not all that was asked for is known."""
+"""Status of a trial: proposed, with outputs still to be evaluated."""
 PRESENT = "present"
 MISSING = "missing"
 TEXT = "text"
-"""Of an output beside the numbers, for people: nothing computes with it."""
+"""Status of an output that is a text for the user; it is not used in computations."""
 
 LOSS = "loss"
 """The output that is minimised."""
@@ -29,14 +29,13 @@ class Output:
     """One output of a trial.
 
     Attributes:
-        status: ``present`` (a finite number), ``failed``, ``text``, or ``missing`` (not told yet, or never asked for).
-        value: the number; of a failed one what was told, where that was a number at all (nan, inf).
-        message: why it failed, or the text; empty otherwise.
-        cost: what its evaluation cost, in seconds or as it was told; None: nobody said. Outputs of one call bear the cost of
-            that call each.
-        folds: the partial results of an evaluation that gave several, one per fit, in their order; empty: it gave the value alone.
-        variance: None: the value is what the whole evaluation gave. A number: the evaluation was stopped after the fits of
-            ``folds``, and the value estimates what the whole one would have given, with this variance.
+        status: ``present`` (a finite number), ``failed``, ``text``, or ``missing`` (not reported yet, or never requested).
+        value: the number; for a failed output the reported number, if any (nan, inf).
+        message: reason of the failure, or the text; else empty.
+        cost: cost of the evaluation, in seconds or as reported; None if unknown. Each output of one call has the cost of that call.
+        folds: partial results, one per fit, in their order; empty if the evaluation returned the value alone.
+        variance: None for a complete evaluation. For a pruned one, the variance of ``value`` as an estimate of the complete result,
+            made from the fits in ``folds``.
     """
 
     status: str = MISSING
@@ -58,35 +57,35 @@ class Output:
 
     @classmethod
     def of(cls, value: float, cost: float | None = None) -> Output:
-        """A number that was told: nan and inf are failures."""
+        """Return the output of a reported number; nan and inf are failures."""
         if math.isfinite(value):
             return cls(PRESENT, value, cost=cost)
         return cls(FAILED, value, f"{value}, which is no finite number", cost)
 
 
 UNKNOWN = Output()
-"""What is known of an output that was never told."""
+"""An output that was never reported."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of a trial.
+    """All outputs of a trial.
 
     Attributes:
-        outputs: by name, the loss among them.
+        outputs: outputs by name, with the loss.
     """
 
     outputs: Mapping[str, Output] = field(default_factory=dict)
 
     @classmethod
     def of(cls, loss: float | None = None, values: Mapping[str, float] | None = None) -> Outcome:
-        """Of a loss (None: missing) and further values."""
+        """Return the outcome with a loss (None: missing) and further values."""
         told = {name: Output.of(value) for name, value in (values or {}).items()}
         return cls(told if loss is None else {LOSS: Output.of(loss), **told})
 
     @classmethod
     def failure(cls, message: str, values: Mapping[str, float] | None = None) -> Outcome:
-        """Of an evaluation without a loss."""
+        """Return the outcome of an evaluation without a loss, with the reason."""
         told = {name: Output.of(value) for name, value in (values or {}).items()}
         return cls({LOSS: Output(FAILED, message=message), **told})
 
@@ -99,53 +98,53 @@ class Outcome:
 
     @cached_property
     def loss(self) -> float | None:
-        """None unless it is present."""
+        """The loss; None unless it is present."""
         return self[LOSS].value if self[LOSS].status == PRESENT else None
 
     @property
     def values(self) -> dict[str, float]:
-        """The other outputs that are numbers, nan and inf included."""
+        """The outputs other than the loss that are numbers, nan and inf included."""
         return {n: o.value for n, o in self.outputs.items() if n != LOSS and o.value is not None}
 
     @property
     def texts(self) -> dict[str, str]:
-        """What was told beside the numbers, by name."""
+        """The text outputs, by name."""
         return {n: o.message for n, o in self.outputs.items() if o.status == TEXT}
 
     @property
     def some(self) -> bool:
-        """Whether an output is present."""
+        """True if an output is present."""
         return any(o.status == PRESENT for o in self.outputs.values())
 
     @property
     def folds(self) -> tuple[float, ...]:
-        """The partial results of the loss, one per fit; empty where the evaluation gave none."""
+        """The partial results of the loss, one per fit; empty if the evaluation reported none."""
         return self[LOSS].folds
 
     @property
     def fits(self) -> int:
-        """How many fits the evaluation took: as many as partial results came, and 1 where it gave none."""
+        """Number of fits of the evaluation: the number of partial results, or 1 if there are none."""
         return max((len(o.folds) for o in self.outputs.values()), default=0) or 1
 
     @property
     def stopped(self) -> bool:
-        """Whether the evaluation was stopped before its last fit, so that the loss is an estimate."""
+        """True if the evaluation was pruned before its last fit, so that the loss is an estimate."""
         return self[LOSS].variance is not None
 
     @property
     def variance(self) -> float:
-        """Of the loss as an estimate of what the whole evaluation would have given; 0 where it is what that gave."""
+        """Variance of the loss as an estimate of the complete evaluation; 0 for a complete evaluation."""
         return self[LOSS].variance or 0.0
 
     @property
     def message(self) -> str:
-        """Why the loss failed, or what was told in its stead; empty otherwise."""
+        """Reason for which the loss failed, or the message of another output if there is no loss; else empty."""
         if LOSS in self.outputs:
             return self[LOSS].message
         return next((o.message for o in self.outputs.values() if o.message and o.status != TEXT), "")
 
     def turned(self) -> Outcome:
-        """With the loss, and what each fit gave of it, negated: what is to be maximised as what is to be minimised, and back."""
+        """Return the outcome with the loss and its partial results negated, for a loss to be maximised and back."""
         loss = self.outputs.get(LOSS)
         if loss is None or loss.value is None:
             return self
@@ -154,18 +153,18 @@ class Outcome:
         )
 
     def missing(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of some names that are missing."""
+        """Return those of the given names whose output is missing."""
         return tuple(name for name in names if self[name].status == MISSING)
 
     def with_part(self, part: Outcome) -> Outcome:
-        """With what was told later, which counts where both know an output."""
+        """Return the outcome updated with a later one, whose outputs take precedence."""
         return Outcome({**self.outputs, **part.outputs})
 
     def status(self, asked: Iterable[str] = ()) -> str:
-        """``done`` or ``failed``: as the loss is; where others were asked for alone, failed if none of them is a number.
+        """Return ``done``, or ``failed`` if the loss failed; if it was not in ``asked``, if all of these failed or are texts.
 
         Args:
-            asked: the outputs that were asked for; empty: all that the objective gives.
+            asked: the outputs that were to be evaluated; empty for all.
         """
         names = tuple(asked) or (LOSS,)
         decides = (LOSS,) if LOSS in names else names
@@ -174,10 +173,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit on an output that only an evaluation tells: ``low <= output <= high``.
+    """An outcome constraint, ``low <= output <= high``, on an output that is known only after an evaluation.
 
     Raises:
-        ValueError: neither end is finite, an end is nan, or low lies above high.
+        ValueError: neither bound is finite, a bound is nan, or low exceeds high.
     """
 
     output: str
@@ -191,7 +190,7 @@ class Limit:
             )
 
     def violation(self, value: float | None) -> float:
-        """How far a value lies outside: 0 where the limit is kept, inf where the value is missing or not finite."""
+        """Return the violation of the constraint by a value: 0 if feasible, inf if the value is missing or not finite."""
         if value is None or not math.isfinite(value):
             return math.inf
         return max(0.0, self.low - value, value - self.high)

@@ -2,8 +2,8 @@
 
 Notation
     n points;   m objectives, all to be minimised;   F (n, m) their values, finite
-    a dominates b: a <= b in every objective and a < b in one;   the front: what nothing dominates
-    r (m,) the reference point;   the hypervolume: of all that some point dominates and that dominates r (Zitzler and Thiele 1998)
+    a dominates b: a <= b in every objective and a < b in one;   the front: points that no point dominates
+    r (m,) the reference point;   the hypervolume: volume dominated by the points and bounded by r (Zitzler and Thiele 1998)
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ Values = NDArray[np.float64]
 
 
 def on_front(values: Values) -> NDArray[np.bool_]:
-    """Which rows of F nothing dominates, of equal ones the first: shape (n,)."""
+    """Return True for rows of F that no row dominates, for equal rows only the first: shape (n,)."""
     kept = np.zeros(len(values), dtype=bool)
-    for k in np.lexsort(values.T[::-1]):  # what dominates a point, or equals it, comes before it
+    for k in np.lexsort(values.T[::-1]):  # a point that dominates or equals another comes before it
         kept[k] = not bool((values[kept] <= values[k]).all(axis=1).any())
     return kept
 
 
 def hypervolume(values: Values, reference: Values) -> float:
-    """The hypervolume of F with respect to r, exactly: by slices along the last objective.
+    """Return the exact hypervolume of F with respect to r, by slices along the last objective.
 
-    Each slice is a problem with one objective less: n points of m objectives take O(n^(m - 1)) at most, little for fronts of a few
-    hundred evaluations with up to four objectives.
+    Each slice is a problem with one objective less. The cost is at most O(n^(m - 1)) for n points with m objectives, which is small
+    for fronts of a few hundred evaluations with up to four objectives.
     """
     inside = values[(values < reference).all(axis=1)]
     return _volume(inside[on_front(inside)], reference) if len(inside) else 0.0
@@ -46,10 +46,10 @@ def _volume(front: Values, reference: Values) -> float:
 
 
 def unit_values(values: Values, by: Values) -> Values:
-    """F with every objective from 0 at the best to 1 at the worst of a front, (n, m).
+    """Return F scaled per objective to 0 at the best and 1 at the worst value of a front, (n, m).
 
     Args:
-        by: whose front it is, shape (k, m), k > 0; where that has one value alone, all of them are the scale.
+        by: points that define the front, shape (k, m), k > 0. If the front has a single value, the worst of all ``by`` is used.
     """
     front = by[on_front(by)]
     low, high = front.min(axis=0), front.max(axis=0)
@@ -58,9 +58,9 @@ def unit_values(values: Values, by: Values) -> Values:
 
 
 def tchebycheff(values: Values, weights: Values, slope: float = 0.05) -> Values:
-    """The augmented Tchebycheff scalarisation, max_j w_j F_j + slope sum_j w_j F_j, shape (n,) (Knowles 2006, equation 2).
+    """Return the augmented Tchebycheff scalarisation, max_j w_j F_j + slope sum_j w_j F_j, shape (n,) (Knowles 2006, equation 2).
 
-    Every point of the front minimises it for some weights, a convex front or not; the sum tells equals of the maximum apart.
+    Every point of the front minimises it for some weights, even if the front is not convex. The sum breaks ties of the maximum.
     """
     weighted = values * weights
     return np.asarray(weighted.max(axis=1) + slope * weighted.sum(axis=1))

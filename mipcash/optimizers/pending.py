@@ -1,21 +1,22 @@
-"""What is being evaluated teaches before it is told: models given what pending evaluations may come to.
+"""Models conditioned on pending evaluations, before their results are known.
 
 Notation
     X' (B points) pending, of which an output is not known yet;   mu', sd' its predictions there;   s2 its fitted noise
 
-Every output is given its means at X': means stay, and deviations fall around what is pending. The loss is given K joint draws of
-itself besides, over which expected improvement is averaged (:mod:`mipcash.acquisition.catalogue`).
+Every output is conditioned on its own predicted means at X': means stay the same, and deviations shrink near pending points. For
+the loss, K joint draws at X' are made as well, and expected improvement is averaged over them
+(:mod:`mipcash.acquisition.catalogue`).
 
-What is pending is taken for known exactly, but for a thousandth of s2. Where s2 hides what is left to learn, an outcome with noise
-would change nothing, and the same point would be proposed beside itself (docs/decisions/035-fantasies-of-what-is-pending.md).
+The pending values are treated as almost exact, with noise of s2 / 1000. If they had the noise s2, a large s2 would leave the
+posterior unchanged, and the same point would be proposed again (docs/decisions/035-fantasies-of-what-is-pending.md).
 
-The structured posterior given what pending evaluations may come to: K sets of values at the same points.
+The structured posterior given K sets of values at the pending points.
 
 Notation
     X (t + B points) observations and pending points,   S their covariance,   Y (t + B, K) losses and guesses,   W = S^-1 Y
     means at x: (K + R)(x, X) W,   one deviation: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
 
-All but W is shared, so that K sets of values cost little more than one.
+Everything but W is shared, so K sets of values cost little more than one.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from mipcash.surrogates.structured.posterior import PosteriorSection, Structured
 
 @dataclass(frozen=True)
 class StructuredOutcomes:
-    """K posteriors that differ in what the last points came to.
+    """K posteriors that differ in the values of the last points.
 
     Attributes:
-        posterior: given all points, at any of the values.
+        posterior: the posterior given all points, with any set of the values.
         weights: W.
     """
 
@@ -51,10 +52,10 @@ class StructuredOutcomes:
     def of(
         cls, posterior: StructuredPosterior, points: Points, values: Vector, noise: Noise = 0.0
     ) -> StructuredOutcomes:
-        """A posterior given further points at each set of values.
+        """Return a posterior conditioned on further points, with each set of values.
 
         Args:
-            points: B of them, at least one.
+            points: B points, at least one.
             values: on the scale of predictions, shape (K, B).
             noise: as in :meth:`StructuredPosterior.given`.
         """
@@ -63,48 +64,48 @@ class StructuredOutcomes:
         return cls(first, np.asarray(cho_solve((first.lower, True), np.concatenate([known, values.T]))))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations of f: (K, B), (B,)."""
+        """Return means and standard deviations of f: (K, B), (B,)."""
         k, deviation = self.posterior.parts(points)
         return (k @ self.weights).T, deviation
 
     def section(self, z: Vector) -> StructuredOutcomesSection:
-        """The moments at fixed binaries z (n_z,), as functions of the numbers."""
+        """Return the moments at fixed binaries z (n_z,), as functions of the numbers."""
         return StructuredOutcomesSection(self.posterior.section(z), self.weights)
 
 
 @dataclass(frozen=True)
 class StructuredOutcomesSection:
-    """K means and the standard deviation of f(z, .), and their gradients by u."""
+    """K means and the standard deviation of f(z, .), and their gradients with respect to u."""
 
     section: PosteriorSection
     weights: Vector
 
     def __call__(self, u: Vector) -> tuple[Vector, float, Vector, Vector]:
-        """(J,) -> means (K,), deviation, (K, J), (J,)."""
+        """Return means and deviation with gradients: (J,) -> means (K,), deviation, (K, J), (J,)."""
         k, dk, deviation, gradient = self.section.parts(u)
         return k @ self.weights, deviation, self.weights.T @ dk, gradient
 
 
 P = TypeVar("P", bound=Posterior)
 FANTASIES = 8
-"""K."""
+"""K, the number of draws."""
 EXACT = -0.999
-"""Noise of a pending outcome beside the fitted one, in units of it."""
+"""Noise added to the fitted noise for a pending outcome, as a multiple of the fitted noise."""
 
 
 Awaited = Callable[[str], Points]
-"""The points at which an output, by name, is being evaluated."""
+"""Function that returns the points at which an output, by name, is pending."""
 
 
 def beside_pending(
     fitted: Ingredients, loss: StructuredPosterior, awaited: Awaited, rng: np.random.Generator
 ) -> Ingredients:
-    """The models given what is pending; as they are where none of their outputs is awaited.
+    """Return the models conditioned on pending evaluations; a model without pending outputs is unchanged.
 
     Args:
-        fitted: given what was observed alone.
-        loss: its posterior of the loss.
-        awaited: what is pending.
+        fitted: models fitted to the observations alone.
+        loss: the posterior of the loss in ``fitted``.
+        awaited: returns the pending points of an output.
     """
     limited = {
         name: replace(l, posterior=believed(l.posterior, awaited(name), _exact(l.posterior)))
@@ -114,7 +115,7 @@ def beside_pending(
     if not len(points):
         return replace(fitted, limited=limited)
     drawn = drawn_jointly(loss, points, FANTASIES, rng)
-    # whether what is pending keeps the limits is not known
+    # with outcome constraints, it is unknown if pending configurations are feasible, so they do not lower the incumbent
     best = np.full(FANTASIES, fitted.best) if limited else np.minimum(fitted.best, drawn.min(axis=1))
     outcomes = StructuredOutcomes.of(loss, points, drawn, _exact(loss))
     return replace(
@@ -123,12 +124,12 @@ def beside_pending(
 
 
 def believed(posterior: P, points: Points, noise: Noise = 0.0) -> P:
-    """Given its own means at points (the "kriging believer" of ginsbourger2010)."""
+    """Return the posterior conditioned on its own means at some points (the "kriging believer" of ginsbourger2010)."""
     return posterior.given(points, posterior.predict(points)[0], noise) if len(points) else posterior
 
 
 def drawn_jointly(posterior: StructuredPosterior, points: Points, count: int, rng: np.random.Generator) -> Vector:
-    """Joint draws of f at B points, one point after the other, at least one: (count, B)."""
+    """Return joint draws of f at B points, made one point after the other, B >= 1: (count, B)."""
     values = np.zeros((count, 0))
     for b in range(len(points)):
         here = points[b : b + 1]

@@ -21,16 +21,16 @@ class RandomSettings:
     """Settings of random search.
 
     Attributes:
-        attempts: samples drawn one by one; the first that is new is proposed.
+        attempts: number of samples drawn one by one; the first new one is proposed.
     """
 
     attempts: int = 8
 
 
 class RandomSearch(Optimizer):
-    """Proposes legal, well-spread samples; never the same configuration twice.
+    """Proposes legal, well-spread samples, and never the same configuration twice.
 
-    It learns nothing, of limits no more than of losses: its answer keeps them.
+    It ignores losses and outcome constraints. Only its recommendation is feasible.
     """
 
     name: ClassVar[str] = "random"
@@ -55,7 +55,7 @@ class RandomSearch(Optimizer):
                 break
             if not self.domain.repeats(config, request.before) and self._far(config, request.apart):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
-        # a space nearly used up: the solver finds what is left, or proves that nothing is
+        # The space is nearly exhausted: the solver finds a configuration that is left, or proves that there is none.
         return solver_made(domain, "what is left", request)
 
     def _far(self, config: Configuration, apart: Apart | None) -> bool:

@@ -5,7 +5,7 @@ A package adds an optimizer by an entry point of the group ``mipcash.optimizers`
     [project.entry-points."mipcash.optimizers"]
     mine = "my_package.optimizer:ENTRY"
 
-The methods of the papers (:mod:`mipcash.methods`) are registered so. An entry point is imported when its name is asked for.
+The published methods (:mod:`mipcash.methods`) are registered in this way. An entry point is imported on first use of its name.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ GROUP = "mipcash.optimizers"
 
 @dataclass(frozen=True)
 class Entry:
-    """An optimizer that has a name.
+    """Registry entry of an optimizer.
 
     Attributes:
-        make: from a domain and settings.
+        make: makes the optimizer from a domain and settings.
         settings: the dataclass of its settings.
         default: makes its default settings; None: ``settings()``.
     """
@@ -55,7 +55,7 @@ CORE: Mapping[str, Entry] = {
 
 
 def optimizer_names() -> list[str]:
-    """Return the names that ``optimizer=`` takes."""
+    """Return the names accepted by ``optimizer=``."""
     return [*CORE, *sorted(_registered().keys() - CORE.keys())]
 
 
@@ -97,10 +97,11 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
     """Make an optimizer by name.
 
     Args:
-        settings: the optimizer's settings dataclass, or a dict of those that differ from its defaults; None: its defaults.
+        settings: the optimizer's settings dataclass, or a dict of the settings that differ from its defaults; None for its
+            defaults.
 
     Raises:
-        MipcashError: unknown name, settings of another optimizer, or one that it does not have.
+        MipcashError: the name is unknown, or the settings belong to another optimizer or do not exist.
         SolverError: the solver is not installed.
     """
     entry = entry_of(name)
@@ -114,21 +115,21 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
 
 
 def _owner(settings: Any) -> str:
-    """Return the name of an optimizer that takes such settings; "": there is none."""
+    """Return the name of an optimizer with settings of this type, or "" if there is none."""
     for name in optimizer_names():
         try:
             if isinstance(settings, entry_of(name).settings):
                 return name
-        except MipcashError:  # another package's trouble is not what this message is about
+        except MipcashError:  # an import error of another package does not belong in this message
             continue
     return ""
 
 
 def changed(name: str, settings: Any, given: Mapping[str, Any]) -> Any:
-    """Return the settings of an optimizer, with what is given by name in their place.
+    """Return the settings of an optimizer, updated with those given by name.
 
     Raises:
-        MipcashError: it has no such setting.
+        MipcashError: the optimizer has no such setting.
     """
     known = [field.name for field in fields(settings)]
     for setting in given:

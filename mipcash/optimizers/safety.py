@@ -1,13 +1,13 @@
-"""How sure the model is that limits hold: the probability at what was evaluated, by surrogates of the default optimizer.
+"""Posterior probability that outcome constraints are satisfied at evaluated configurations.
 
 Notation
-    g_i (i = 1..m) limited outputs, and whether an evaluation fails as +-1 with a limit of 0;   f_i its value without noise
+    g_i (i = 1..m) constrained outputs, and failure as +-1 with a bound of 0;   f_i the output without noise
     P = prod_i P(low_i <= f_i <= high_i | observations), outputs independent given the data
 
-It is a statement about the values themselves, not about what one more noisy measurement would show: where an output is measured
-with noise, an observation that keeps its limit by less than the noise has P near a half. Without noise P is near 0 or 1 at what
-was evaluated. Hyperparameters are taken for granted, as everywhere. Each output has the structured surrogate of
-:mod:`mipcash.optimizers.hybrid`, fitted anew, so that P does not depend on the optimizer of a study, nor on the way its run went.
+P concerns the noise-free values, not the result of one more noisy measurement. If an output is measured with noise, an
+observation that is feasible by less than the noise has P near one half. Without noise, P is near 0 or 1 at evaluated points.
+Hyperparameters are fixed at their estimates. Each output has the structured surrogate of :mod:`mipcash.optimizers.hybrid`,
+refitted, so P depends neither on the optimizer of the study nor on the course of the run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mipcash.space.domain import Domain
 
 
 def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> Vector:
-    """P at every configuration that something is known of.
+    """Return P at every configuration with at least one known output.
 
     Returns:
-        Shape (r,), in the order of :func:`mipcash.optimizers.optimizer.joined` over the loss and the limited outputs; nan where an
-        output with a limit is not known anywhere.
+        Shape (r,), in the order of :func:`mipcash.optimizers.optimizer.joined` over the loss and the constrained outputs; all nan
+        if a constrained output was never observed.
     """
     data = Data.of(domain, history, limits)
     if not len(data.points) or any(limit.output not in data.scales for limit in limits):

@@ -1,8 +1,8 @@
-"""Several objectives as one: each proposal minimises them with weights of its own (ParEGO, Knowles 2006).
+"""Scalarisation of several objectives: each proposal minimises a weighted combination with random weights (ParEGO, Knowles 2006).
 
-The objectives of all evaluations so far are put on one scale, 0 at the best and 1 at the worst of the front, and are joined by the
-augmented Tchebycheff function with weights that are drawn anew for each proposal. What an optimizer is asked with is a history like
-any other, with that number as its loss: limits, what is pending, failures, rules and proofs are what they are for one objective.
+The objectives of all evaluations are scaled to 0 at the best and 1 at the worst of the front. They are combined by the augmented
+Tchebycheff function, with new random weights for each proposal. The optimizer is given a history with this number as its loss.
+Outcome constraints, pending trials, failures, rules and certificates work as for one objective.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
 
 TOLD = "loss, as it was told"
-"""The name of a loss that is one of several objectives, or has a limit, beside the number in its place."""
+"""Name of the reported loss in a scalarised history, for a loss that is an objective or has an outcome constraint."""
 
 
 def values_of(history: History, goals: Goals) -> tuple[list[int], Values]:
-    """What is known of all objectives.
+    """Return the values of all objectives, for observations in which all are known.
 
     Returns:
-        Numbers of the observations, n of them, increasing; and the objectives, to be minimised, shape (n, m). The loss of an
-        observation is to be minimised already.
+        Indices of these n observations, increasing; and the objectives in minimisation form, shape (n, m). The loss of an
+        observation is already in minimisation form.
     """
     signs = [1.0 if goal.output == LOSS else goal.sign for goal in goals.goals]
     rows, found = [], []
@@ -39,14 +39,14 @@ def values_of(history: History, goals: Goals) -> tuple[list[int], Values]:
 
 
 def weights_of(rng: np.random.Generator, goals: Goals) -> Values:
-    """Weights of the objectives, uniform over all that add up to 1: shape (m,)."""
+    """Return random weights of the objectives, uniform over the simplex: shape (m,)."""
     return np.asarray(rng.dirichlet(np.ones(len(goals.goals))))
 
 
 def scalarised(
     history: History, limits: Sequence[Limit], goals: Goals, weights: Values
 ) -> tuple[History, tuple[Limit, ...]]:
-    """A history with one loss for several objectives, and its limits.
+    """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to ``TOLD``.
 
     Args:
         weights: of the objectives, shape (m,).

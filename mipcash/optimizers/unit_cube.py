@@ -1,4 +1,4 @@
-"""A mixed space as the unit cube: every parameter as columns in [0, 1], and the way back by rounding.
+"""Encoding of a mixed space in the unit cube, with every parameter as columns in [0, 1], and decoding by rounding.
 
 Notation
     x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
@@ -21,9 +21,9 @@ class UnitCube:
 
     Attributes:
         size: d.
-        variables: of each column, the number of its parameter, groups before numbers, shape (d,).
-        n_variables: how many there are.
-        ordered: columns that are no one-hot column, shape (d,).
+        variables: for each column, the index of its parameter, groups before numbers, shape (d,).
+        n_variables: number of parameters.
+        ordered: True for columns that are not one-hot, shape (d,).
     """
 
     def __init__(self, program: BinaryProgram, numbers: int) -> None:
@@ -40,16 +40,16 @@ class UnitCube:
         self.ordered = np.repeat([g.ordered for g in program.groups] + [True] * numbers, widths).astype(bool)
 
     def encode(self, points: Points) -> Vector:
-        """x of B points: (B, d)."""
+        """Return x of B points: (B, d)."""
         parts = [table[points.levels[:, g]] for g, table in enumerate(self.tables)]
         return np.concatenate([*parts, points.units], axis=1)
 
     def decode(self, x: Vector) -> Point:
-        """The nearest level of every group, whether or not it is active, and the unit values of one x, (d,)."""
+        """Return the point of one x, (d,): the nearest level of every group, active or not, and the unit values."""
         return self.decoded(x[None])[0]
 
     def decoded(self, x: Vector) -> Points:
-        """The same of B points, (B, d)."""
+        """Return the points of B rows, (B, d), as :meth:`decode` does for one."""
         levels = np.zeros((len(x), len(self.tables)), dtype=np.int64)
         for g, (table, span) in enumerate(zip(self.tables, self.spans, strict=True)):
             n_levels = self.program.groups[g].n_levels
@@ -64,7 +64,7 @@ class UnitCube:
 
 
 def level_table(group: Group) -> Vector:
-    """Columns of each level of a group, the off level last: ordered levels on [0, 1], categories one-hot."""
+    """Return the columns of each level of a group, the off level last: ordered levels on [0, 1], categories one-hot."""
     n_levels = group.n_levels
     if group.ordered:
         table = np.linspace(0.0, 1.0, n_levels)[:, None] if n_levels > 1 else np.full((1, 1), 0.5)

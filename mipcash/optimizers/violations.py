@@ -1,8 +1,8 @@
-"""How far outputs lie outside their limits, on the scale on which limits are learned.
+"""Violations of outcome constraints, on the scale on which the outputs are modelled.
 
 Notation
-    t observations, m limits
-    W (t, m)    violations: how far output m lies outside its limit, 0 where it keeps it, inf where it is not known
+    t observations, m outcome constraints
+    W (t, m)    violations: distance of output m from its bounds on the scale, 0 if feasible, inf if the output is not known
                 (:mod:`mipcash.surrogates.limit_scale`)
 """
 
@@ -19,14 +19,14 @@ from mipcash.surrogates.limit_scale import LimitScale
 
 
 def present(told: History, output: str) -> tuple[Indices, Vector]:
-    """Where an output is known, and its values there: rows (k,), increasing, and (k,)."""
+    """Return the rows at which an output is known, (k,), increasing, and its values there, (k,)."""
     outputs = [o.outcome[output] for o in told]
     rows = np.array([k for k, o in enumerate(outputs) if o.status == PRESENT], dtype=np.int64)
     return rows, np.array([outputs[k].value for k in rows], dtype=float)
 
 
 def violations(told: History, limits: Sequence[Limit]) -> tuple[Vector, dict[str, LimitScale]]:
-    """W, and the scales of the limited outputs that are known somewhere, by name."""
+    """Return W, and by name the scales of the constrained outputs that are known at least once."""
     apart, scales = np.full((len(told), len(limits)), np.inf), dict[str, LimitScale]()
     for m, limit in enumerate(limits):
         rows, values = present(told, limit.output)

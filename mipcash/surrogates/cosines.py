@@ -1,4 +1,4 @@
-"""Sums of cosines: what random and quadrature Fourier features, and the samples made of them, share.
+"""Sums of cosines, which random and quadrature Fourier features and the samples made of them have in common.
 
 Notation
     phi_m(u) = amplitude_m cos(omega_m . u[dims] + phase_m),   dphi_m / du = -amplitude_m sin(..) omega_m
@@ -40,7 +40,7 @@ class Waves:
 
 
 def embed(omega: Vector, dims: Indices, n_numbers: int) -> Vector:
-    """Frequencies over all numbers, zero at those that are not seen: (M, D') -> (M, D)."""
+    """Return frequencies over all numbers, zero for numbers that the features do not depend on: (M, D') -> (M, D)."""
     whole = np.zeros((len(omega), n_numbers))
     whole[:, dims] = omega
     return whole

@@ -1,4 +1,4 @@
-"""Numerical parts that several surrogates share: standardised losses, and a Cholesky factor with as little jitter as works."""
+"""Numerical parts that several surrogates share: standardisation of losses, and a Cholesky factorisation with minimal jitter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mipcash.surrogates.protocols import Noise
 
 
 def standardisation(losses: Vector) -> tuple[float, float]:
-    """Shift and scale to zero mean and unit standard deviation (scale 1 where all losses agree)."""
+    """Return the shift and scale to zero mean and unit standard deviation; the scale is 1 if all losses are equal."""
     largest = float(np.max(np.abs(losses)))
     if largest == 0.0:
         return 0.0, 1.0
@@ -20,9 +20,13 @@ def standardisation(losses: Vector) -> tuple[float, float]:
 
 
 def cholesky(k: Vector, noise: Noise = 0.0) -> tuple[Vector, bool]:
-    """Cholesky of k (t, t) and further noise on its diagonal, with as little jitter as works.
+    """Return the Cholesky factor of k (t, t) plus noise on its diagonal, and scipy's flag ``lower``.
 
-    Jitter is relative to k alone: noise may be as large as what is to count for nothing.
+    The least jitter that works is added. It is relative to k alone, since the noise may be very large for observations that should
+    carry no weight.
+
+    Raises:
+        FloatingPointError: the matrix is not positive definite even with the largest jitter.
     """
     scale = float(np.mean(np.diag(k)))
     for exponent in range(-12, -2):

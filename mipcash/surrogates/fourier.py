@@ -19,10 +19,10 @@ from mipcash.surrogates.cosines import cosine_gradient, embed
 
 @dataclass(frozen=True)
 class FourierFeatures:
-    """Random Fourier features over some of the numbers.
+    """Random Fourier features over some of the numerical parameters.
 
     Attributes:
-        dims: the numbers they see, shape (D',).
+        dims: the numbers that the features depend on, shape (D',).
         omega: frequencies already divided by the length-scales, shape (M, D').
         phase: shape (M,).
     """
@@ -61,5 +61,5 @@ class FourierFeatures:
         return cosine_gradient(self.embedded(len(u)), self.phase, self.amplitude, u)
 
     def embedded(self, n_numbers: int) -> Vector:
-        """Frequencies over all numbers, zero at those they do not see: (M, D)."""
+        """Return the frequencies over all numbers, zero for numbers that the features do not depend on: (M, D)."""
         return embed(self.omega, self.dims, n_numbers)

@@ -1,4 +1,4 @@
-"""Which parameters interact: names declared by the user -> pairs of groups and numbers.
+"""Interacting parameters: pairs of names declared by the user, as pairs of groups and numbers of the program.
 
 Notation
     g, h    groups of the program, indices 0 .. G - 1;   d, e   tuned numbers of the scale, indices 0 .. D - 1
@@ -43,9 +43,9 @@ class Interactions:
     numbers: frozenset[Pair]
 
     def components(self, dims: Iterable[int]) -> list[tuple[int, ...]]:
-        """The sets of numbers, among ``dims``, that share a continuous feature: pairs, and each number without one.
+        """Return the sets of the numbers ``dims`` that share a continuous feature: pairs, and single numbers that are in no pair.
 
-        Where all of them interact they are one component, the joint kernel, and not the sum over its pairs.
+        If all of ``dims`` interact they form one set, the joint kernel, instead of a sum over pairs.
         """
         among = sorted(int(d) for d in dims)
         edges = [pair for pair in combinations(among, 2) if pair in self.numbers]
@@ -57,12 +57,12 @@ class Interactions:
 
 @dataclass(frozen=True)
 class Shared:
-    """Numbers that share a feature, and what it may multiply.
+    """Numbers that share a feature, and the groups whose effects the feature may multiply.
 
     Attributes:
-        dims: places in the list of numbers that was given.
-        constant: share of the constant, whose features are phi_c.
-        groups: 0/1, shape (G,): the groups that it multiplies, phi_m.
+        dims: indices into the list of numbers passed to :func:`shared`.
+        constant: share of the constant that multiplies the feature, which makes it a phi_c.
+        groups: 0/1, shape (G,): the groups that the feature multiplies, which makes it a phi_m.
     """
 
     dims: Indices
@@ -71,13 +71,13 @@ class Shared:
 
 
 def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
-    """The sets of numbers that share a feature.
+    """Return the sets of numbers that share a feature.
 
-    All of them at once; or, where pairs are declared, the components of the declared graph, and each number beside the
-    groups that it interacts with.
+    Without declared pairs this is one set of all numbers. With declared pairs, it is the components of the declared graph, and a
+    set of one for each number that interacts with groups.
 
     Args:
-        dims: the numbers, which the sets are places in.
+        dims: the numbers; the sets hold indices into this array.
     """
     if not len(dims):
         return ()
@@ -94,7 +94,7 @@ def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple
 
 
 def named(pairs: Iterable[Sequence[str]]) -> NameTuple:
-    """Pairs of names as a setting keeps them.
+    """Return pairs of names as tuples, the form in which settings store them.
 
     Raises:
         SpaceError: an entry is not a pair of names.
@@ -113,16 +113,16 @@ def resolve(
     scale: UnitScale,
     interactions: Iterable[Sequence[str]] | None,
 ) -> Interactions:
-    """Pairs of names as pairs of groups and numbers.
+    """Return the declared pairs of names as pairs of groups and numbers.
 
     Args:
         declaration: the space, for its parameters' names.
         program: the space compiled.
-        scale: its tuned numbers.
+        scale: the tuned numerical parameters.
         interactions: pairs of parameter names, in either order; None: all pairs.
 
     Raises:
-        SpaceError: a name that is no parameter (the nearest is suggested), or a parameter paired with itself.
+        SpaceError: a name is not a parameter (the nearest is suggested), or a parameter is paired with itself.
     """
     n_groups, n_numbers = len(program.groups), len(scale)
     if interactions is None:

@@ -1,18 +1,17 @@
-"""Covariances of level effects, with the length-scale of ordered groups as a parameter, and distances of levels
-(docs/model.md, 2.1 and 2.4).
+"""Covariances of level effects and distances of levels (docs/model.md, 2.1 and 2.4).
 
 Notation
     L       levels of a group;   p (L,) their places on [0, 1];   H = I - 11'/L
     k = E / mean diag(E),   E = H K H;   K = I for categories, K = exp(-(p_l - p_m)^2 / (2 lo^2)) + 1e-3 I for ordered groups
 
-A conditional group also carries the effect of being active at all (+ ACTIVE), and the row of its off column is 0: what is
-inactive contributes nothing.
+For a conditional group, ACTIVE is added as the effect of being active at all. The row of its off column is 0, since an inactive
+group contributes nothing.
 
     d (size, size)    squared distance of two levels: 1 between categories; (p_l - p_m)^2 between places of an ordered group;
                       off is at distance 1 from the middle, at a right angle
 
-A matrix over more than DENSE levels is never formed: K depends on |l - m| alone, so that its means are sums of one row, and
-entries of k, of its derivative and of d are evaluated where they are asked for.
+A matrix over more than DENSE levels is never formed. K depends on |l - m| alone, so its means are sums of one row, and single
+entries of k, of its derivative and of d are evaluated on demand.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ NUGGET = 1e-3
 ORDINAL_LENGTH = 0.4
 """Median of the prior of lo."""
 DENSE = 500
-"""Levels up to which a group's matrices are formed."""
+"""Largest number of levels for which a group's matrices are formed."""
 
 
 def has_length(group: Group) -> bool:
-    """Whether the length-scale lo means anything for a group: ordered, with at least three levels."""
+    """Return True if the group has a length-scale lo: it is ordered and has at least three levels."""
     return group.ordered and group.n_levels >= 3
 
 
 def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, Vector]:
-    """k of a group and its derivative with respect to log lo, both of shape (size, size), off row and column 0."""
+    """Return k of a group and its derivative with respect to log lo, both (size, size); the off row and column are 0."""
     n_levels = group.n_levels
     kernel, slope = np.zeros((group.size, group.size)), np.zeros((group.size, group.size))
     if n_levels == 1:
-        # one level: only its being active can matter
+        # With a single level, only being active can have an effect.
         kernel[0, 0] = float(group.conditional)
         return kernel, slope
     centre = np.eye(n_levels) - 1.0 / n_levels
@@ -64,13 +63,13 @@ def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, 
 
 
 def _centred(k: Vector) -> Vector:
-    """H k H of a symmetric k (L, L)."""
+    """Return H k H for a symmetric k (L, L)."""
     means = k.sum(axis=0) / len(k)
     return np.asarray(k - means - means[:, None] + means.sum() / len(k))
 
 
 def factor_of(kernel: Vector) -> Vector:
-    """C with C C' = kernel, shape (size, rank); rows of zeros stay zero."""
+    """Return C with C C' = kernel, shape (size, rank). Zero rows of the kernel stay zero."""
     values, vectors = np.linalg.eigh(kernel)
     keep = values > 1e-9
     factor: Vector = vectors[:, keep] * np.sqrt(values[keep])
@@ -79,7 +78,7 @@ def factor_of(kernel: Vector) -> Vector:
 
 
 def level_distance(group: Group) -> Vector:
-    """d of a group, shape (size, size), off included."""
+    """Return d of a group, shape (size, size), off included."""
     n_levels = group.n_levels
     if group.ordered:
         place = np.linspace(0.0, 1.0, n_levels) if n_levels > 1 else np.full(1, 0.5)
@@ -105,19 +104,19 @@ class LevelMatrix(ABC):
     @property
     @abstractmethod
     def matrix(self) -> Vector:
-        """All of it, (size, size)."""
+        """The whole matrix, shape (size, size)."""
 
     @abstractmethod
     def at(self, rows: Indices, cols: Indices) -> Vector:
-        """Its entries between levels, elementwise: shapes that broadcast."""
+        """Return the entries between levels, elementwise; the shapes of ``rows`` and ``cols`` broadcast."""
 
     @property
     def small(self) -> bool:
-        """Whether the matrix is formed."""
+        """True if the whole matrix is formed."""
         return self.group.size <= DENSE
 
     def columns(self, levels: Indices) -> Vector:
-        """Columns: (n,) -> (size, n)."""
+        """Return the columns of some levels: (n,) -> (size, n)."""
         if self.small:
             return self.matrix.take(levels, axis=1)
         return self.at(np.arange(self.group.size)[:, None], levels)
@@ -128,14 +127,14 @@ class LevelKernel(LevelMatrix):
     """k of one group (see the module's notation).
 
     Attributes:
-        length: lo, where it means anything.
+        length: lo; ignored if the group has none (:func:`has_length`).
     """
 
     length: float = ORDINAL_LENGTH
 
     @cached_property
     def dense(self) -> tuple[Vector, Vector]:
-        """k and its derivative with respect to log lo, (size, size) each."""
+        """k and its derivative with respect to log lo, both (size, size)."""
         return level_kernel(self.group, self.length)
 
     @property
@@ -153,7 +152,7 @@ class LevelKernel(LevelMatrix):
         return np.where(self._active(rows, cols), effect + (ACTIVE if self.group.conditional else 0.0), 0.0)
 
     def slope_at(self, rows: Indices, cols: Indices) -> Vector:
-        """The derivative of k by log lo between levels, elementwise, of a group that has a length."""
+        """Return the derivative of k with respect to log lo between levels, elementwise. The group must have a length-scale."""
         if self.small:
             return np.asarray(self.dense[1][rows, cols])
         mean, mean_slope = self._mean(0), self._mean(1)
@@ -162,18 +161,18 @@ class LevelKernel(LevelMatrix):
 
     @cached_property
     def diagonal(self) -> Vector:
-        """k of every level with itself, shape (size,)."""
+        """Prior variance k(l, l) of every level, shape (size,)."""
         each = np.arange(self.group.size)
         return self.at(each, each)
 
-    # -- of groups whose matrices are not formed ----------------------------------------------------------------
+    # -- groups whose matrices are not formed --------------------------------------------------------------------
 
     def _active(self, rows: Indices, cols: Indices) -> Booleans:
         return np.asarray(np.less(rows, self.group.n_levels) & np.less(cols, self.group.n_levels))
 
     @cached_property
     def _by_distance(self) -> tuple[tuple[Vector, Vector], tuple[Vector, Vector]]:
-        """K without its nugget by |l - m|, (L,), and its means by row, (L,); then the same of its derivative by log lo."""
+        """K without its nugget by |l - m|, (L,), and its row means, (L,); then the derivatives of both with respect to log lo."""
         n = self.group.n_levels
         squares = (np.arange(n) / (n - 1) / self.length) ** 2
         plain = np.exp(-0.5 * squares)
@@ -182,12 +181,12 @@ class LevelKernel(LevelMatrix):
         return (plain, means[0]), (plain * squares, means[1])
 
     def _mean(self, which: int) -> float:
-        """Mean of diag(E) (0), or its derivative by log lo (1)."""
+        """Return the mean of diag(E) if ``which`` is 0, or its derivative with respect to log lo if it is 1."""
         row, means = self._by_distance[which]
         return float(row[0] - means.mean()) + (0.0 if which else NUGGET * (1.0 - 1.0 / self.group.n_levels))
 
     def _centred(self, which: int, rows: Indices, cols: Indices) -> Vector:
-        """E between levels (0), or its derivative by log lo (1)."""
+        """Return E between levels if ``which`` is 0, or its derivative with respect to log lo if it is 1."""
         n, (row, means) = self.group.n_levels, self._by_distance[which]
         left, right = np.minimum(rows, n - 1), np.minimum(cols, n - 1)
         centred = row[np.abs(left - right)] - means[left] - means[right] + means.mean()
@@ -209,7 +208,7 @@ class LevelDistance(LevelMatrix):
         if not self.group.ordered:
             return np.where(same, 0.0, 1.0)
         n = self.group.n_levels
-        # off stands in the middle, 1 apart
+        # off is placed in the middle and adds a squared distance of 1
         left, right = (np.where(np.less(at, n), at / (n - 1), 0.5) for at in (rows, cols))
         off = np.greater_equal(rows, n) | np.greater_equal(cols, n)
         return np.where(same, 0.0, (left - right) ** 2 + off)

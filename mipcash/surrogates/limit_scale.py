@@ -1,14 +1,14 @@
-"""The scale on which an output with a limit is learned: fine about the ends of the limit, coarse far from them.
+"""The scale on which an output with an outcome constraint is modelled: fine near its bounds, coarse far from them.
 
 Notation
-    y (t,)      values of the output;   low <= y <= high the limit, either end may be infinite
-    g           distance of y from the nearer end, negative inside;   unit = median |g| over the observations
+    y (t,)      values of the output;   low <= y <= high the outcome constraint, either bound may be infinite
+    g           distance of y from the nearer bound, negative if feasible;   unit = median |g| over the observations
 
     bilog(g) = sign(g) log(1 + |g| / unit)          (Eriksson and Poloczek 2021, there with unit 1)
 
-Only the sign of g decides what is legal, and a surrogate that is to tell it must not spend itself on values that lie far
-out: they may reach 1e9 where a limit stands at 1. The unit makes it invariant to the output's own unit. Toward both ends of
-an interval it is mirrored at the middle, which keeps it increasing and continuous.
+Only the sign of g decides feasibility. Values that violate the constraint by far (1e9, say, for a bound of 1) would dominate the
+fit of a surrogate without helping it to predict that sign. The unit makes the scale invariant to the output's own unit. For an
+interval the function is mirrored at the middle, which keeps it increasing and continuous.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class LimitScale:
     """An increasing function of an output.
 
     Attributes:
-        low, high: ends of the limit, infinite where there is none; one is finite.
-        unit: distance from an end at which the scale has halved, > 0.
+        low, high: bounds of the outcome constraint; at least one is finite.
+        unit: distance from a bound at which the slope of the scale has halved, > 0.
     """
 
     low: float
@@ -36,10 +36,10 @@ class LimitScale:
 
     @classmethod
     def of(cls, low: float, high: float, values: Vector) -> LimitScale:
-        """With the unit of some values, (t,).
+        """Return the scale whose unit is the median distance of some values, (t,), from the nearer bound.
 
-        Where these and the ends are whole numbers, as counts are, the ends are moved outward by a half: no value lies between,
-        and one that is as large as it may be keeps the limit for sure. Answers (+-1, or 0 and 1) are as they are.
+        If the values and bounds are integers, as counts are, the bounds are moved outward by 0.5. No value lies in between, and a
+        value equal to the bound is then clearly feasible. Binary values (+-1, or 0 and 1) are left as they are.
         """
         ends = [end for end in (low, high) if math.isfinite(end)]
         whole = all(float(end).is_integer() for end in ends) and bool((values == np.round(values)).all())
@@ -50,7 +50,7 @@ class LimitScale:
         return cls(low, high, float(np.median(apart)) if len(apart) else 1.0)
 
     def __call__(self, values: Vector) -> Vector:
-        """On the scale: shape of ``values``; infinite ones stay so."""
+        """Return values on the scale: shape of ``values``; infinite values stay infinite."""
         if math.isinf(self.low):
             return self._bilog(values - self.high)
         if math.isinf(self.high):
@@ -60,20 +60,20 @@ class LimitScale:
         return np.asarray(np.sign(centred) * (self._bilog(np.abs(centred) - half) + math.log1p(half / self.unit)))
 
     def slope(self, values: Vector) -> Vector:
-        """Its derivative: shape of ``values``, which are finite."""
+        """Return the derivative of the scale: shape of ``values``, which must be finite."""
         return np.asarray(1.0 / (self.unit + np.minimum(np.abs(values - self.low), np.abs(values - self.high))))
 
     def violation(self, values: Vector) -> Vector:
-        """How far values lie outside, on the scale; 0 where the limit is kept: shape of ``values``."""
+        """Return the violation of each value on the scale, 0 if feasible: shape of ``values``."""
         low, high = self.ends
         on_scale = self(values)
         outside = (values < self.low) | (values > self.high)
-        least = np.finfo(float).tiny  # what breaks a limit by a last digit breaks it
+        least = np.finfo(float).tiny  # a violation in the last digit is still > 0
         return np.where(outside, np.maximum(np.maximum(low - on_scale, on_scale - high), least), 0.0)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the limit on the scale."""
+        """The bounds of the outcome constraint on the scale."""
         low, high = self(np.array([self.low, self.high])).tolist()
         return low, high
 

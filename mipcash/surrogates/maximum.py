@@ -1,4 +1,4 @@
-"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, each within some deviations of the prior."""
+"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, each hyperparameter within CLIP deviations of its prior."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Vector
 
 CLIP = 3.5
-"""Standard deviations of the prior within which a hyperparameter is kept."""
+"""Bounds of each hyperparameter, in standard deviations of the prior."""
 
 
 def maximum(
@@ -23,14 +23,15 @@ def maximum(
     iterations: int,
     deadline: Deadline = NEVER,
 ) -> tuple[Vector, float]:
-    """The best of several descents; the prior's means where none succeeds.
+    """Return the best point of several descents and its value; the prior's means and infinity if every descent fails.
 
     Args:
         objective: negative log posterior and its gradient: (n,) -> scalar, (n,).
         prior: means and standard deviations, each (n,).
-        starts: those of another length than n, from another space, are left out; none left: the prior's means.
+        starts: starting points. Points of a length other than n come from another space and are left out; if none is left, the
+            descent starts from the prior's means.
         iterations: of each descent.
-        deadline: when the descents end; the best that was seen by then counts. One value at least is looked at.
+        deadline: time at which the descents end; the best point evaluated until then is returned. At least one point is evaluated.
     """
     mean, sd = prior
     low, high = mean - CLIP * sd, mean + CLIP * sd
@@ -48,7 +49,7 @@ def maximum(
                 bounds=list(zip(low, high, strict=True)),
                 options={"maxiter": iterations},
             )
-        except np.linalg.LinAlgError:  # a covariance that is singular to the last digit
+        except np.linalg.LinAlgError:  # the covariance is numerically singular
             continue
         except _OutOfTimeError:
             if seen.value < best_value:
@@ -60,12 +61,12 @@ def maximum(
 
 
 class _OutOfTimeError(Exception):
-    """Ends a descent."""
+    """Raised to end a descent at the deadline."""
 
 
 @dataclass
 class _Seen:
-    """An objective that remembers its least value, and where, until a deadline."""
+    """Objective that records its least value and the point; it raises an exception once the deadline has passed."""
 
     objective: Callable[[Vector], tuple[float, Vector]]
     deadline: Deadline

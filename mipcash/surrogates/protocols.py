@@ -1,18 +1,18 @@
-"""What a surrogate is: the contract between what learns from evaluations and what searches.
+"""Protocols of surrogates: the interface between the models that are fitted to evaluations and the searches.
 
 Notation
     Points      B points: levels (B, G), units (B, D)  (:mod:`mipcash.program.points`)
     z (n_z,)    one-hot binaries of one point's levels;   u (D,) its numbers on the unit scale
-    y (t,)      values of one output at t observed points;   v their noise variances beside what the surrogate fits itself
-    f           the output as the surrogate sees it, on a scale of its own; noise is not in it
+    y (t,)      values of one output at t observed points;   v their known noise variances, in addition to the fitted one
+    f           the noise-free output on the surrogate's own scale
 
-A :class:`Surrogate` serves one output. It holds settings alone: what a fit leaves for the next one, the state of its
-hyperparameters, goes out as JSON and comes in again. What depends on the observed points alone is a :class:`Prepared`, which the
-surrogates of several outputs share where they are of one kind over one space.
+A :class:`Surrogate` serves one output. It holds settings only. The state of its hyperparameters is passed into and returned from
+each fit, as JSON. Data that depend on the observed points alone are a :class:`Prepared`, shared by surrogates of several outputs
+if these are of one kind over one space.
 
-A fit gives a :class:`Posterior`: f given the observations, at fixed hyperparameters. Its mean and its samples are
-:class:`MixedFunction` s, which a MIP minimises at fixed numbers; where only values or sections are needed, any acquisition
-function may be made of its moments.
+A fit returns a :class:`Posterior`: f given the observations, at fixed hyperparameters. Its mean and its samples are
+:class:`MixedFunction` objects, which a MIP minimises at fixed numbers. Acquisition functions that need only values or sections can
+be built from its moments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Points
 
 Noise = float | Vector
-"""Variances beside the fitted noise: one for all observations, or one each, shape (t,)."""
+"""Known noise variances in addition to the fitted one: one for all observations, or one each, shape (t,)."""
 
 Section = Callable[[Vector], tuple[float, Vector]]
 """A function of the numbers alone, with its gradient: (D,) -> scalar, (D,)."""
@@ -39,93 +39,93 @@ OutcomeSection = Callable[[Vector], tuple[Vector, float, Vector, Vector]]
 """K means and their one deviation as functions of the numbers alone: (D,) -> (K,), scalar, (K, D), (D,)."""
 
 State = Mapping[str, Any]
-"""Hyperparameters and what their next fit must know, in JSON's types; ``{}`` before the first fit."""
+"""Hyperparameters and other state that the next fit needs, in JSON types; ``{}`` before the first fit."""
 
 
 class Sectioned(Protocol):
-    """A function whose numbers can move while its levels stay."""
+    """A function whose numbers can vary while its levels are fixed."""
 
     def section(self, z: Vector) -> Section:
-        """The function at fixed binaries, (n_z,)."""
+        """Return the function at fixed binaries, (n_z,)."""
 
 
 class MixedFunction(Sectioned, Protocol):
     """A function over a mixed space that is quadratic in the binaries: the mean of a posterior, or a sample of it."""
 
     def value(self, z: Vector, u: Vector) -> float:
-        """At one point, (n_z,) and (D,)."""
+        """Return the value at one point, (n_z,) and (D,)."""
 
     def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
+        """Return the values at a batch: shape (B,)."""
 
     def form_at(self, u: Vector) -> QuadraticForm:
-        """The function at fixed numbers, (D,), as a quadratic form over the base columns of the program; exact."""
+        """Return the exact quadratic form over the base columns of the program that the function is at fixed numbers, (D,)."""
 
     def loss(self, value: float) -> float:
-        """A value of the function on the scale of the output."""
+        """Return a value of the function, transformed to the scale of the output."""
 
 
 class Moments(Protocol):
     """Mean and deviation of a function that is normally distributed at every point."""
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations of f: (B,), (B,)."""
+        """Return means and standard deviations of f: (B,), (B,)."""
 
     def section(self, z: Vector) -> MomentSection:
-        """The moments at fixed binaries, (n_z,)."""
+        """Return the moments at fixed binaries, (n_z,)."""
 
 
 class Posterior(Moments, Protocol):
-    """f given what was observed, at fixed hyperparameters.
+    """Posterior of f given the observations, at fixed hyperparameters.
 
-    Means and samples as functions may be of a part of f alone, the one that a form can hold: predictions are of all of it.
+    The mean and samples as functions may cover only the part of f that a quadratic form can represent. Predictions cover all of f.
     """
 
     @property
     def fitted(self) -> Vector:
-        """Means of f at the observations, those of :meth:`given` last; shape (t,)."""
+        """Means of f at the observations, those added by :meth:`given` last; shape (t,)."""
 
     @property
     def fitted_noise(self) -> float:
-        """Variance of an observation about f that the fit found, beside what was told of its noise."""
+        """Fitted noise variance of an observation, without the known noise passed to the fit."""
 
     def scaled(self, values: Vector) -> Vector:
-        """Values of the output on the scale of f, whose order it keeps; functions go back by ``loss``."""
+        """Return values of the output on the scale of f, which is increasing. ``loss`` of a function transforms back."""
 
     def mean(self) -> MixedFunction:
-        """The posterior mean as a function that a MIP can minimise."""
+        """Return the posterior mean as a function that a MIP can minimise."""
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> MixedFunction:
-        """A sample as a function that a MIP can minimise; ``inflation`` multiplies the posterior covariance."""
+        """Return a sample as a function that a MIP can minimise; ``inflation`` multiplies the posterior covariance."""
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> Self:
-        """Conditioned on further observations at the same hyperparameters: what is pending, at guessed values.
+        """Return the posterior conditioned on further observations, such as guesses for pending ones, at the same hyperparameters.
 
         Args:
             points: B of them.
             values: on the scale of f, as predictions are; shape (B,).
-            noise: variances on that scale beside the fitted one; minus the fitted one, or little less: of values of f itself.
+            noise: variances on that scale, added to the fitted one; for values of f itself, minus the fitted one or slightly above.
         """
 
 
 class Outcomes(Protocol):
-    """Posteriors given the same further points at K sets of values each: their means differ, and not their deviations."""
+    """Posteriors given the same further points with K sets of values: their means differ, their deviations are equal."""
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations of f: (K, B), (B,)."""
+        """Return means and standard deviations of f: (K, B), (B,)."""
 
     def section(self, z: Vector) -> OutcomeSection:
-        """The moments at fixed binaries, (n_z,)."""
+        """Return the moments at fixed binaries, (n_z,)."""
 
 
 class Prepared(Protocol):
-    """What a fit needs of t observed points, whatever was observed there; made when it is first asked for."""
+    """Data of t observed points that a fit needs and that do not depend on the observed values; computed on first use."""
 
     def __len__(self) -> int:
-        """t."""
+        """Return t."""
 
     def part(self, rows: Indices) -> Self:
-        """The same of some of the points, increasing rows: where an output is known at these alone."""
+        """Return the data of some of the points, in increasing order of rows, for an output observed only at these."""
 
 
 P = TypeVar("P", bound=Prepared)
@@ -133,10 +133,10 @@ Q = TypeVar("Q", bound=Posterior, covariant=True)
 
 
 class Surrogate(Protocol[P, Q]):
-    """Fits posteriors of one output, and keeps nothing between two fits but what it hands out."""
+    """Fits posteriors of one output; stateless between fits, as the state is returned to the caller."""
 
     def prepare(self, points: Points) -> P:
-        """What depends on the observed points alone, for :meth:`fit` of every output that is observed there."""
+        """Return the data that depend on the observed points alone, for :meth:`fit` of every output observed there."""
 
     def fit(
         self,
@@ -147,13 +147,13 @@ class Surrogate(Protocol[P, Q]):
         noise: Noise = 0.0,
         deadline: Deadline = NEVER,
     ) -> tuple[Q, dict[str, Any]]:
-        """The posterior, and the state for the next fit.
+        """Return the posterior, and the state for the next fit.
 
         Args:
-            prepared: of the observed points.
+            prepared: data of the observed points, from :meth:`prepare`.
             values: y, shape (t,).
-            state: of the fit before, ``{}`` at the first.
-            rng: for features that are drawn; a surrogate without any leaves it alone.
+            state: state returned by the previous fit; ``{}`` at the first fit.
+            rng: draws random features; ignored by a surrogate without any.
             noise: v on the scale of the values.
-            deadline: when the search for hyperparameters ends; the best that were seen by then are taken.
+            deadline: time at which the search for hyperparameters ends; the best found by then are used.
         """

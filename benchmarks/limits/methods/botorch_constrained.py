@@ -1,8 +1,8 @@
-"""BoTorch with outcome constraints: q-log expected improvement of what keeps the limits, by the mixed search of the peers.
+"""BoTorch with outcome constraints: constrained q-log expected improvement, maximised by the mixed search of the peers.
 
-* Independent Gaussian processes of the loss and of each side of a limit, bilog as in SCBO, in one batched SingleTaskGP, which
-  is several times as fast as a list of models; where the problem may crash one of +-1 besides, which alone knows of crashes.
-* ``qLogExpectedImprovement`` with ``constraints``, 32 quasi-random draws; while nothing keeps the limits
+* Independent Gaussian processes of the loss and of each side of a constraint, bilog as in SCBO, in one batched SingleTaskGP, which
+  is several times as fast as a list of models. If the problem may crash, a further one of +-1 models the crashes.
+* ``qLogExpectedImprovement`` with ``constraints``, 32 quasi-random draws; while no observation is feasible,
   ``qLogProbabilityOfFeasibility``, the library's own first phase.
 * Half the restarts, raw samples and alternations of the peers' method, and random starts: with its own a run takes minutes.
 """

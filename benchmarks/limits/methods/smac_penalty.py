@@ -1,7 +1,7 @@
-"""SMAC3, which knows no limits: what breaks them costs the worst loss of the initial design, and a penalty above it.
+"""SMAC3, which has no outcome constraints: an infeasible point gets the worst loss of the initial design plus a penalty.
 
-The penalty is the range of the losses of the initial design, times the sum of the amounts by which limits are broken, each
-compressed (bilog); a crash is twice that range. So everything that keeps the limits is told less than what breaks them.
+The penalty is the range of the losses of the initial design, times the sum of the violations, each compressed (bilog). For a crash
+it is twice that range. So every feasible point is reported with a lower loss than any infeasible one.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ to 5.5. Two of them are not used as printed:
 
 (17) lost signs: ``0.5 sin(..) + x1 + 2 x2 + 1.5 <= 0`` has no solution in the unit square. Gramacy et al. (2016), where it comes
      from, have ``1.5 - x1 - 2 x2 - 0.5 sin(2 pi (x1^2 - 2 x2)) <= 0`` and ``x1^2 + x2^2 - 1.5 <= 0``.
-(18) as printed, ``1.1923 (h - 1.1) <= 0``, admits the corner 0, which minimises the sum; turned round, ``h >= 1.1``, it is a
-     problem.
+(18) as printed, ``1.1923 (h - 1.1) <= 0``, admits the corner 0, which minimises the sum. With the inequality reversed, ``h >=
+1.1``, it is a problem.
 
-``box_16``, ``problem_16`` and so on are the papers' own: boxes without rules. In limits the outputs are called ``c1`` and ``c2``;
-all of them are upper limits of 0.
+``box_16``, ``problem_16`` and so on are the papers' own: boxes without rules. The constrained outputs are called ``c1`` and ``c2``,
+with an upper bound of 0 each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A choice of linear solvers with conditional settings, which run out of memory, stagnate or diverge here and there.
 
-The formulas are made up after what such solvers do: a crash tells nothing but that it crashed; time (the loss), memory and the
-error that is left are known of what runs through. Each branch has one real, so that the optimum is found by enumeration.
+The formulas imitate such solvers. A crash returns no outputs. A completed run returns time (the loss), memory and the remaining
+error. Each branch has one real, so that the optimum is found by enumeration.
 """
 
 from __future__ import annotations

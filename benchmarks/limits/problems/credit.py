@@ -1,10 +1,10 @@
-"""A pipeline on german credit that has to be fast and even-handed: latency and disparity are limits.
+"""A pipeline on german credit that has to be fast and fair: latency and disparity are constrained.
 
-The loss is the balanced error on the held-out half of the rows, disparity the difference in the share of predicted good risks
-between debtors of up to 25 years and older ones (Perrone et al., section 5: fairness as a limit). The latency of a prediction
-is modelled, not measured, so that runs repeat: 5 microseconds and 10 nanoseconds an operation, which are counted: the columns
-of scaling and selecting, the products of a linear model, the distances of all neighbours, the depths of all trees.
-An evaluation takes 5 to 100 ms.
+The loss is the balanced error on the held-out half of the rows. Disparity is the difference in the share of predicted good risks
+between debtors of up to 25 years and older ones (Perrone et al., section 5: fairness as a constraint). The latency of a prediction
+is modelled, not measured, so that runs are reproducible: 5 microseconds plus 10 nanoseconds per operation. Operations are the
+columns of scaling and selecting, the products of a linear model, the distances of all neighbours, the depths of all trees. An
+evaluation takes 5 to 100 ms.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Engineering design with members from lists, materials and whole numbers: what a drawing shows is a rule, what an analysis
-tells is a limit.
+"""Engineering design with members from lists, materials and integers: geometry in rules, analysis in outcome constraints.
 
 Pressure vessel (Sandgren), welded beam (Ragsdell and Phillips, with the materials and joints of Deb and Goyal), speed reducer
 (Golinski), tension/compression spring (Belegundu), Himmelblau's function with whole numbers (G04 of the CEC sets).

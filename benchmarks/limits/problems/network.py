@@ -1,13 +1,13 @@
-"""A network under limits of size: the cross-entropy of handwritten digits, bounded parameters and multiply-adds.
+"""A network under constraints on its size: the cross-entropy of handwritten digits, bounded parameters and multiply-adds.
 
 scikit-learn's digits (8 x 8 grey values; 600 train, 600 are held out) and a network trained by NumPy in some hundredths of
 a second, the same at every call:
 
     pixels 8 x 8 - [convolution] - [hidden layer - [hidden layer]] - 10 classes
 
-Known rules: windows of the convolution fit the image and leave no pixel out, and layers do not widen. Black-box limits:
-``parameters``, which a convolution with long strides saves, and ``multiply_adds`` of one image, which one with short strides
-costs. The pixels alone have too many parameters.
+Known rules: windows of the convolution fit the image and leave no pixel out, and layers do not widen. The outcome constraints are
+on ``parameters`` and on ``multiply_adds`` of one image. A convolution with long strides saves parameters. One with short strides
+costs multiply-adds. The pixels alone have too many parameters.
 
 Notation
     b, n            images of a batch, of all
@@ -37,7 +37,7 @@ EPOCHS, BATCH = 10, 50
 CLIP = 5.0
 """Largest norm of a gradient, so that no learning rate ends in nan."""
 LIMITS: dict[str, float] = {"parameters": 600, "multiply_adds": 1000}
-"""What a configuration may take at most; an evaluation tells what it takes."""
+"""Upper bounds of the constrained outputs of an evaluation."""
 
 BEST: dict[str, Any] = {
     "first": "convolution",
@@ -50,8 +50,9 @@ BEST: dict[str, Any] = {
     "rate": 0.08572399700003837,
     "decay": 0.00012493928090167103,
 }
-"""The best that is known within the limits, loss 0.15467: where four runs of ``hybrid`` of 250 evaluations ended (0.1550 to
-0.1560), its numbers polished by Nelder-Mead."""
+"""The best loss known within the constraints, 0.15467: the end points of four runs of ``hybrid`` of 250 evaluations (0.1550 to
+0.1560), with the numbers optimised further by Nelder-Mead.
+"""
 
 
 def space() -> mc.Space:
@@ -123,7 +124,7 @@ def digits() -> tuple[Vector, NDArray[np.int64], Vector, NDArray[np.int64]]:
 
 
 def inputs(config: Mapping[str, Any], images: Vector) -> Vector:
-    """What the first layer multiplies: (n, p^2, k^2) windows of a convolution, else pixels (n, 1, 64)."""
+    """Return the inputs of the first layer: (n, p^2, k^2) windows of a convolution, else pixels (n, 1, 64)."""
     if config["first"] == "pixels":
         return images.reshape(len(images), 1, -1)
     k, s = config["kernel"], config["stride"]
@@ -149,7 +150,7 @@ class Net:
         self.depth = len(shapes)
 
     def forward(self, x: Vector) -> list[Vector]:
-        """What enters each layer, and last the logits (b, 10): of inputs (b, p^2, k^2) or (b, 1, 64)."""
+        """Return the input of each layer, and last the logits (b, 10), for inputs (b, p^2, k^2) or (b, 1, 64)."""
         entering = [x]
         for layer in range(self.depth):
             z = entering[-1] @ self.weights[layer] + self.weights[self.depth + layer]

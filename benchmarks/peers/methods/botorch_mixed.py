@@ -4,7 +4,7 @@
   takes three times as long); a parameter that does not exist stands at the middle of its range.
 * Up to ten combinations of discrete values and no linear rule: ``optimize_acqf_mixed`` over all of them; a discrete space
   of up to 10,000: ``optimize_acqf_discrete``; otherwise ``optimize_acqf_mixed_alternating`` (the library's thresholds).
-* Rules that are linear and unconditional are told as inequality constraints; others cannot be told.
+* Linear, unconditional rules are passed as inequality constraints; other rules cannot be passed.
 * A suggestion that was evaluated before gives way to its best neighbour that was not: a repeated evaluation of an exact
   objective is worth nothing.
 """
@@ -40,14 +40,14 @@ FIT_ITERATIONS = 50
 """Of L-BFGS-B on the hyperparameters, from those of the fit before (which converge long before)."""
 POOL = 64
 FAILURES = (BotorchError, RuntimeError, ValueError)
-"""What the optimizers raise where they find no feasible start."""
+"""Exceptions of the optimizers if they find no feasible start."""
 
 torch.set_default_dtype(torch.float64)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a suggestion may cost; the library's own limits take several times as long.
+    """Limits on the cost of a suggestion; the library's own limits take several times as long.
 
     Attributes:
         restarts, raw: of the acquisition's maximiser, and random samples from which the restarts are chosen.
@@ -62,7 +62,7 @@ class Limits:
 
 
 LIBRARY = Limits(restarts=20, raw=1024, alternations=64)
-"""What BoTorch's documentation uses, and the default of its alternation."""
+"""Values of BoTorch's documentation, and the default of its alternation."""
 
 
 class BotorchMethod(Method):

@@ -1,4 +1,4 @@
-"""Hyperopt's TPE, asked and told one trial at a time.
+"""Hyperopt's TPE, one trial at a time.
 
 It takes no rules. A parameter that does not exist in a configuration is left out of that trial, so that its density is
 learned from the trials that have it.
@@ -71,7 +71,7 @@ class HyperoptMethod(Method):
 
 
 def _natural(d: Dimension) -> bool:
-    """Whether hyperopt sees the value itself and not its place among the choices."""
+    """Return True if hyperopt samples the value itself, not its index among the choices."""
     return d.kind == "real" or (d.kind == "integer" and d.log and d.step == 1)
 
 

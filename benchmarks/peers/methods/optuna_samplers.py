@@ -1,8 +1,8 @@
 """Optuna: TPE (multivariate, grouped by condition) and the Gaussian process sampler.
 
-Both are told the rules as constraints: the amounts by which an evaluated configuration breaks them. Every evaluated
-configuration enters the study as a finished trial of its own, so that a mended one is learned from as what it is; the
-trial that asked for it is closed as failed, which the samplers ignore.
+Both receive the rules as constraints, by the violations of each evaluated configuration. Every evaluated configuration is added to
+the study as a separate finished trial, so that a repaired one is recorded as evaluated. The trial that suggested it is closed as
+failed, which the samplers ignore.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def distribution(d: Dimension) -> BaseDistribution:
 class _Optuna(Method):
     packages: ClassVar[tuple[str, ...]] = ("optuna",)
     flat: ClassVar[bool] = False
-    """Whether every parameter is always there (the middle of its range where the space has none)."""
+    """True to include every parameter always (at the middle of its range if the space has none)."""
 
     def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """SMAC3's facade for hyperparameter optimization: a random forest, expected improvement, local and random search.
 
-The space is told with its conditions. Rules over up to four discrete parameters are told as forbidden clauses where they
-can be listed (a sum over many parameters, a rule over reals or auxiliaries cannot).
+The space is passed with its conditions. Rules over up to four discrete parameters are passed as forbidden clauses if they can be
+listed (a sum over many parameters, a rule over reals or auxiliaries cannot).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Dimension, Shape
 
 CLAUSES = 100
-"""A rule that takes more clauses than this is not told: ConfigSpace checks each clause at each sample and neighbour."""
+"""A rule that needs more clauses than this is not passed, as ConfigSpace checks each clause at each sample and neighbour."""
 ACCEPTED = 0.2
-"""Clauses are told while at least this share of uniform draws passes them: ConfigSpace samples by rejection."""
+"""Clauses are passed while at least this share of uniform draws satisfies them, as ConfigSpace samples by rejection."""
 
 
 SEED = 0
-"""The one seed under which SMAC keeps trials of a deterministic function; it takes it over from the first trial told."""
+"""The only seed for which SMAC keeps trials of a deterministic function; it adopts the seed of the first reported trial."""
 
 
 class SmacMethod(Method):
@@ -62,7 +62,7 @@ class SmacMethod(Method):
             self._tell(config, loss)
 
     def _facade(self, scenario: Scenario, design: list[cs.Configuration]) -> HyperparameterOptimizationFacade:
-        """SMAC with a design; told trials are the rest of it."""
+        """Return SMAC with an initial design; reported trials are the rest of it."""
         facade = HyperparameterOptimizationFacade
         return facade(
             scenario,
@@ -81,7 +81,7 @@ class SmacMethod(Method):
         return self.shape.active({n: _value(self.shape.by_name[n], v) for n, v in values.items() if n in self.shape.by_name})
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
-        # What was asked for gets the loss of what was evaluated in its place; that one is told too, where it is another.
+        # The suggestion gets the loss of the configuration evaluated in its place, which is reported too if it differs.
         self.smac.tell(self.asked, TrialValue(cost=float(loss)), save=False)
         self._tell(config, loss)
 
@@ -90,7 +90,7 @@ class SmacMethod(Method):
         try:
             made = cs.Configuration(self.space, values=raw)
         except cs.ForbiddenValueError:
-            return  # an illegal suggestion that its own clauses do not forbid cannot come here; a mended one may, by rounding
+            return  # clauses never suggest what they forbid, but a repaired configuration may be forbidden, by rounding
         if made not in self.smac.runhistory.get_configs():
             self.smac.tell(TrialInfo(made, seed=SEED), TrialValue(cost=float(loss)), save=False)
 
@@ -129,10 +129,10 @@ def _raw(d: Dimension, value: Any) -> Any:
 
 
 def configuration_space(shape: Shape, seed: int, default: dict[str, Any]) -> tuple[cs.ConfigurationSpace, list[str]]:
-    """The space with conditions and forbidden clauses, and the names of the rules that it was told.
+    """Return the space with conditions and forbidden clauses, and the names of the rules among the clauses.
 
     Args:
-        default: a legal configuration; ConfigSpace demands that the default values keep the clauses.
+        default: a legal configuration; ConfigSpace requires that the default values satisfy the clauses.
     """
     space = cs.ConfigurationSpace(seed=seed)
     values = shape.full(default)

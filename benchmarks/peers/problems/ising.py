@@ -1,7 +1,7 @@
 """Sparsification of an Ising model on a 4 x 4 grid: keep few of its 24 couplings and stay close in Kullback-Leibler divergence.
 
-Baptista and Poloczek, "Bayesian optimization of combinatorial structures", Section 4.2. With p the model, q the model of
-the couplings kept (x), <zz> the correlations under p, and W the partition functions,
+Baptista and Poloczek, "Bayesian optimization of combinatorial structures", Section 4.2. Here p is the model, q the model of the
+couplings kept (x), <zz> the correlations under p, and W the partition functions.
 
     loss(x) = sum_e (1 - x_e) J_e <z_i z_j> + log W_q - log W_p + lambda sum_e x_e
 

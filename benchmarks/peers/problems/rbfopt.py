@@ -1,10 +1,10 @@
 """Functions of the mixed-integer and categorical sets of rbfopt, written anew from their definitions; two with rules added.
 
-Costa and Nannicini, "RBFOpt: an open-source library for black-box optimization with costly function evaluations", and its
-test set: Branin and Hartman 6 (Dixon and Szego) with a categorical choice of the periodic term or of the weights, nvs09
-(MINLPLib) with a choice of the transformation, and a function of Schoen's class with integers. Schoen's points are drawn
-here by a seed; the others have the published constants, and Branin and Hartman the published optima. (rbfopt states -53.18
-for nvs09 with categories; enumeration finds -55.35, at 8 throughout.)
+Costa and Nannicini, "RBFOpt: an open-source library for black-box optimization with costly function evaluations", and its test set.
+It has Branin and Hartman 6 (Dixon and Szego) with a categorical choice of the periodic term or of the weights. It also has nvs09
+(MINLPLib) with a choice of the transformation, and a function of Schoen's class with integers. Schoen's points are drawn here by a
+seed; the others have the published constants, and Branin and Hartman the published optima. (rbfopt states -53.18 for nvs09 with
+categories; enumeration finds -55.35, at 8 throughout.)
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from benchmarks.peers.problem import Config, described
 from mipcash.models.vae import IMAGE, build, shapes
 
 PENALTY = 500.0
-"""What the paper tells the other methods for an illegal network, in nats."""
+"""Loss that the paper reports to the other methods for an illegal network, in nats."""
 
 
 def objective(config: Config) -> float:

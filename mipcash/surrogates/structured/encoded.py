@@ -1,7 +1,7 @@
-"""Points as the structured kernel reads them.
+"""Points in the arrays that the structured kernel uses.
 
 Notation
-    B points of G groups and J numbers;   u_j unit values;   on_j activities as K has them (`kernel.py`)
+    B points of G groups and J numbers;   u_j unit values;   on_j activities in the kernel K (`kernel.py`)
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mipcash.program.unit_scale import INACTIVE
 from mipcash.surrogates.structured.structure import Structure
 
 SPARSE = 5
-"""A table is multiplied row by row where so many times the levels that are on are fewer than the binaries."""
+"""A table is multiplied row by row if the levels that are on are fewer than the binaries by this factor."""
 
 
 def distinct_rows(rows: Vector) -> tuple[Vector, Indices]:
-    """The distinct rows of a matrix (B, J), and which of them each row is: (U, J), (B,).
+    """Return the distinct rows of a matrix (B, J), and the index of each row among them: (U, J), (B,).
 
-    Rows are sorted by one number each; a full comparison is made only where that misleads.
+    Rows are sorted by a scalar hash. They are compared in full only if two different rows have the same hash.
     """
     key = rows @ np.cos(np.arange(1.0, 1.0 + rows.shape[1]))
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
@@ -36,14 +36,14 @@ def distinct_rows(rows: Vector) -> tuple[Vector, Indices]:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A batch of points as the kernel reads it.
+    """A batch of points, encoded for the kernel.
 
     Attributes:
         structure: the space.
         levels: shape (B, G).
         u: unit values, shape (B, J).
         on: on_j of K, shape (B, J).
-        active: whether each number is active, shape (B, J).
+        active: 1 for active numbers, else 0, shape (B, J).
     """
 
     structure: Structure
@@ -59,11 +59,11 @@ class Encoded:
 
     @classmethod
     def at(cls, structure: Structure, z: Vector, u: Vector) -> Encoded:
-        """One point, z (n_z,) and u (J,)."""
+        """Return one point, z (n_z,) and u (J,)."""
         return cls.of(structure, Points(structure.program.levels_at(z)[None], u[None]))
 
     def everywhere(self, u: Vector) -> Encoded:
-        """One point at u (J,) with every number on: for terms without on_j(z)."""
+        """Return one point at u (J,) with every number on, for terms without on_j(z)."""
         ones = np.ones((1, len(u)))
         return Encoded(self.structure, self.levels[:1], u[None], ones, ones)
 
@@ -74,7 +74,7 @@ class Encoded:
 
     @cached_property
     def lit(self) -> Vector | sparse.csr_array:
-        """Binaries but for those of off, shape (B, n_z); sparse where few are on."""
+        """Binaries without those of off levels, shape (B, n_z); a sparse matrix if few are on."""
         program = self.structure.program
         on = self.levels != program.off_levels
         count = on.sum(axis=1)
@@ -85,24 +85,24 @@ class Encoded:
 
     @cached_property
     def columns(self) -> Indices:
-        """The binaries that are one, shape (B, G)."""
+        """Columns of the binaries that are one, shape (B, G)."""
         return self.structure.program.starts + self.levels
 
     @cached_property
     def shown(self) -> Vector:
-        """Unit values as a configuration has them: numbers that are off in the middle. Shape (B, J)."""
+        """Unit values as in configurations, where an inactive number is in the middle of its range. Shape (B, J)."""
         return np.where(self.active > 0, self.u, INACTIVE)
 
     @cached_property
     def distinct_shown(self) -> tuple[Vector, Indices | None]:
-        """:attr:`shown` row by row, and None; or where points share their numbers the distinct rows, and which of them each is."""
+        """:attr:`shown` and None; or, if points share rows, its distinct rows and the index of each point's row."""
         if len(self) < 2 or 2 * len(self.distinct[0]) > len(self):
             return self.shown, None
         return distinct_rows(self.shown)
 
     @cached_property
     def distinct(self) -> tuple[Vector, Indices]:
-        """The distinct rows of u, shape (U, J), and which of them each point has, shape (B,)."""
+        """Distinct rows of u, shape (U, J), and the index of each point's row, shape (B,)."""
         return distinct_rows(self.u)
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class Encoded:
         return Encoded(self.structure, self.levels[rows], self.u[rows], self.on[rows], self.active[rows])
 
     def joined(self, other: Encoded) -> Encoded:
-        """These points, then others."""
+        """Return these points followed by the points of ``other``."""
         levels = np.concatenate([self.levels, other.levels])
         pairs = ((self.u, other.u), (self.on, other.on), (self.active, other.active))
         return Encoded(self.structure, levels, *(np.concatenate(pair) for pair in pairs))

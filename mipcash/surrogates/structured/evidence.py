@@ -2,13 +2,13 @@
 
 Notation
     K, R, theta, A_v, P, E  as in :mod:`mipcash.surrogates.structured.kernel`;   y (t,) standardised losses
-    n = t (t + 1) / 2       pairs i >= j of observations: all matrices are symmetric, so that half of each is enough
-    S = K + R + s2 I + diag(v)   with v the variances of the observations beside the fitted s2, known and not in theta
+    n = t (t + 1) / 2       pairs i >= j of observations: half of each matrix, as all are symmetric
+    S = K + R + s2 I + diag(v)   with v known noise variances of the observations, in addition to the fitted s2
 
     log posterior = -y'S^-1 y / 2 - log det S / 2 + sum_i log N(theta_i; mu_i, sd_i)
     its gradient:  tr(W dS/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - S^-1,  r = S^-1 y
 
-No derivative matrix of K is formed: only its sum with W is taken (:mod:`mipcash.surrogates.structured.pair_sums`).
+No derivative matrix of K is formed. Only its sum with W is computed (:mod:`mipcash.surrogates.structured.pair_sums`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from mipcash.surrogates.structured.training_tables import Tables
 
 JITTER = 1e-8
 FITTED = 160
-"""Observations that the fit uses at most: the best half of them and an even spread of the rest."""
+"""Largest number of observations used in a fit: the best half, and an even spread of the rest."""
 FITTED_WIDE = 80
-"""The same in a wide space, where every pair of them has hundreds of terms."""
+"""The same number for a wide space, where every pair of observations has hundreds of terms."""
 
 
 def chosen_part(y: Vector, limit: int) -> Indices:
-    """At most ``limit`` observations: the best half of that number and an even spread of the others. (t,) -> (n,)"""
+    """Return at most ``limit`` observations, (t,) -> (n,): the best half of that number and an even spread of the rest."""
     if len(y) <= limit:
         return np.arange(len(y))
     order = np.argsort(y, kind="stable")
@@ -47,19 +47,19 @@ def chosen_part(y: Vector, limit: int) -> Indices:
 
 
 def taken(noise: Noise, rows: Indices) -> Noise:
-    """The noise of some observations: a number, which is everyone's, or (t,) -> (n,)."""
+    """Return the noise of some observations: (t,) -> (n,), or the one number that is common to all."""
     return np.asarray(noise)[rows] if np.ndim(noise) else noise
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The log posterior of theta given observations; what does not depend on theta is computed once.
+    """Log posterior of theta given observations. Terms that do not depend on theta are computed once.
 
     Attributes:
-        tables: the observations' points, t of them, and what is known of their pairs.
+        tables: tables over the pairs of the t observed points.
         y: standardised losses, shape (t,).
-        noise: variance of each observation beside s2, on the scale of y: a number, or shape (t,).
-        held: theta whose length-scales lo are kept, which saves half of the time; None: they are fitted too.
+        noise: known noise variance of each observation in addition to s2, on the scale of y: a number, or shape (t,).
+        held: theta whose length-scales lo are held fixed, which saves half of the time; None to fit lo too.
     """
 
     tables: Tables
@@ -71,7 +71,7 @@ class Evidence:
     def of(
         cls, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None, limit: int | None = None
     ) -> Evidence:
-        """From all observations; beyond ``limit`` (None: FITTED, or FITTED_WIDE) only a part of them is used."""
+        """Return the log posterior for all observations, or for a part if they exceed ``limit`` (None: FITTED, or FITTED_WIDE)."""
         usual = FITTED_WIDE if tables.structure.wide else FITTED
         keep = chosen_part(y, usual if limit is None else limit)
         return cls(tables.part(keep), y[keep], taken(noise, keep), held)
@@ -81,7 +81,7 @@ class Evidence:
         return self.tables.structure
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
-        """Negative log posterior and its gradient: scalar, (n_theta,)."""
+        """Return the negative log posterior and its gradient: scalar, (n_theta,)."""
         s, tables = self.structure, self.tables
         if self.held is not None:
             theta = theta.copy()
@@ -116,16 +116,16 @@ class Evidence:
         return float(value), gradient
 
     def _solved(self, k: Vector, noise: float) -> tuple[Vector, Vector, Vector, float]:
-        """From K + R at the pairs (n,): the Cholesky factor, r, W at the pairs (twice off the diagonal), tr W.
+        """Return the Cholesky factor of S, r, W at the pairs (doubled off the diagonal) and tr W, from K + R at the pairs (n,).
 
         Raises:
-            numpy.linalg.LinAlgError: the covariance is singular to the last digit.
+            numpy.linalg.LinAlgError: the covariance is numerically singular.
         """
         tables, n = self.tables, len(self.y)
         matrix = np.zeros(n * n)
         matrix[tables.places] = k
         matrix[:: n + 1] += noise + JITTER + self.noise
-        # the upper half is not looked at
+        # The upper triangle is not read.
         lower, _ = cho_factor(matrix.reshape(n, n), lower=True, check_finite=False)
         alpha = cho_solve((lower, True), self.y, check_finite=False)
         inverse, _ = dpotri(lower, lower=1)
@@ -134,7 +134,7 @@ class Evidence:
         return lower, alpha, w, float(alpha @ alpha - np.trace(inverse))
 
     def _trace(self, kernel: Kernel, sums: PairSums) -> Vector:
-        """tr(W dK) for a, b, m and lo; 0 elsewhere."""
+        """Return tr(W dK) for a, b, m and lo; entries of other hyperparameters are 0."""
         s, at = self.structure, self.structure.slices
         trace = np.zeros(at["noise"].stop)
         trace[at["a"]] = sums.groups()
@@ -146,7 +146,7 @@ class Evidence:
         return trace
 
     def _grams(self, kernel: Kernel) -> Grams:
-        """k_g at the pairs: only groups with a length-scale under way are computed afresh."""
+        """Return k_g at the pairs. Only the groups whose length-scale is being fitted are recomputed."""
         s = self.structure
         if self.held is not None:
             return self.tables.grams_at(self.held[s.slices["lo"]])
@@ -156,7 +156,7 @@ class Evidence:
         return Grams(grams)
 
     def _sums(self, kernel: Kernel) -> PairSums:
-        """Sums over pairs of variables."""
+        """Return the sums over pairs of variables."""
         s, grams, numbers = self.structure, self._grams(kernel), self.tables.numbers.terms(kernel.b, kernel.m)
         if s.complete:
             return Complete(kernel.a, grams, numbers)
@@ -167,7 +167,7 @@ class Evidence:
 def fit(
     evidence: Evidence, starts: Sequence[Vector], iterations: int = 25, deadline: Deadline = NEVER
 ) -> tuple[Vector, float]:
-    """MAP hyperparameters: the best of L-BFGS-B from several starts; none: the prior's median.
+    """Return the MAP hyperparameters: the best of L-BFGS-B from several starts, or the prior's medians if all of them fail.
 
     Returns:
         theta and its negative log posterior.

@@ -2,8 +2,8 @@
 
 Notation
     x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers, V = G + J variables
-    on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose
-                    products are no quadratic form: R alone sees them
+    on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose products
+                    are not quadratic: they enter R alone
     A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
     E, E_D          pairs of variables, and of groups, that may interact
     P               exp(-sum_d (u_d - u'_d)^2 / (2 l_d^2)) over the numbers that are always active
@@ -12,25 +12,25 @@ Notation
 
     R = sr exp(-sum_g w_g d_g(z, z') - sum_j (u_j - u'_j)^2 / (2 r_j^2)),   d_g distances of levels
 
-f = q + r with q ~ K and r ~ R: predictions are of the sum, only q is a quadratic form and goes to the MIP. Without r,
-interactions of three and more variables are forced onto pairs, and the model is sure of what it cannot know. R sees a number
-that is off in the middle of its range, where configurations have it, whatever u_j is. Where pairs are declared there is no R,
-and the model knows nothing of numbers with more than two conditions.
-At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with
-two conditions) is therefore not in E.
+f = q + r with q ~ K and r ~ R. Predictions are of the sum. Only q is a quadratic form and is minimised by the MIP. Without r,
+interactions of three and more variables would be attributed to pairs, and the model would be overconfident. In R a number that is
+off takes the middle of its range, as in configurations, whatever u_j is. If pairs are declared, R is dropped, and numbers with
+more than two conditions have no effect in the model.
+At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with two
+conditions) is therefore not in E.
 
 theta = log of [a (G), b (J), m (J), lo (O), l (D), s1, s2, sc, sm, sq, w (G), r (J), sr,
 noise], with O ordered groups and D joint numbers.
 
-Sums over groups in wide spaces, where no matrix over pairs of levels is formed: only what is observed has a column.
+In wide spaces no matrix over pairs of levels is formed. Sums over groups use tables with one column per observed point.
 
 Notation
-    t points y_i;   c (B, G) the binaries that are one at B points
-    table (n_z, t)  what each level has with the levels of the y_i: a_g k_g(l, l_i), its square, or w_g d_g(l, l_i)
+    t points y_i;   c (B, G) the columns of the binaries that are one at B points
+    table (n_z, t)  a term between each level and the levels of the y_i: a_g k_g(l, l_i), its square, or w_g d_g(l, l_i)
     sum_g table[c_g, i]   a sum over groups, shape (B, t)
 
-Neighbours of one point differ from each other in a group or two: their sums are those of one of them, with what differs
-exchanged, O(B t) for B of them instead of O(B G t).
+Neighbours of one point differ in one or two groups. Their sums are computed from those of one neighbour by exchanging the terms
+that differ: O(B t) for B neighbours instead of O(B G t).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from mipcash.surrogates.structured.number_sums import Side, number_sums
 from mipcash.surrogates.structured.structure import Structure
 
 CHUNK = 1024
-"""Points at a time."""
+"""Points processed at a time."""
 ALIKE = 0.05
-"""Share of the groups in which the points of a chunk may differ from its first one for it to be worth while."""
+"""Largest share of the groups in which the points of a chunk may differ from its first point for the exchange to pay off."""
 
 
 def level_sums(columns: Indices, tables: Sequence[Vector]) -> list[Vector]:
-    """The sums of several tables: (B, G), tables of shape (n_z, t) -> (B, t) each."""
+    """Return the sums of several tables: (B, G), tables of shape (n_z, t) -> (B, t) each."""
     sums = [np.zeros((len(columns), table.shape[1])) for table in tables]
     for a in range(0, len(columns), CHUNK):
         part, at = columns[a : a + CHUNK], slice(a, a + CHUNK)
@@ -76,18 +76,18 @@ def level_sums(columns: Indices, tables: Sequence[Vector]) -> list[Vector]:
 
 
 KEPT = 8
-"""Tables of a wide space that are kept."""
+"""Number of cached tables of a wide space."""
 DECLARED = 4_000_000
-"""Terms of a wide space with declared pairs that are formed at a time."""
+"""Terms computed at a time in a wide space with declared pairs."""
 
 
 def _squared_distances(left: Vector, right: Vector) -> Vector:
-    """Between the rows of two matrices: (B, D), (B', D) -> (B, B'), exactly 0 between equal rows."""
+    """Return squared distances between the rows of two matrices: (B, D), (B', D) -> (B, B'), exactly 0 between equal rows."""
     return np.asarray(cdist(left, right, "sqeuclidean")) if left.shape[1] else np.zeros((len(left), len(right)))
 
 
 def number_product(squares: Vector, b: Vector, m: Vector) -> Vector:
-    """A_j from (u_j - u'_j)^2, its relevance where the number is on, and its length; arrays that go together."""
+    """Return A_j from (u_j - u'_j)^2, the relevance b (0 where the number is off) and the length m; the arrays broadcast."""
     terms: Vector = np.exp(squares * (-0.5 / m**2))
     terms *= b
     return terms
@@ -130,7 +130,7 @@ class Kernel:
 
     @cached_property
     def factors(self) -> tuple[float, float, float, float, float]:
-        """s1/V, s2/|E|, sc, sm/G, sq/|E_D|; the last three 0 where there is no joint number."""
+        """s1/V, s2/|E|, sc, sm/G, sq/|E_D|; the last three are 0 if there is no joint number."""
         s = self.structure
         s1, s2, sc, sm, sq = (float(self._part(name)[0]) for name in ("s1", "s2", "sc", "sm", "sq"))
         pairs, discrete = s.pairs.sum() / 2, s.pairs[: s.n_groups, : s.n_groups].sum() / 2
@@ -149,17 +149,17 @@ class Kernel:
         return self.structure.blocks_at(self._part("lo"))
 
     def level_columns(self, y: Encoded) -> Vector:
-        """a_g k_g of every level with those of some points: shape (n_z, B')."""
+        """Return a_g k_g between every level and the levels of some points: shape (n_z, B')."""
         parts, none = zip(self.blocks, self.a, y.levels.T, strict=True), np.zeros((0, len(y)))
         return self._kept("similar", y, lambda: np.concatenate([none, *(a * k.columns(at) for k, a, at in parts)]))
 
     def distance_columns(self, y: Encoded) -> Vector:
-        """w_g d_g of every level with those of some points: shape (n_z, B')."""
+        """Return w_g d_g between every level and the levels of some points: shape (n_z, B')."""
         parts, none = zip(self.structure.distances, self.w, y.levels.T, strict=True), np.zeros((0, len(y)))
         return self._kept("apart", y, lambda: np.concatenate([none, *(w * d.columns(at) for d, w, at in parts)]))
 
     def _level_table(self, y: Encoded) -> Vector:
-        """:meth:`level_columns`, their squares, and :meth:`distance_columns` beyond those of off: (n_z, 3 B')."""
+        """Return :meth:`level_columns`, their squares, and :meth:`distance_columns` minus the row of off: (n_z, 3 B')."""
 
         def made() -> Vector:
             similar, apart, off = self.level_columns(y), self.distance_columns(y), self.structure.off_columns
@@ -168,23 +168,23 @@ class Kernel:
         return self._kept("levels", y, made)
 
     def _off_distances(self, y: Encoded) -> Vector:
-        """sum_g w_g d_g where every group is off that can be: (B',)."""
+        """Return sum_g w_g d_g for the point at which every conditional group is off: (B',)."""
         off = np.unique(self.structure.off_columns)
         return self._kept("off", y, lambda: np.asarray(self.distance_columns(y)[off[off >= 0]].sum(axis=0)))
 
     def _level_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector, Vector]:
-        """sum_g A_g, sum_g A_g^2 and sum_g w_g d_g: (B, B') each."""
+        """Return sum_g A_g, sum_g A_g^2 and sum_g w_g d_g: (B, B') each."""
         sums = x.lit @ self._level_table(y)
         total, squares, apart = (sums[:, k * len(y) : (k + 1) * len(y)] for k in range(3))
         return total, squares, apart + self._off_distances(y)
 
     @cached_property
     def _own(self) -> Vector:
-        """a_g k_g of every level with itself, shape (n_z,)."""
+        """Prior variance a_g k_g of every level, shape (n_z,)."""
         return np.concatenate([np.zeros(0), *(a * k.diagonal for k, a in zip(self.blocks, self.a, strict=True))])
 
     def _kept(self, name: str, y: Encoded, make: Callable[[], Vector]) -> Vector:
-        """What was made of the points that were asked for last; they are kept beside it, so that their id stays their own."""
+        """Return a cached array of the points ``y``, or compute it. ``y`` is stored with it, so that its id is not reused."""
         return self._recent.get((name, id(y)), lambda: (y, make()))[1]
 
     @cached_property
@@ -201,11 +201,11 @@ class Kernel:
 
     @property
     def residual_variance(self) -> float:
-        """sr; 0 where interactions are declared, as R has all of them."""
+        """sr; 0 if interactions are declared, since R would couple all variables."""
         return float(self._part("sr")[0]) if self.structure.joined else 0.0
 
     def residual(self, x: Encoded, y: Encoded) -> Vector:
-        """R: (B, B')."""
+        """Return R: (B, B')."""
         if self.structure.wide:
             (apart,) = level_sums(x.columns, [self.distance_columns(y)])
         else:
@@ -213,7 +213,7 @@ class Kernel:
         return self._residual(apart, x, y)
 
     def _residual(self, apart: Vector, x: Encoded, y: Encoded) -> Vector:
-        """R from sum_g w_g d_g, which is overwritten: (B, B')."""
+        """Return R from sum_g w_g d_g, which is overwritten: (B, B')."""
         unique, inverse = x.distinct_shown
         squares = _squared_distances(unique / self.r, y.shown / self.r)
         squares *= 0.5
@@ -224,34 +224,34 @@ class Kernel:
         return apart
 
     def apart_from(self, x: Encoded, y: Encoded) -> Vector:
-        """sum_g w_g d_g between one point and others: (B',)."""
+        """Return sum_g w_g d_g between one point and the points ``y``: (B',)."""
         return np.asarray(self.distance_columns(y)[x.columns[0]].sum(axis=0))
 
     def number_terms(self, x: Encoded, y: Encoded) -> Vector:
-        """A_j: shape (J, B, B')."""
+        """Return A_j: shape (J, B, B')."""
         squares = (x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2
         on = x.on.T[:, :, None] * y.on.T[:, None, :]
         return number_product(squares, self.b[:, None, None] * on, self.m[:, None, None])
 
-    # -- from what two points differ by, at n pairs of points: squares (u_j - u'_j)^2 (J, n), distances d_g (G, n) ---------
+    # -- from differences at n pairs of points: squares (u_j - u'_j)^2 (J, n), distances d_g (G, n) -------------------------
 
     def joint_product(self, squares: Vector) -> Vector:
-        """P, from the squares of the joint numbers: (D, n) -> (n,); 0 where no number is in it."""
+        """Return P from the squares of the joint numbers: (D, n) -> (n,); 0 if there is no joint number."""
         if not len(squares):
             return np.zeros(squares.shape[1])
         return np.asarray(np.exp(-0.5 * self.joint_length**-2 @ squares))
 
     def residual_product(self, distances: Vector, squares: Vector) -> Vector:
-        """R: (G, n), (J, n) -> (n,)."""
+        """Return R: (G, n), (J, n) -> (n,)."""
         exponent = self.w @ distances + 0.5 * self.r**-2 @ squares
         return np.asarray(self.residual_variance * np.exp(-exponent))
 
     def group_terms(self, x: Encoded, y: Encoded) -> Vector:
-        """A_g: shape (G, B, B')."""
+        """Return A_g: shape (G, B, B')."""
         return np.asarray(self.level_columns(y)[x.columns.T])
 
     def _number_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector]:
-        """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
+        """Return sum_j A_j and sum_j A_j^2, both (B, B'). Exponentials are computed once for points that share their numbers."""
         unique, inverse = x.distinct
         if 2 * len(unique) > len(x):
             return number_sums(self.structure.switched, self.b, self.m, Side(x.u, x.on), Side(y.u, y.on))
@@ -263,13 +263,13 @@ class Kernel:
         return total, squares
 
     def joint_term(self, u: Vector, y: Encoded) -> Vector:
-        """P between unit values (B, J) and points: (B, B')."""
+        """Return P between unit values (B, J) and points: (B, B')."""
         d = self.structure.joint
         left, right = u[:, d] / self.joint_length, y.u[:, d] / self.joint_length
         return np.asarray(np.exp(-0.5 * _squared_distances(left, right)))
 
     def __call__(self, x: Encoded, y: Encoded) -> Vector:
-        """K between two batches: (B, B')."""
+        """Return K between two batches: (B, B')."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
         if s.wide and s.joined:
             similar = self.level_columns(y)
@@ -296,7 +296,7 @@ class Kernel:
         return k
 
     def whole(self, x: Encoded, y: Encoded) -> Vector:
-        """K + R: (B, B')."""
+        """Return K + R: (B, B')."""
         if self.structure.wide or not self.structure.complete:
             return self(x, y) + self.residual(x, y)
         total, squares, apart = self._level_sums(x, y)
@@ -305,7 +305,7 @@ class Kernel:
         return k
 
     def _complete(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
-        """K where every pair is in E, from sum_g A_g and sum_g A_g^2: (B, B')."""
+        """Return K if every pair is in E, from sum_g A_g and sum_g A_g^2: (B, B')."""
         c1, c2, sc, cm, cq = self.factors
         k, number_squares = self._number_sums(x, y)
         k += total
@@ -323,7 +323,7 @@ class Kernel:
         return k
 
     def _degree_sums(self, x: Encoded, y: Encoded) -> tuple[list[Vector], list[Vector]]:
-        """sum_j A_j and sum_j A_j^2 over the numbers without a condition, with one and with two: three of (B, B') each."""
+        """Return sum_j A_j and sum_j A_j^2, each for the numbers with no, one and two conditions: two lists of three (B, B')."""
         kinds, (unique, inverse) = self.structure.by_degree, x.distinct
         shape = (len(x), len(y))
         total, squares = [np.zeros(shape) for _ in kinds], [np.zeros(shape) for _ in kinds]
@@ -343,11 +343,11 @@ class Kernel:
     def _by_degree(
         total: Vector, squares: Vector, numbers: Sequence[Vector], number_squares: Sequence[Vector]
     ) -> tuple[Vector, Vector]:
-        """sum_j A_j and sum_E A_v A_w where a pair is in E unless its conditions come to more than two.
+        """Return sum_j A_j and sum_E A_v A_w if E has every pair with at most two conditions together.
 
         Args:
             total, squares: sum_g A_g and sum_g A_g^2.
-            numbers, number_squares: the same of numbers by their conditions, none, one or two.
+            numbers, number_squares: sum_j A_j and sum_j A_j^2 of the numbers with no, one and two conditions.
         """
         free, one, two = numbers
         inner = total + one
@@ -355,7 +355,7 @@ class Kernel:
         return free + one + two, pairs + free * (inner + two)
 
     def _declared(self, x: Encoded, y: Encoded) -> Vector:
-        """K of a wide space where pairs are declared: pair by pair, and neither P nor R."""
+        """Return K of a wide space with declared pairs, a sum over the pairs; there is no P or R."""
         (c1, c2, *_), edges = self.factors, sparse.csr_array(self.structure.pairs)
         k = np.ones((len(x), len(y)))
         share = max(1, DECLARED // (len(self.structure.pairs) * len(y)))
@@ -367,7 +367,7 @@ class Kernel:
         return k
 
     def diagonal(self, x: Encoded) -> Vector:
-        """K(x, x): (B,)."""
+        """Return K(x, x): (B,)."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
         if s.wide and s.joined:
             own = self._own[:, None]

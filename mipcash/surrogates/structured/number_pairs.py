@@ -1,9 +1,9 @@
-"""The terms of numbers at pairs of observations: many numbers are on at both points of few pairs, and only these are looked at.
+"""Kernel terms of the numbers at pairs of observations, computed only for pairs in which the number is on at both points.
 
 Notation
     J numbers, n pairs of observations
     A_j (n,)    b_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) where number j is on at both points, else 0
-    K of the numbers are on at every point; the entries of the others, N in all, stand in one list
+    K of the numbers are on at every point; the N entries of the remaining numbers are stored in one list
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mipcash.surrogates.structured.kernel import number_product
 
 @dataclass(frozen=True)
 class NumberPairs:
-    """What terms are made of, whatever their hyperparameters.
+    """Data of the terms that do not depend on hyperparameters.
 
     Attributes:
         shape: (J, n).
         always: the numbers that are on at every point, shape (K,).
         throughout: their (u_j - u'_j)^2, shape (K, n).
-        owner, at: number and pair of each entry of the others, shape (N,).
-        squares: its (u_j - u'_j)^2, shape (N,).
+        owner, at: number and pair of each listed entry of the remaining numbers, shape (N,).
+        squares: (u_j - u'_j)^2 of each listed entry, shape (N,).
     """
 
     shape: tuple[int, int]
@@ -37,7 +37,7 @@ class NumberPairs:
 
     @classmethod
     def of(cls, on: Vector, rows: Indices, cols: Indices, squares: Vector) -> NumberPairs:
-        """From the activities of t points, (t, J), the pairs, (n,) each, and (u_j - u'_j)^2 at these, (J, n)."""
+        """Return the data from the activities of t points (t, J), the pairs (n,) each, and (u_j - u'_j)^2 at the pairs (J, n)."""
         active = np.ascontiguousarray(on.T > 0)
         everywhere = active.all(axis=1)
         always, others = np.flatnonzero(everywhere), np.flatnonzero(~everywhere)
@@ -47,19 +47,19 @@ class NumberPairs:
         return cls((len(active), len(rows)), always, squares[always], owner, at, squares[owner, at])
 
     def terms(self, b: Vector, m: Vector) -> NumberTerms:
-        """The terms at relevances and lengths, (J,) each."""
+        """Return the terms at relevances b and lengths m, (J,) each."""
         whole = number_product(self.throughout, b[self.always, None], m[self.always, None])
         return NumberTerms(self, whole, number_product(self.squares, b[self.owner], m[self.owner]))
 
 
 @dataclass(frozen=True)
 class NumberTerms:
-    """The terms at some hyperparameters.
+    """The terms at given hyperparameters.
 
     Attributes:
-        pairs: what they are made of.
-        whole: those of numbers that are on at every point, shape (K, n).
-        listed: the entries of the others, shape (N,).
+        pairs: the data of the terms.
+        whole: terms of the numbers that are on at every point, shape (K, n).
+        listed: listed entries of the remaining numbers, shape (N,).
     """
 
     pairs: NumberPairs
@@ -67,14 +67,14 @@ class NumberTerms:
     listed: Vector
 
     def matrix(self) -> Vector:
-        """All of them: (J, n)."""
+        """Return all terms: (J, n)."""
         terms = np.zeros(self.pairs.shape)
         terms[self.pairs.always] = self.whole
         terms[self.pairs.owner, self.pairs.at] = self.listed
         return terms
 
     def sums(self) -> tuple[Vector, Vector]:
-        """sum_j A_j and sum_j A_j^2: (n,), (n,)."""
+        """Return sum_j A_j and sum_j A_j^2: (n,), (n,)."""
         at, n = self.pairs.at, self.pairs.shape[1]
         total, squares = self.whole.sum(axis=0), np.einsum("kn,kn->n", self.whole, self.whole)
         if len(at):
@@ -83,7 +83,10 @@ class NumberTerms:
         return total, squares
 
     def weighed(self, first: Vector, second: Vector) -> tuple[Vector, Vector]:
-        """sum slope_j A_j and sum slope_j A_j (u_j - u'_j)^2 over the pairs, with slope_j = first - A_j second: (J,), (J,)."""
+        """Return sum slope_j A_j and sum slope_j A_j (u_j - u'_j)^2 over the pairs: (J,), (J,).
+
+        slope_j = first - A_j second.
+        """
         pairs, count = self.pairs, self.pairs.shape[0]
         relevance, lengths = np.zeros(count), np.zeros(count)
         if len(pairs.at):

@@ -3,8 +3,8 @@
 Notation
     x (B points), y (B' points);   on_j 1 where number j is on, else 0;   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
 
-Numbers that are on in most points are taken one after the other, as matrices. Of an algorithm among many they are on in few points
-of either batch: what these have together is listed, and the lists of all such numbers are looked at at once.
+Numbers that are on in most points are processed one after the other, as matrices. The numbers of one algorithm among many are on in
+few points of either batch. Their pairs of points are listed, and the lists of all such numbers are processed at once.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from mipcash.program.forms import Booleans, Indices, Vector
 
 TOGETHER = 1 << 16
-"""Terms of numbers that are formed at a time."""
+"""Number of terms computed at a time."""
 SPARSE = 0.5
-"""Share of the pairs of points up to which a number is listed."""
+"""Largest share of the pairs of points for which a number is listed."""
 LISTED = 1 << 18
-"""Entries of all lists together, at most."""
+"""Largest number of entries of all lists together."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the batches.
+    """One of the two batches.
 
     Attributes:
         u: unit values, shape (B, J).
@@ -37,10 +37,10 @@ class Side:
 
 
 def number_sums(switched: list[Indices], b: Vector, m: Vector, x: Side, y: Side) -> tuple[Vector, Vector]:
-    """sum_j A_j and sum_j A_j^2: (B, B') each.
+    """Return sum_j A_j and sum_j A_j^2: (B, B') each.
 
     Args:
-        switched: numbers that are on at the same points, part by part; those in no part do not count.
+        switched: sets of numbers that are on at the same points; numbers in no set are left out.
         b, m: shape (J,).
     """
     total, squares = np.zeros((len(x.u), len(y.u))), np.zeros((len(x.u), len(y.u)))
@@ -57,7 +57,7 @@ def number_sums(switched: list[Indices], b: Vector, m: Vector, x: Side, y: Side)
 
 
 def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
-    """Add the terms of numbers that are on at the same points."""
+    """Add the terms of numbers that are on at the same points to the sums, in place."""
     rows, cols = np.flatnonzero(x.on[:, together[0]]), np.flatnonzero(y.on[:, together[0]])
     if not len(rows) or not len(cols):
         return
@@ -75,11 +75,11 @@ def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: 
 
 
 def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
-    """The same of numbers that are on in few points."""
+    """Add the terms of numbers that are on in few points to the sums, in place."""
     here, row = _where(x.on, numbers)
     there, col = _where(y.on, numbers)
     count = np.bincount(there, minlength=len(numbers))
-    repeats = count[here]  # each point of x meets the points of y in which its number is on
+    repeats = count[here]  # Each point of x is paired with the points of y in which the number is on.
     ends = np.cumsum(repeats)
     if not len(ends) or not ends[-1]:
         return
@@ -97,7 +97,7 @@ def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: 
 
 
 def _where(on: Vector, numbers: Indices) -> tuple[Indices, Indices]:
-    """Which of some numbers is on at which point, number by number: (N,), (N,)."""
+    """Return the pairs of a number, as an index into ``numbers``, and a point at which it is on, sorted by number: (N,), (N,)."""
     chosen: Booleans = on.T[numbers] > 0
     here, row = np.nonzero(chosen)
     return here, row

@@ -1,4 +1,4 @@
-"""Sums over pairs of variables, and what they contribute to the gradient of the evidence.
+"""Sums over pairs of variables, and their contributions to the gradient of the evidence.
 
 Notation
     A_v (n,)        terms of the V variables, groups first, at n pairs of observations;   E (V, V) pairs, D the groups
@@ -7,9 +7,9 @@ Notation
     T_v = sum_w E_vw A_w,    T^D_g = sum_h E_gh A_h
     slope_v = W (c1 + c2 T_v) + [v in D] WP (cm + cq T^D_v)      what A_v is multiplied by in tr(W dK), elementwise
 
-Where every pair is in E, T_v = S - A_v with S the sum of all, so that nothing but two matrices meets each A_v:
+If every pair is in E, T_v = S - A_v with S the sum of all A_v, so two vectors (n,) suffice for all groups, and two for all numbers:
 slope_v = M - A_v N, with M = W (c1 + c2 S) + [v in D] WP (cm + cq S_D) and N = c2 W + [v in D] cq WP. The terms of groups are not
-even formed there: all sums over them are products of D and of its squares with vectors.
+formed in this case: all sums over them are products of D and of its squares with vectors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mipcash.surrogates.structured.number_pairs import NumberTerms
 
 @dataclass(frozen=True)
 class Grams:
-    """The covariances of levels at the pairs.
+    """Covariances of levels at the pairs.
 
     Attributes:
         values: D, shape (G, n).
@@ -41,7 +41,7 @@ class Grams:
 
 
 class PairSums(Protocol):
-    """Sums of one set of terms (see the module's notation)."""
+    """Sums over one set of terms (see the module's notation)."""
 
     total: Vector
     extra: Vector
@@ -49,24 +49,24 @@ class PairSums(Protocol):
     discrete: Vector
 
     def weigh(self, w: Vector, weighted: Vector, factors: tuple[float, float, float, float]) -> None:
-        """Give W and WP (n,) and (c1, c2, cm, cq) before what follows."""
+        """Set W and WP (n,) and (c1, c2, cm, cq); call it before the methods below."""
 
     def slope(self, g: int) -> Vector:
-        """slope_g of a group: (n,)."""
+        """Return slope_g of a group: (n,)."""
 
     def groups(self) -> Vector:
-        """sum of slope_g A_g for every group: (G,)."""
+        """Return the sum of slope_g A_g for every group: (G,)."""
 
     def numbers(self) -> tuple[Vector, Vector]:
-        """sum of slope_j A_j, and of slope_j A_j (u_j - u'_j)^2, for every number: (J,), (J,)."""
+        """Return the sums of slope_j A_j and of slope_j A_j (u_j - u'_j)^2 for every number: (J,), (J,)."""
 
 
 class Complete:
-    """Every pair is in E.
+    """Sums if every pair is in E.
 
     Args:
         a: relevances of the groups, shape (G,).
-        grams: of their levels.
+        grams: covariances of their levels.
         numbers: terms of the numbers.
     """
 
@@ -97,11 +97,11 @@ class Complete:
 
 
 class Graph:
-    """Some pairs are in E.
+    """Sums if only some pairs are in E.
 
     Args:
         terms: shape (V, n).
-        n_groups: the first ones are groups.
+        n_groups: number of groups, whose terms come first.
         edges: E, shape (V, V).
         squares: (u_j - u'_j)^2, shape (J, n).
     """

@@ -1,12 +1,12 @@
 """The posterior of the structured model: predictions, conditioning, and its mean and samples as functions.
 
 Notation
-    x_i (i = 1..t) observations, y (t,) standardised losses, s2 the fitted noise variance, v what an observation has beside it
+    x_i (i = 1..t) observations, y (t,) standardised losses, s2 the fitted noise variance, v known noise in addition to s2
     f = q + r,  q ~ K (the structured kernel),  r ~ R (the residual),  S = K + R + s2 I + diag(v) at the observations,  w = S^-1 y
     mean of f at x: (K + R)(x, X) w,    variance: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
     mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule, wilson2020)
 
-The kernel part is exact; q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
+The kernel part is exact. q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
 Mean and samples of q are functions that a MIP can minimise (:mod:`mipcash.surrogates.structured.functions.surface`).
 """
 
@@ -31,14 +31,14 @@ from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.warping import Warp
 
 LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
-"""Shares of the mean variance by which the diagonal of a covariance of draws is raised."""
+"""Shares of the mean variance that are added to the diagonal of a covariance of draws, tried in turn."""
 NEAR = 256
-"""Observations that a predicted variance is conditioned on, at most."""
+"""Largest number of observations on which a predicted variance is conditioned."""
 
 
 @dataclass(frozen=True)
 class PosteriorSection:
-    """Mean and standard deviation of f(z, .), and their gradients by u."""
+    """Mean and standard deviation of f(z, .), and their gradients with respect to u."""
 
     posterior: StructuredPosterior
     kernel: KernelSection
@@ -46,12 +46,12 @@ class PosteriorSection:
     prior_variance: float
 
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
-        """(J,) -> mean, deviation, (J,), (J,)."""
+        """Return mean and deviation with gradients: (J,) -> mean, deviation, (J,), (J,)."""
         k, dk, deviation, gradient = self.parts(u)
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
     def parts(self, u: Vector) -> tuple[Vector, Vector, float, Vector]:
-        """(K + R)(x, X) and its gradient, the deviation and its: (J,) -> (t,), (t, J), scalar, (J,)."""
+        """Return (K + R)(x, X) and its gradient, the deviation and its gradient: (J,) -> (t,), (t, J), scalar, (J,)."""
         k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
         near, inverse = self.posterior.near, self.posterior.near_inverse
         everything = len(near) == len(k)
@@ -66,14 +66,18 @@ class PosteriorSection:
 
 
 def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
-    """S between t points: (t, t)."""
+    """Return S between t points: (t, t)."""
     k = kernel.whole(x, x)
     k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
     return k
 
 
 def _factor(covariance: Vector) -> Vector:
-    """A Cholesky factor of a covariance (B, B) that may be singular: its diagonal is raised until there is one."""
+    """Return a Cholesky factor of a covariance (B, B) that may be singular.
+
+    The diagonal is raised by the shares in LIFTS until the factorisation works. If none works, the roots of the diagonal are
+    returned.
+    """
     scale = max(float(np.mean(np.diag(covariance))), JITTER)
     for lift in LIFTS:
         lifted = covariance + np.diag(np.full(len(covariance), max(lift * scale, JITTER)))
@@ -84,17 +88,17 @@ def _factor(covariance: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class StructuredPosterior:
-    """The model given t observations (see the module's notation).
+    """Posterior of f given t observations (see the module's notation).
 
     Attributes:
         kernel: K.
         x: the observations' points.
         y: warped losses, shape (t,).
-        warp: from losses to y.
+        warp: transformation of losses to y.
         lower: Cholesky factor of S.
-        noise: v, variances beside s2 on the scale of y: a number, or shape (t,).
-        further: the last so many observations came by :meth:`given`.
-        inflation: factor on every predicted deviation; samples have a factor of their own.
+        noise: v, known noise variances in addition to s2 on the scale of y: a number, or shape (t,).
+        further: number of observations, at the end, that were added by :meth:`given`.
+        inflation: factor of every predicted deviation; :meth:`sample` takes its own factor.
     """
 
     kernel: Kernel
@@ -110,7 +114,7 @@ class StructuredPosterior:
     def fit(
         cls, kernel: Kernel, x: Encoded, losses: Vector, warp: Warp | None = None, noise: Noise = 0.0
     ) -> StructuredPosterior:
-        """Condition on observations; without a warp the losses are standardised.
+        """Return the posterior given observations; without a warp the losses are standardised.
 
         Args:
             noise: v, on the scale of the warped losses.
@@ -120,14 +124,14 @@ class StructuredPosterior:
         return cls(kernel, x, warp(losses), warp, np.tril(lower), noise)
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> StructuredPosterior:
-        """Condition on further observations, such as guesses for pending ones, at the same hyperparameters and warp.
+        """Return the posterior given further observations, such as guesses for pending ones, at the same hyperparameters and warp.
 
         The Cholesky factor grows by the new rows, O(t^2 B): [[L, 0], [H', C]] with L H = K(X, X') and C C' = S' - H'H.
 
         Args:
             points: B of them.
             values: on the scale of predictions, shape (B,).
-            noise: v of the new ones, a number or shape (B,); the fitted s2 counts as well, and a negative one takes of it.
+            noise: v of the new observations, a number or shape (B,); s2 is added to it, so a negative v reduces s2.
         """
         x = Encoded.of(self.kernel.structure, points)
         cross = self.kernel.whole(x, self.x)
@@ -151,7 +155,7 @@ class StructuredPosterior:
         return self.kernel.noise
 
     def scaled(self, values: Vector) -> Vector:
-        """Values of the output, warped: shape of ``values``."""
+        """Return values of the output on the warped scale: shape of ``values``."""
         return self.warp(values)
 
     @cached_property
@@ -166,17 +170,17 @@ class StructuredPosterior:
 
     @cached_property
     def near(self) -> Indices:
-        """Observations that variances are conditioned on: all of them up to NEAR, else the best half and an even spread.
+        """Indices of the observations that variances are conditioned on: all up to NEAR, else the best half and an even spread.
 
-        Those that came by :meth:`given` always count: what is pending is asked for so that it lowers variances.
-        Conditioning on fewer observations never lowers a variance; means always use all of them.
+        Observations added by :meth:`given` are always included, since pending points are there to lower variances. Conditioning on
+        fewer observations never lowers a variance. Means always use all observations.
         """
         t = len(self.y) - self.further
         return np.concatenate([chosen_part(self.y[:t], NEAR), np.arange(t, len(self.y))])
 
     @cached_property
     def near_inverse(self) -> Vector:
-        """Inverse of the Cholesky factor of the covariance of those observations: a product per prediction, no solve."""
+        """Inverse of the Cholesky factor for the ``near`` observations; a prediction then needs a product instead of a solve."""
         lower = self.lower
         if len(self.near) < len(self.y):
             noise = taken(self.noise, self.near)
@@ -184,12 +188,12 @@ class StructuredPosterior:
         return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
+        """Return mean and standard deviation of f (noise excluded): (B,), (B,)."""
         k, deviation = self.parts(points)
         return k @ self.weights, deviation
 
     def parts(self, points: Points) -> tuple[Vector, Vector]:
-        """(K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
+        """Return (K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
         x = Encoded.of(self.kernel.structure, points)
         k = self.kernel.whole(x, self.x)
         half = (k if len(self.near) == len(self.y) else k[:, self.near]) @ self.near_inverse.T
@@ -197,7 +201,7 @@ class StructuredPosterior:
         return k, self.inflation * np.sqrt(np.maximum(variance, JITTER))
 
     def draws(self, points: Points, count: int, rng: np.random.Generator) -> Vector:
-        """Joint draws of f at B points, the residual included: (count, B); O(B^3 + B^2 t)."""
+        """Return joint draws of f at B points, the residual included: (count, B). Costs O(B^3 + B^2 t)."""
         x = Encoded.of(self.kernel.structure, points)
         k = self.kernel.whole(x, self.x)
         half = solve_triangular(self.lower, k.T, lower=True)
@@ -206,7 +210,7 @@ class StructuredPosterior:
         return np.asarray(k @ self.weights + self.inflation * spread.T)
 
     def section(self, z: Vector) -> PosteriorSection:
-        """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
+        """Return the posterior at fixed binaries z (n_z,), as a function of the numbers."""
         point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
         return PosteriorSection(
             self,
@@ -216,11 +220,11 @@ class StructuredPosterior:
         )
 
     def mean(self) -> Surface:
-        """The posterior mean of q."""
+        """Return the posterior mean of q."""
         return Surface(self.kernel, self.x, self.weights, None, self.warp)
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0, sizes: PriorSizes | None = None) -> Surface:
-        """A sample of q; ``inflation`` multiplies the posterior covariance."""
+        """Return a sample of q; ``inflation`` multiplies the posterior covariance."""
         draw = PriorDraw.draw(self.kernel, sizes or PriorSizes(), rng)
         residual = self.kernel.residual(self.x, self.x)
         residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER + self.noise

@@ -1,4 +1,4 @@
-"""What a space tells the structured kernel: variables, activities, pairs that may interact, and priors.
+"""Properties of a space that the structured kernel uses: variables, activities, pairs that may interact, and priors.
 
 Notation as in :mod:`mipcash.surrogates.structured.kernel`.
 """
@@ -21,22 +21,22 @@ from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
 
 LENGTH = 0.2
-"""Median length-scale of a number on the unit scale, times the root of how many share a distance.
+"""Median length-scale of a number on the unit scale, multiplied by the root of the number of terms in a joint distance.
 
-With longer ones the first proposals run into corners: what few observations say of one number is carried to its ends
+With longer length-scales the first proposals lie in corners, since trends of few observations are extrapolated to the bounds
 (docs/decisions/003-length-scales-of-numbers.md).
 """
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What a space tells the kernel.
+    """Properties of a space that the kernel uses.
 
     Attributes:
         program: the space compiled.
         conditions: J tuples of indicators.
         pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
-        joined: whether P, which couples everything with all numbers, and R, which couples everything, are in the model.
+        joined: True if P, which couples all variables with the joint numbers, and R, which couples all variables, are in the model.
     """
 
     program: BinaryProgram
@@ -46,10 +46,10 @@ class Structure:
 
     @classmethod
     def of(cls, program: BinaryProgram, scale: UnitScale, interactions: Interactions | None = None) -> Structure:
-        """The structure of a program.
+        """Return the structure of a program.
 
         Args:
-            interactions: pairs that may interact; None: all of them, and P and R too.
+            interactions: pairs that may interact; None for all pairs, with P and R.
         """
         conditions = scale.conditions
         degrees = np.array([1] * len(program.groups) + [degree(c) for c in conditions])
@@ -61,12 +61,12 @@ class Structure:
 
     @property
     def n(self) -> int:
-        """Base columns of the program."""
+        """Number of base columns of the program."""
         return self.program.n
 
     @property
     def n_z(self) -> int:
-        """The binaries among them."""
+        """Number of binaries among the base columns."""
         return self.program.n_z
 
     @property
@@ -83,14 +83,14 @@ class Structure:
 
     @cached_property
     def off_columns(self) -> Indices:
-        """The off column of each binary's group, -1 where there is none: shape (n_z,)."""
+        """Column of the off level of each binary's group, -1 if the group has none: shape (n_z,)."""
         program = self.program
         off = np.where(program.off_levels < 0, -1, program.starts + program.off_levels)
         return np.asarray(off[program.group_of])
 
     @cached_property
     def joint(self) -> Indices:
-        """Numbers of the joint kernel, those that are always active: shape (D,)."""
+        """Numbers of the joint kernel: those that are always active, none if ``joined`` is False. Shape (D,)."""
         if not self.joined:
             return np.zeros(0, dtype=np.int64)
         return self.always
@@ -112,7 +112,7 @@ class Structure:
 
     @cached_property
     def switched(self) -> list[Indices]:
-        """The numbers of K by their conditions: those of a part are on at the same points."""
+        """The numbers of K in sets with the same conditions, which are on at the same points."""
         parts: dict[Hashable, list[int]] = {}
         for j, conditions in enumerate(self.conditions):
             if degree(conditions) <= RESOLVED:
@@ -121,12 +121,12 @@ class Structure:
 
     @cached_property
     def by_degree(self) -> tuple[Indices, Indices, Indices]:
-        """The numbers without a condition, with one and with two."""
+        """The numbers with no, one and two conditions."""
         return self.always, self.conditional, np.array(self.conjunctions, dtype=np.int64)
 
     @cached_property
     def affine(self) -> tuple[Vector, Vector]:
-        """on_j = c_j + l_j . z of the numbers with one condition: (J_1,), (n_z, J_1)."""
+        """on_j = c_j + l_j . z for the numbers with one condition: (J_1,), (n_z, J_1)."""
         constants, linear = np.zeros(len(self.conditional)), np.zeros((self.n_z, len(self.conditional)))
         for k, j in enumerate(self.conditional):
             (indicator,) = self.conditions[j]
@@ -141,15 +141,15 @@ class Structure:
 
     @cached_property
     def fixed_blocks(self) -> list[LevelKernel]:
-        """k_g of every group at the median of lo; those without one need no second look."""
+        """k_g of every group at the median of lo; for groups without a length-scale it never changes."""
         return [LevelKernel(group) for group in self.groups]
 
     def block(self, g: int, length: float) -> LevelKernel:
-        """k_g at a length-scale; those that were asked for last are kept, as most fits hold their length-scales."""
+        """Return k_g at a length-scale. Recent results are cached, as most fits keep their length-scales."""
         return self._blocks.get((g, length), lambda: LevelKernel(self.groups[g], length))
 
     def blocks_at(self, lengths: Vector) -> list[LevelKernel]:
-        """k_g of every group at the length-scales lo of ordered ones, (O,)."""
+        """Return k_g of every group, given the length-scales lo of the ordered groups, (O,)."""
         blocks = list(self.fixed_blocks)
         for g, length in zip(self.ordered.tolist(), lengths.tolist(), strict=True):
             blocks[g] = self.block(g, length)
@@ -166,18 +166,18 @@ class Structure:
 
     @cached_property
     def wide(self) -> bool:
-        """Whether levels or variables are too many for matrices over pairs of them."""
+        """True if there are too many levels or variables for matrices over pairs of them."""
         return is_wide(self.n_z, len(self.pairs))
 
     @cached_property
     def complete(self) -> bool:
-        """Whether every pair is in E, so that sums over pairs have a closed form."""
+        """True if every pair is in E, so that sums over pairs have a closed form."""
         v = len(self.pairs)
         return bool(self.pairs.sum() == v * (v - 1))
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Where each hyperparameter stands in theta."""
+        """Slice of each hyperparameter in theta."""
         names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "w", "r", "sr", "noise")
         g, j = self.n_groups, self.n_numbers
         sizes = [g, j, j, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, g, j, 1, 1]
@@ -201,7 +201,7 @@ class Structure:
         v = max(1, len(self.pairs))
         medians |= {"l": LENGTH * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
         medians |= {"w": 1.5 / v, "r": LENGTH * math.sqrt(v), "sr": 1.0}
-        # lengths are left wide: smooth functions need them long, and a short one is soon refuted
+        # The priors of lengths are wide: smooth functions need long lengths, and data soon rule out one that is wrong.
         spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 1.0, "w": 1.2, "r": 1.0, "sr": 1.0}
         size = self.slices["noise"].stop
         mean, sd = np.zeros(size), np.zeros(size)
@@ -219,11 +219,11 @@ class Structure:
         return Activities.of(self.program, self.conditions)
 
     def activity(self, levels: Indices) -> Vector:
-        """Whether each number is active: (B, G) -> (B, J)."""
+        """Return 1 for active numbers, else 0: (B, G) -> (B, J)."""
         return self._activities.at(levels)
 
     def on(self, active: Vector) -> Vector:
-        """on_j of K, from activities: (B, J) -> (B, J)."""
+        """Return on_j of K from activities: (B, J) -> (B, J)."""
         if not len(self._deep):
             return active
         on = active.copy()
@@ -232,7 +232,7 @@ class Structure:
 
 
 def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
-    """Declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
+    """Return declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
     allowed = np.zeros((n_groups + n_numbers,) * 2)
     shifted = [(g, h) for g, h in interactions.groups]
     shifted += [(g, n_groups + d) for g, d in interactions.mixed]

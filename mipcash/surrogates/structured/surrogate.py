@@ -1,9 +1,9 @@
-"""The structured surrogate of one output: how its hyperparameters live from fit to fit.
+"""The structured surrogate of one output, and the schedule by which its hyperparameters are refitted.
 
-1. while observations are few, every fit looks for the maximum of the evidence, from where the last one ended; later every
-   second, then fewer, and those between keep what they find
-2. now and then a search starts from the prior's medians too, fits the length-scales of ordered groups, and compares warps;
-   the others hold both
+1. While observations are few, every fit maximises the evidence, starting at the last maximum. Later every second fit does, then
+   fewer. The fits between keep the hyperparameters.
+2. At regular intervals a search also starts at the prior's medians, fits the length-scales of ordered groups, and compares warps.
+   The other searches keep length-scales and warp.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class StructuredSettings:
     """Settings of a structured surrogate.
 
     Attributes:
-        iterations: of L-BFGS-B on the evidence per search, from where the last one ended.
-        restart_every: searches after which one takes twice as long, starts from the prior's medians too, and looks
-            at the length-scales of ordered groups and at the warp.
-        warp: whether the worse half of the values may be compressed (chosen by evidence).
-        settled: observations up to which every fit searches; from there on one in t / often fits does, but every second at most
-            and every fourth at least.
-        sparing: the same for many observations, of which one in t / sparing fits searches.
-        compared: observations on which warps are compared, at most.
+        iterations: L-BFGS-B iterations on the evidence per search, from the last maximum.
+        restart_every: number of searches after which one takes twice as long, also starts at the prior's medians, and refits the
+            length-scales of ordered groups and the warp.
+        warp: True to allow that the worse half of the values is compressed (chosen by evidence).
+        settled: number of observations below which every fit searches; beyond, one fit in t / often does, but every second at
+            most and every fourth at least.
+        sparing: for many observations, one fit in t / sparing searches if that is fewer.
+        compared: largest number of observations used to compare warps.
     """
 
     iterations: int = 12
@@ -53,18 +53,18 @@ class StructuredSettings:
         at_least(self, iterations=1, restart_every=1, settled=0, often=1, sparing=1, compared=1)
 
     def every(self, t: int) -> int:
-        """Fits per search after t observations."""
+        """Return the number of fits per search after t observations."""
         return 1 if t < self.settled else max(2, min(4, t // self.often), t // self.sparing)
 
 
 @dataclass(frozen=True)
 class FitState:
-    """What a fit leaves for the next one.
+    """State that a fit passes on to the next one.
 
     Attributes:
         theta: hyperparameters, shape (n_theta,).
         strength: of the warp.
-        fits: so far.
+        fits: number of fits so far.
     """
 
     theta: Vector
@@ -73,13 +73,13 @@ class FitState:
 
     @classmethod
     def of(cls, state: State) -> FitState | None:
-        """From what :meth:`as_dict` gave; None: nothing was fitted yet."""
+        """Return the state from a dict made by :meth:`as_dict`; None before the first fit."""
         if "theta" not in state:
             return None
         return cls(np.array(state["theta"]), float(state["strength"]), int(state["fits"]))
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """Return the state in JSON types."""
         return {"theta": self.theta.tolist(), "strength": self.strength, "fits": self.fits}
 
 
@@ -89,8 +89,8 @@ class StructuredSurrogate:
 
     Attributes:
         structure: the space.
-        settings: of the hyperparameters' life.
-        turn: the value up to which a warp leaves values alone at least; None: the median.
+        settings: schedule of the refits of the hyperparameters.
+        turn: a value up to which a warp must not compress; None for the median alone.
     """
 
     structure: Structure
@@ -110,7 +110,7 @@ class StructuredSurrogate:
         noise: Noise = 0.0,
         deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
-        """See :meth:`mipcash.surrogates.protocols.Surrogate.fit`; nothing is drawn."""
+        """See :meth:`mipcash.surrogates.protocols.Surrogate.fit`; no random numbers are drawn."""
         before, observed = FitState.of(state), _Observed(prepared, values, noise, self.turn)
         theta, warp = self._hyperparameters(observed, before, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
@@ -118,7 +118,7 @@ class StructuredSurrogate:
         return posterior, FitState(theta, warp.strength, 1 if before is None else before.fits + 1).as_dict()
 
     def _hyperparameters(self, observed: _Observed, before: FitState | None, deadline: Deadline) -> tuple[Vector, Warp]:
-        """Those of this fit: found afresh, from where the last search ended, or kept."""
+        """Return the hyperparameters and warp of this fit: refitted with restarts, refitted from the last maximum, or kept."""
         if before is None:
             return self._restarted(observed, self.structure.prior[0], deadline)
         search, rest = divmod(before.fits, self.settings.every(len(observed.values)))
@@ -131,7 +131,7 @@ class StructuredSurrogate:
         return fit(evidence, [before.theta], self.settings.iterations, deadline)[0], warp
 
     def _restarted(self, observed: _Observed, start: Vector, deadline: Deadline) -> tuple[Vector, Warp]:
-        """From several starts, with the warp of the highest evidence."""
+        """Return hyperparameters fitted from several starts, with the warp of the highest evidence."""
         iterations, part = self.settings.iterations, observed.part(self.settings.compared)
         found = []
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
@@ -140,14 +140,14 @@ class StructuredSurrogate:
             found.append((value - warp.log_jacobian(part.values), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
         starts = [theta, self.structure.prior[0]]
-        if len(part.values) < len(observed.values):  # which start is the better one shows on a part of the observations
+        if len(part.values) < len(observed.values):  # the starts are compared on a part of the observations
             starts = [fit(part.evidence(warp), starts, iterations, deadline)[0]]
         return fit(observed.evidence(warp), starts, iterations, deadline)[0], warp
 
 
 @dataclass(frozen=True)
 class _Observed:
-    """What one fit learns from: points, values and their noise variances on the scale of the values."""
+    """Data of one fit: points, values and their noise variances on the scale of the values."""
 
     tables: Tables
     values: Vector
@@ -158,7 +158,7 @@ class _Observed:
         return Warp.of(self.values, strength, self.turn)
 
     def part(self, limit: int) -> _Observed:
-        """At most so many observations."""
+        """Return a part of at most ``limit`` observations."""
         rows = chosen_part(self.values, limit)
         return _Observed(self.tables.part(rows), self.values[rows], taken(self.noise, rows), self.turn)
 
@@ -166,7 +166,7 @@ class _Observed:
         return Evidence.of(self.tables, warp(self.values), self.warped_noise(warp), held)
 
     def warped_noise(self, warp: Warp) -> Noise:
-        """Variances on the scale of the warp, to first order."""
+        """Return the noise variances on the scale of the warp, to first order."""
         if not np.any(self.noise):
             return 0.0
         slope = warp.slope(self.values)

@@ -1,10 +1,10 @@
-"""What the evidence needs of a set of points, whatever was observed there and at whatever hyperparameters.
+"""Tables over pairs of points for the evidence, independent of observed values and hyperparameters.
 
 Notation
-    t points;   n = t (t + 1) / 2 pairs i >= j of them: all matrices are symmetric, so that half of each is enough
+    t points;   n = t (t + 1) / 2 pairs i >= j of them: half of each matrix, as all are symmetric
     G groups, J numbers, d_g distances of levels, u_j unit values
 
-Several outputs that are observed at the same points share one :class:`Tables`; so do the fits under several warps.
+Several outputs observed at the same points share one :class:`Tables`, and so do fits with different warps.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from mipcash.surrogates.structured.structure import Structure
 
 T = TypeVar("T", bound=np.generic)
 HELD = 2
-"""Length-scales at which the covariances of levels are kept."""
+"""Number of settings of the length-scales whose level covariances are cached."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables over the pairs of t points, each made when it is first asked for.
+    """Tables over the pairs of t points, each computed on first use.
 
     Attributes:
         structure: the space.
@@ -52,7 +52,7 @@ class Tables:
         return len(self.x)
 
     def part(self, rows: Indices) -> Tables:
-        """The tables of some of the points, increasing rows; whoever asks for the same ones gets the same tables."""
+        """Return the tables of some of the points, with increasing rows. Equal rows return the same object."""
         if len(rows) == len(self):
             return self
         key = np.asarray(rows, dtype=np.int64).tobytes()
@@ -67,42 +67,42 @@ class Tables:
 
     @cached_property
     def places(self) -> Indices:
-        """Where the pairs stand in a matrix over the points, row by row: (n,)."""
+        """Indices of the pairs in a flattened matrix over the points, row by row: (n,)."""
         rows, cols = self.pairs
         return np.asarray(rows * len(self) + cols)
 
     @cached_property
     def twice(self) -> Vector:
-        """How often a symmetric matrix has each pair: 1 on its diagonal, else 2. (n,)"""
+        """Multiplicity of each pair in a symmetric matrix: 1 on the diagonal, else 2. (n,)"""
         rows, cols = self.pairs
         return np.where(rows == cols, 1.0, 2.0)
 
     @cached_property
     def entries(self) -> Indices:
-        """Which entry of a matrix over its levels each pair reads, row by row, per group: shape (G, n)."""
+        """Index of each pair's entry in a flattened matrix over the levels, row by row, per group: shape (G, n)."""
         levels, sizes = self.x.levels.T, self.structure.program.sizes
         return self._at_pairs(levels[:, :, None] * sizes[:, None, None] + levels[:, None, :])
 
     def gram(self, g: int, k: LevelKernel | LevelDistance) -> Vector:
-        """A matrix over the levels of group g, at the pairs: (n,)."""
+        """Return a matrix over the levels of group g, evaluated at the pairs: (n,)."""
         return k.matrix.ravel().take(self.entries[g]) if k.small else k.at(*np.divmod(self.entries[g], k.group.size))
 
     def summed(self, g: int, weights: Vector, k: LevelKernel) -> float:
-        """The derivative of k by log lo at the pairs, weighed (n,): by entry first where its matrix is formed."""
+        """Return the sum over pairs of weights (n,) times the derivative of k with respect to log lo."""
         if not k.small:
             return float(weights @ k.slope_at(*np.divmod(self.entries[g], k.group.size)))
         slope = k.dense[1]
         return float(np.bincount(self.entries[g], weights, minlength=slope.size) @ slope.ravel())
 
     def grams(self, blocks: Sequence[LevelKernel | LevelDistance]) -> Vector:
-        """One matrix per group, at the pairs: shape (G, n)."""
+        """Return one matrix per group, evaluated at the pairs: shape (G, n)."""
         if not blocks:
             return np.zeros((0, len(self.places)))
         columns = [k.columns(at) for k, at in zip(blocks, self.x.levels.T, strict=True)]
         return self._at_pairs(np.concatenate(columns)[self.x.columns.T])
 
     def grams_at(self, lengths: Vector) -> Grams:
-        """k_g at the pairs, at the length-scales lo of ordered groups, (O,), on a log scale; kept for all who hold them."""
+        """Return k_g at the pairs for log length-scales lo of the ordered groups, (O,); recent results are cached."""
         return self._grams.get(lengths.tobytes(), lambda: Grams(self.grams(self.structure.blocks_at(np.exp(lengths)))))
 
     @cached_property
@@ -122,7 +122,7 @@ class Tables:
 
     @cached_property
     def joint_squares(self) -> Vector:
-        """The same of the joint numbers, shape (D, n)."""
+        """(u_j - u'_j)^2 of the joint numbers, shape (D, n)."""
         return np.asarray(self.squares[self.structure.joint])
 
     @cached_property
@@ -131,5 +131,5 @@ class Tables:
         return NumberPairs.of(self.x.on, *self.pairs, self.squares)
 
     def _at_pairs(self, matrices: NDArray[T]) -> NDArray[T]:
-        """Of matrices over the points: (k, t, t) -> (k, n)."""
+        """Return the entries at the pairs of matrices over the points: (k, t, t) -> (k, n)."""
         return matrices.reshape(len(matrices), len(self) ** 2).take(self.places, axis=1)

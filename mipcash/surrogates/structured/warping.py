@@ -1,12 +1,12 @@
-"""Losses on the scale on which the surrogate fits them best.
+"""Warping of losses to the scale on which the surrogate fits them best.
 
 Notation
     y (t,) losses;   t_i = (y_i - median) / unit,   unit = median - min (the spread of the better half)
     g_c(t) = t for t <= 0,   log(1 + c t) / c for t > 0;   c >= 0 the strength, g_0(t) = t
     v (t,) = (g_c(t) - shift) / scale, with zero mean and unit standard deviation
 
-g_c leaves the better half of the losses alone and compresses the worse half, smoothly at the median: a few terrible
-configurations otherwise decide the fit. It is increasing, so that minimisers, bounds and improvements keep their order.
+g_c does not change the better half of the losses and compresses the worse half, smoothly at the median. Without it, a few very bad
+configurations would dominate the fit. It is increasing, so minimisers and the order of bounds and improvements stay the same.
 
 Strengths are compared by evidence: log p(y) = log p(v) + sum_i log g_c'(t_i) - t log scale + const, g_c'(t) = 1/(1 + c t).
 """
@@ -29,7 +29,7 @@ class Warp:
     """A change of scale (see the module's notation).
 
     Attributes:
-        median, unit: of the losses, or where it turns instead of at the median.
+        median, unit: of the losses; ``median`` is replaced by ``turn`` if that is larger.
         strength: c.
         shift, scale: of the standardisation.
     """
@@ -42,10 +42,10 @@ class Warp:
 
     @classmethod
     def of(cls, losses: Vector, strength: float = 0.0, turn: float | None = None) -> Warp:
-        """The warp that standardises these losses; where they all agree, a shift alone.
+        """Return the warp that standardises these losses; if all are equal, it only shifts them.
 
         Args:
-            turn: a loss that lies on the part which is left alone, besides the better half.
+            turn: a loss that must not be compressed, in addition to the better half.
         """
         largest = float(np.max(np.abs(losses)))
         median = float(np.median(losses)) if turn is None else max(float(np.median(losses)), turn)
@@ -60,26 +60,26 @@ class Warp:
         return cls(median, unit, strength, float(np.mean(values)), scale if scale > TINY else 1.0)
 
     def __call__(self, losses: Vector) -> Vector:
-        """v: shape of ``losses``."""
-        # differences first: losses near 1e300 must not overflow
+        """Return v: shape of ``losses``."""
+        # differences first, so that losses near 1e300 do not overflow
         t = losses / self.unit - self.median / self.unit
         if self.strength > 0.0:
             t = np.where(t > 0.0, np.log1p(self.strength * np.maximum(t, 0.0)) / self.strength, t)
         return np.asarray((t - self.shift) / self.scale)
 
     def inverse(self, value: float) -> float:
-        """The loss whose v is ``value``."""
+        """Return the loss whose v is ``value``."""
         t = self.shift + self.scale * value
         if self.strength > 0.0 and t > 0.0:
             t = math.expm1(min(self.strength * t, 700.0)) / self.strength
         return self.median + self.unit * t
 
     def slope(self, losses: Vector) -> Vector:
-        """dv/dy: shape of ``losses``."""
+        """Return dv/dy: shape of ``losses``."""
         t = losses / self.unit - self.median / self.unit
         return np.asarray(1.0 / (1.0 + self.strength * np.maximum(t, 0.0)) / (self.scale * self.unit))
 
     def log_jacobian(self, losses: Vector) -> float:
-        """sum_i log dv_i/dy_i, up to a constant that no strength changes."""
+        """Return sum_i log dv_i/dy_i, up to a constant that does not depend on the strength."""
         t = losses / self.unit - self.median / self.unit
         return -float(np.sum(np.log1p(self.strength * np.maximum(t, 0.0)))) - len(losses) * math.log(self.scale)

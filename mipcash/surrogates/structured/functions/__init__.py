@@ -1,1 +1,1 @@
-"""Functions over mixed spaces that the structured posterior hands out: its mean and its samples, and what they are made of."""
+"""Functions over mixed spaces that the structured posterior returns: its mean, its samples, and the parts of both."""

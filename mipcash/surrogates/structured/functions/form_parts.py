@@ -1,11 +1,11 @@
-"""A function of the binaries at fixed numbers, coefficient by coefficient.
+"""Coefficients of a function of the binaries at fixed numbers.
 
 Notation
     q(z) = constant + linear . z + sum_j active_j on_j(z) + sum_{g < h} z_g' S_gh z_h
            + sum_j on_j(z) mixed_j . z + sum_{j < k} on_j(z) on_k(z) N_jk
 
-on_j(z) is a product of at most two affine indicators (1 for a number without conditions), so that q is quadratic where
-``mixed`` and N vanish for products of degree above two.
+on_j(z) is a product of at most two affine indicators (1 for a number without conditions). So q is quadratic if ``mixed`` and N are
+zero for products of degree above two.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class FormParts:
         )
 
     def form(self, structure: Structure) -> QuadraticForm:
-        """q over the base columns of the program."""
+        """Return q as a quadratic form over the base columns of the program."""
         constant, linear = self.constant, self.linear.copy()
         square = np.triu(self.group_pairs, k=1)
         always, conditional = structure.always, structure.conditional
         constant += float(self.active[always].sum() + 0.5 * self.number_pairs[np.ix_(always, always)].sum())
         linear += self.mixed[:, always].sum(axis=1)
         weight = self.active + self.number_pairs[:, always].sum(axis=1)
-        for j in structure.conjunctions:  # two conditions: in no pair, so that on_j itself may be quadratic
+        for j in structure.conjunctions:  # Two conditions: the number is in no pair, so on_j itself may be quadratic.
             c, l, s = on_polynomial(resolved(structure.conditions[j]), structure.n_z)
             constant, linear, square = constant + weight[j] * c, linear + weight[j] * l, square + weight[j] * s
         if len(conditional):
@@ -77,7 +77,7 @@ class FormParts:
 
 
 def on_polynomial(conditions: tuple[Indicator, ...], n_z: int) -> Polynomial:
-    """on(z) of at most two conditions as a polynomial."""
+    """Return on(z) of at most two conditions as a polynomial."""
     constant, linear, (rows, cols, values) = activity_product(conditions, n_z)
     square = np.zeros((n_z, n_z))
     np.add.at(square, (rows, cols), values)

@@ -1,4 +1,4 @@
-"""A draw f0 from the prior of the structured model, term by term.
+"""A draw f0 from the prior of the structured model.
 
 Notation
     C (n_z, F)      block-diagonal factor of the level covariances, C C' = blockdiag(a_g k_g)
@@ -8,7 +8,7 @@ Notation
     f0 = w + z'C w_lin + sum_j on_j phi_j . w_j + z'C W_gg C'z + z'C W_gj (on phi) + sum_{j<k} on_j on_k chi_jk . w_jk
          + sum_m psi_m(u) (w_m + z'C v_m + z'C W_m C'z)
 
-with independent normal weights of the variances in K, zero where a pair is not in E.
+with independent normal weights whose variances are those in K, zero for pairs that are not in E.
 """
 
 from __future__ import annotations
@@ -112,12 +112,12 @@ class PriorDraw:
             {jk: np.sqrt(c2) * roots[jk[0]] * roots[jk[1]] * rng.normal(size=sizes.per_pair) for jk in pairs},
             np.sqrt(sc) * rng.normal(size=n_joint),
             np.sqrt(cm) * rng.normal(size=(n_joint, n_f)),
-            # M' of M features carry the pairs; the factor keeps their variance
+            # M' of M features carry the pairs; this factor preserves their variance.
             np.sqrt(cq * n_joint / max(1, n_square)) * rng.normal(size=(n_square, n_f, n_f)) * upper,
         )
 
     def scaled(self, factor: float) -> PriorDraw:
-        """factor * f0."""
+        """Return factor * f0."""
         return replace(
             self,
             constant=factor * self.constant,
@@ -132,7 +132,7 @@ class PriorDraw:
         )
 
     def values(self, points: Encoded) -> Vector:
-        """f0 at a batch: (B,)."""
+        """Return f0 at a batch: (B,)."""
         e = points.z @ self.factor
         total = self.constant + e @ self.linear + np.sum((e @ self.group_pairs) * e, axis=1)
         for j, phi in enumerate(self.number_maps):
@@ -145,7 +145,7 @@ class PriorDraw:
         return np.asarray(total)
 
     def _joint_coefficients(self, e: Vector) -> Vector:
-        """What each feature of P is multiplied by: (B, F) -> (B, M)."""
+        """Return the coefficient of each feature of P: (B, F) -> (B, M)."""
         coefficients: Vector = self.joint_constant + e @ self.joint_linear.T
         n_square = len(self.joint_pairs)
         for m in range(n_square):
@@ -153,7 +153,7 @@ class PriorDraw:
         return coefficients
 
     def waves(self, z: Vector, on: Vector) -> Waves:
-        """f0(z, .) at fixed binaries z (n_z,) with activities on (J,): a sum of cosines."""
+        """Return f0(z, .) at fixed binaries z (n_z,) and activities on (J,) as a sum of cosines."""
         e = z @ self.factor
         value = float(self.constant + e @ self.linear + e @ self.group_pairs @ e)
         pieces = [
@@ -172,7 +172,7 @@ class PriorDraw:
         )
 
     def parts_at(self, u: Vector) -> FormParts:
-        """f0(., u), coefficient by coefficient."""
+        """Return the coefficients of f0(., u)."""
         s = self.structure
         phi = np.array([f(u[None])[0] for f in self.number_maps]).reshape(self.number_weights.shape)
         number_pairs = np.zeros((s.n_numbers, s.n_numbers))

@@ -1,4 +1,4 @@
-"""Kernels at fixed binaries, as functions of the numbers with their gradients: what a continuous step evaluates.
+"""Kernels at fixed binaries, as functions of the numbers with gradients, for continuous optimisation steps.
 
 Notation
     x = (z, u) with z fixed, y_i (B' of them) the other points;   A_g, A_j, E, P, R as in
@@ -25,7 +25,7 @@ class ResidualSection:
         u: the other points' units, shape (B', J).
         active: activities at z, shape (J,).
         r: lengths, shape (J,).
-        amplitude: what z leaves of R, shape (B',).
+        amplitude: the factor of R that depends on z, shape (B',).
     """
 
     u: Vector
@@ -35,11 +35,11 @@ class ResidualSection:
 
     @classmethod
     def of(cls, kernel: Kernel, x: Encoded, y: Encoded) -> ResidualSection:
-        """R((z, .), y) at the binaries of one point."""
+        """Return R((z, .), y) at the binaries of one point."""
         return cls(y.shown, x.active[0], kernel.r, kernel.residual_variance * np.exp(-kernel.apart_from(x, y)))
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
-        """R and its gradient by u: (J,) -> (B',), (B', J)."""
+        """Return R and its gradient with respect to u: (J,) -> (B',), (B', J)."""
         difference = np.where(self.active > 0, u, INACTIVE) - self.u
         k = self.amplitude * np.exp(-0.5 * np.sum((difference / self.r) ** 2, axis=1))
         return k, -k[:, None] * difference * self.active / self.r**2
@@ -47,10 +47,10 @@ class ResidualSection:
 
 @dataclass(frozen=True)
 class KernelSection:
-    """K((z, u), y_i) as a function of u; everything that z decides is computed once.
+    """K((z, u), y_i) as a function of u. All terms that depend on z alone are computed once.
 
-    With A_g of shape (G, B') fixed, number terms N (J, B') and B = E_JG A (J, B'):
-    K = base + c1 sum_j N_j + c2 (sum_j N_j B_j + sum_jk E_jk N_j N_k / 2) + P bracket.
+    A_g of shape (G, B') is fixed. With number terms N (J, B') and B = E_JG A (J, B'), K = base + c1 sum_j N_j + c2 (sum_j N_j B_j +
+    sum_jk E_jk N_j N_k / 2) + P bracket.
 
     Attributes:
         kernel: K.
@@ -59,7 +59,7 @@ class KernelSection:
         base, bracket: shape (B',).
         beside: B, shape (J, B').
         among: E between the numbers, shape (J, J).
-        alike: whether all of these interact, in a wide space: a sum is then theirs.
+        alike: True in a wide space where all numbers interact, so that one sum over numbers replaces a product with E.
     """
 
     kernel: Kernel
@@ -73,7 +73,7 @@ class KernelSection:
 
     @classmethod
     def of(cls, kernel: Kernel, x: Encoded, y: Encoded) -> KernelSection:
-        """K((z, .), y) at the binaries of one point."""
+        """Return K((z, .), y) at the binaries of one point."""
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         g = s.n_groups
         groups = kernel.group_terms(x, y)[:, 0]
@@ -91,7 +91,7 @@ class KernelSection:
         )
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
-        """K and its gradient by u: (J,) -> (B',), (B', J)."""
+        """Return K and its gradient with respect to u: (J,) -> (B',), (B', J)."""
         kernel, (c1, c2, *_) = self.kernel, self.kernel.factors
         difference = u[:, None] - self.y.u.T
         numbers = self.scale * np.exp(-0.5 * (difference / kernel.m[:, None]) ** 2)

@@ -4,7 +4,7 @@ Notation
     x_i (i = 1..t) observations, w (t,) weights, q0 a draw from the prior
     f(z, u) = q0(z, u) + sum_i w_i K((z, u), x_i);   q0 = 0 for the mean
 
-At fixed u it is an exact quadratic form in z, at fixed z a smooth function of u.
+f is an exact quadratic form in z at fixed u, and a smooth function of u at fixed z.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Surface:
         kernel: K.
         x: the observations' points.
         weights: K's weights at the observations, shape (t,).
-        draw: f0; None: zero (the mean).
-        warp: from losses to the scale of f.
+        draw: f0; None for zero (the mean).
+        warp: transformation of losses to the scale of f.
     """
 
     kernel: Kernel
@@ -44,15 +44,15 @@ class Surface:
     warp: Warp
 
     def loss(self, value: float) -> float:
-        """A value of f on the scale of the losses."""
+        """Return a value of f, transformed to the scale of the losses."""
         return self.warp.inverse(value)
 
     def values(self, points: Points) -> Vector:
-        """f at a batch: (B,)."""
+        """Return f at a batch: (B,)."""
         return self._at(Encoded.of(self.kernel.structure, points))
 
     def value(self, z: Vector, u: Vector) -> float:
-        """f at one point: (n_z,), (J,) -> scalar."""
+        """Return f at one point: (n_z,), (J,) -> scalar."""
         return float(self._at(Encoded.at(self.kernel.structure, z, u))[0])
 
     def _at(self, x: Encoded) -> Vector:
@@ -60,20 +60,20 @@ class Surface:
         return total if self.draw is None else total + self.draw.values(x)
 
     def section(self, z: Vector) -> SurfaceSection:
-        """f(z, .) at fixed binaries, with its gradient."""
+        """Return f(z, .) at fixed binaries, with its gradient."""
         point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
         waves = None if self.draw is None else self.draw.waves(z.astype(float), point.on[0])
         return SurfaceSection(KernelSection.of(self.kernel, point, self.x), self.weights, waves)
 
     def form_at(self, u: Vector) -> QuadraticForm:
-        """f(., u) as a quadratic form over the base columns; exact."""
+        """Return f(., u) as an exact quadratic form over the base columns."""
         parts = self._kernel_parts(u)
         if self.draw is not None:
             parts = parts + self.draw.parts_at(u)
         return parts.form(self.kernel.structure)
 
     def _kernel_parts(self, u: Vector) -> FormParts:
-        """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
+        """Return the coefficients of sum_i w_i K((z, u), x_i) (see :class:`FormParts`)."""
         kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
         c1, c2, sc, cm, cq = kernel.factors
         numbers = kernel.number_terms(x.everywhere(u), x)[:, 0]  # without on_j(z): shape (J, t)
@@ -95,26 +95,26 @@ class Surface:
 
 
 def _group_of(structure: Structure) -> Indices:
-    """The group of each binary, shape (n_z,)."""
+    """Return the group of each binary, shape (n_z,)."""
     return np.repeat(np.arange(structure.n_groups), [g.size for g in structure.groups])
 
 
 def _blocks(structure: Structure) -> tuple[Vector, Vector, Vector]:
-    """E by kind: groups (G, G), groups and numbers (G, J), numbers (J, J)."""
+    """Return the blocks of E: groups (G, G), groups and numbers (G, J), numbers (J, J)."""
     g = structure.n_groups
     return structure.pairs[:g, :g], structure.pairs[:g, g:], structure.pairs[g:, g:]
 
 
 @dataclass(frozen=True)
 class SurfaceSection:
-    """f(z, .): value and gradient by u."""
+    """f(z, .): value and gradient with respect to u."""
 
     kernel: KernelSection
     weights: Vector
     waves: Waves | None
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(J,) -> scalar, (J,)."""
+        """Return value and gradient: (J,) -> scalar, (J,)."""
         k, slope = self.kernel(u)
         value, gradient = float(k @ self.weights), self.weights @ slope
         if self.waves is None:
