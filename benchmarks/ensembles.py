@@ -30,8 +30,8 @@ from benchmarks.registry import Progress, Results, benchmark
 from mipcash.integrations.sklearn.ensemble import Selected, selected
 from mipcash.models import sklearn_pipeline as pipelines
 from mipcash.models._data import table
+from mipcash.study.feasibility import observation
 from mipcash.study.minimize import run as run_study
-from mipcash.study.standing import observation
 
 ANSWERS = ("lowest loss", "recommended", "confirmed", "ensemble")
 OPTIMIZERS = ("hybrid", "random")
@@ -70,7 +70,7 @@ def one(name: str, seed: int, optimizer: str, budget: int, rows: int = ROWS) -> 
         result = run_study(study, objective, budget, progress=False)
         searched = time.process_time() - began
         answers = {
-            "lowest loss": result.standing.best,
+            "lowest loss": result.feasibility.best,
             "recommended": result.best,
             "confirmed": _confirmed(study, objective, budget - FINALISTS),
         }

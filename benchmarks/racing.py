@@ -95,7 +95,7 @@ def curve(history: Sequence[mc.Trial], fits: int) -> list[float | None]:
     """The lowest loss of whole evaluations after shares of the fits; None: there is none."""
     spent, best, found = 0, np.inf, []
     for trial in history:
-        spent += trial.fits
+        spent += trial.steps
         if trial.whole and trial.loss is not None:
             best = min(best, trial.loss)
         found.append((spent, best))
@@ -114,7 +114,7 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             began, fitted = time.process_time(), remembered.seconds
             fits = chosen["evaluations"] * folds
             method = mc.Method(optimizer, seconds_per_proposal=None)
-            result = mc.minimize(remembered, space, mc.Fits(fits), optimizer=method, seed=seed, pruning=racing, progress=False)
+            result = mc.minimize(remembered, space, mc.Steps(fits), optimizer=method, seed=seed, pruning=racing, progress=False)
             asking = time.process_time() - began - (remembered.seconds - fitted)
             config = result.config or {}
             key = repr(sorted(config.items()))
@@ -123,7 +123,7 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             searched = np.nan if result.best is None else result.best.loss
             row = {
                 **{"data": data, "seed": seed, "optimizer": optimizer, "way": way},
-                **{"fits": result.n_fits, "evaluations": result.n_evaluations, "stopped": result.n_stopped},
+                **{"fits": result.n_steps, "evaluations": result.n_evaluations, "stopped": result.n_stopped},
                 **{"search": searched, "fresh": fresh[key], "curve": curve(result.history, fits), "cpu": asking},
             }
             if way == "off":

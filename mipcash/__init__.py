@@ -37,7 +37,7 @@ _HOMES = {
     "Execution": "mipcash.study.execution",
     "Journal": "mipcash.study.storage.registry",
     "Method": "mipcash.study.method",
-    "Fits": "mipcash.study.spending",
+    "Steps": "mipcash.study.spending",
     "Racing": "mipcash.study.pruning",
     "Halving": "mipcash.study.pruning",
     "Result": "mipcash.study.result",
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from mipcash.study.result import Result as Result
     from mipcash.study.spending import Budget as Budget
     from mipcash.study.spending import Cost as Cost
-    from mipcash.study.spending import Fits as Fits
+    from mipcash.study.spending import Steps as Steps
     from mipcash.study.storage.registry import Journal as Journal
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed

@@ -14,7 +14,7 @@ _HOMES = {
     "AlternatingSettings": "mipcash.acquisition.alternating",
     "HybridSettings": "mipcash.optimizers.hybrid",
     "MutationSettings": "mipcash.optimizers.mutation",
-    "PolishSettings": "mipcash.acquisition.mixed_search",
+    "LocalSearchSettings": "mipcash.acquisition.mixed_search",
     "RandomSettings": "mipcash.optimizers.random",
     "SolverSettings": "mipcash.backends.task",
 }
@@ -23,7 +23,7 @@ __all__ = list(_HOMES)
 
 if TYPE_CHECKING:
     from mipcash.acquisition.alternating import AlternatingSettings as AlternatingSettings
-    from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
+    from mipcash.acquisition.mixed_search import LocalSearchSettings as LocalSearchSettings
     from mipcash.backends.task import SolverSettings as SolverSettings
     from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
     from mipcash.optimizers.mutation import MutationSettings as MutationSettings

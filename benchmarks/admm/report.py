@@ -128,14 +128,14 @@ def speedups(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list
                 continue
             rival = Track.of(runs[reference][problem], evaluations)
             own = Track.of(known[problem])
-            goal = float(rival.best[-1])
-            needed, seconds = rival.reaches(goal)
-            took, spent = own.reaches(goal)
+            objective = float(rival.best[-1])
+            needed, seconds = rival.reaches(objective)
+            took, spent = own.reaches(objective)
             by_evaluations.append(needed / took)
             by_cpu.append(seconds / max(spent, 1e-9))
-            lower.append(1.0 - own.after(evaluations) / goal if len(own.best) >= evaluations else math.nan)
+            lower.append(1.0 - own.after(evaluations) / objective if len(own.best) >= evaluations else math.nan)
             spared = own.within(float(rival.cpu[-1]))
-            at_equal_cpu.append(1.0 - (own.best[-1] if math.isnan(spared) else spared) / goal)
+            at_equal_cpu.append(1.0 - (own.best[-1] if math.isnan(spared) else spared) / objective)
         if by_cpu:
             found.append(
                 {

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.acquisition.catalogue import FantasisedEI
-from mipcash.acquisition.ingredients import Limited
+from mipcash.acquisition.inputs import Limited
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import MomentSection, OutcomeSection, Posterior

@@ -19,7 +19,7 @@ from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound
 from mipcash.acquisition.catalogue import log_ei
 from mipcash.acquisition.feasible_first import Excess, FeasibleFirst
-from mipcash.acquisition.ingredients import Ingredients
+from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -63,7 +63,7 @@ class LowerBound(Rival):
 
     name: ClassVar[str] = "ucb"
 
-    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+    def acquisition_of(self, given: AcquisitionInputs, step: Step) -> Acquisition:
         kappa = self.settings.kappa
         bound = AnalyticAcquisition(given.loss, ConfidenceBound(kappa))
         if not given.limited:
@@ -80,7 +80,7 @@ class AugmentedLagrangian(Rival):
 
     name: ClassVar[str] = "augmented-lagrangian"
 
-    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+    def acquisition_of(self, given: AcquisitionInputs, step: Step) -> Acquisition:
         if not given.limited:
             return log_ei(given)
         observed = step.data.points[np.flatnonzero(step.data.legal)]

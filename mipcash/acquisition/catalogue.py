@@ -39,7 +39,7 @@ from mipcash.acquisition.analytic import (
 )
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.feasible_first import FeasibleFirst
-from mipcash.acquisition.ingredients import Ingredients
+from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Outcomes, OutcomeSection
@@ -100,11 +100,11 @@ class Entry:
         takes_limits: True if it uses ``Ingredients.limited``.
     """
 
-    make: Callable[[Ingredients], Acquisition]
+    make: Callable[[AcquisitionInputs], Acquisition]
     takes_limits: bool = False
 
 
-def log_ei(given: Ingredients) -> Acquisition:
+def log_ei(given: AcquisitionInputs) -> Acquisition:
     """Return expected improvement; with pending evaluations, its mean over their possible outcomes.
 
     Under outcome constraints it is multiplied by the probability of feasibility, which is used alone while no feasible observation
@@ -121,7 +121,7 @@ def log_ei(given: Ingredients) -> Acquisition:
     return LogConstrainedEI(improvement, feasibility) if math.isfinite(given.best) else feasibility
 
 
-def mes(given: Ingredients) -> Acquisition:
+def mes(given: AcquisitionInputs) -> Acquisition:
     """Return the max-value entropy search."""
     # Samples lack the residual, so their minima may lie above the observed values. The true minimum cannot.
     least = given.best - NOISES * math.sqrt(given.loss.fitted_noise)
@@ -129,7 +129,7 @@ def mes(given: Ingredients) -> Acquisition:
     return AnalyticAcquisition(given.loss, MaxValueEntropy(np.array(minima or [least])))
 
 
-def thompson(given: Ingredients) -> Acquisition:
+def thompson(given: AcquisitionInputs) -> Acquisition:
     """Return the sample with the lowest minimum; at least one sample must have been drawn.
 
     Under outcome constraints the first sample is used, minimised where the joint draws of the constrained outputs are feasible.

@@ -29,7 +29,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LOG_ROOT_2PI
-from mipcash.acquisition.ingredients import Limited
+from mipcash.acquisition.inputs import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import MomentSection, Posterior, Section

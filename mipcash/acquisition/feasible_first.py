@@ -33,7 +33,7 @@ import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import SampleAcquisition
-from mipcash.acquisition.ingredients import Limited
+from mipcash.acquisition.inputs import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import MixedFunction, Section

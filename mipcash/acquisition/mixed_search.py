@@ -33,7 +33,7 @@ LEAST_GAIN = 1e-12
 
 
 @dataclass(frozen=True)
-class PolishSettings:
+class LocalSearchSettings:
     """Limits of the mixed search.
 
     Attributes:
@@ -107,7 +107,7 @@ class MixedSearch:
         settings: limits of the search.
     """
 
-    def __init__(self, step: ContinuousStep, near: Neighbourhood, settings: PolishSettings) -> None:
+    def __init__(self, step: ContinuousStep, near: Neighbourhood, settings: LocalSearchSettings) -> None:
         self.step, self.near, self.settings = step, near, settings
         self.program, self.scale = near.domain.program, near.domain.scale
         self._bound = bool(self.program.numbers)

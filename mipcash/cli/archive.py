@@ -96,7 +96,7 @@ def open_archive(path: Path | str) -> Archive:
     if isinstance(path, str):
         address = Address.of(path)
         path = Path(address.path) if address.path else address.without_password
-    trials = tuple(readable_trial(row, record.goals) for row in rows)
+    trials = tuple(readable_trial(row, record.objectives) for row in rows)
     said = record.recommended
     best = BY_LOSS if said is None else None if said == NOTHING else said
     return Archive(path, record, Result(trials, record.space, record.stopped, best, read_limits(record.limits)))

@@ -16,9 +16,9 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
 
 from mipcash.cli.archive import Archive
+from mipcash.study.feasibility import violated
 from mipcash.study.progress import Progress
 from mipcash.study.records.encoding import plain
-from mipcash.study.standing import breaches
 from mipcash.study.text import storable
 from mipcash.study.trial import Trial
 
@@ -60,7 +60,7 @@ class JsonLines(Progress):
 
     def told(self, trial: Trial) -> None:
         super().told(trial)
-        broken = () if trial.failed else breaches(trial.outcome, self.limits)
+        broken = () if trial.failed else violated(trial.outcome, self.limits)
         best = None if self.best_number is None else {"number": self.best_number, "loss": self.best}
         write(
             self._stream,
@@ -102,7 +102,7 @@ def write_result(stream: TextIO, old: Archive) -> None:
             "space": result.space,
             "best": answer,
             "front": [{"number": t.number, "values": t.values, "config": t.config} for t in result.front]
-            if result.goals.several
+            if result.objectives.several
             else None,
             "stopped": result.stopped,
             "problem": result.problem(),

@@ -21,14 +21,14 @@ from mipcash.cli.options import (
     Direction,
     EvaluationMemory,
     EvaluationTimeout,
-    Goals,
     Journal,
     JournalOptions,
     Json,
     Limits,
     ModelName,
     MostCost,
-    MostFits,
+    MostSteps,
+    Objectives,
     Options,
     Place,
     Prune,
@@ -82,7 +82,7 @@ def run(
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="The method that proposes configurations.")] = None,
     direction: Direction = None,
-    objective: Goals = None,
+    objective: Objectives = None,
     storage: Annotated[
         str | None, typer.Option(help="The journal, or the address of a database; default runs/MODEL-seedS.db.")
     ] = None,
@@ -90,7 +90,7 @@ def run(
     option: Options = None,
     limit: Limits = None,
     cost: MostCost = None,
-    fits: MostFits = None,
+    steps: MostSteps = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
@@ -126,12 +126,12 @@ def run(
             "direction": direction_said(direction, objective or []),
         }
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
-        plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, fits)
+        plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
         if fresh and (old_path := move_aside(plan.storage)) is not None:
             say(visible(f"the journal that was there is {old_path} now"))
         if archive.begun(plan.storage):
             old = archive.open_archive(plan.storage)
-            if cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
+            if cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
                 say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
                 running.close(old, None, stream=stream)
                 return
@@ -159,7 +159,7 @@ def resume(
     pruning: Prune = None,
     confirm: Confirm = None,
     cost: MostCost = None,
-    fits: MostFits = None,
+    steps: MostSteps = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -168,13 +168,13 @@ def resume(
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, consent, json_lines, modelfile, running
         from mipcash.cli.plans import STANDARD, Plan, confirm_said, pruning_said
-        from mipcash.study.records.goals import direction_given
+        from mipcash.study.records.directions import direction_given
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         old = archive.open_archive(journal)
         record = old.record
         total = budget or record.budget or old.told
-        if cost is None and fits is None and record.model is not None and old.finished(total):
+        if cost is None and steps is None and record.model is not None and old.finished(total):
             say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
             running.close(old, None, stream=stream)
             return
@@ -205,8 +205,8 @@ def resume(
             {name: (low, high) for name, (low, high) in record.limits.items()},
             quiet,
             cost,
-            fits,
-            direction_given(record.goals),
+            steps,
+            direction_given(record.objectives),
         )
         running.start(loaded, plan, stream)
 

@@ -26,8 +26,11 @@ MostCost = Annotated[
         "--cost", min=1e-9, help="What evaluations may cost in all, by the model's COSTS; goes before --budget."
     ),
 ]
-MostFits = Annotated[
-    int | None, typer.Option("--fits", min=1, help="How many fits evaluations may take in all; goes before --budget.")
+MostSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--steps", min=1, help="Steps (folds, epochs) that evaluations may take in all; goes before --budget."
+    ),
 ]
 Limits = Annotated[
     list[str] | None,
@@ -47,7 +50,9 @@ EvaluationMemory = Annotated[
 ]
 Prune = Annotated[
     str | None,
-    typer.Option("--pruning", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
+    typer.Option(
+        "--pruning", metavar="on|off|halving", help="Prune evaluations that report several steps (folds, epochs)."
+    ),
 ]
 Confirm = Annotated[
     str | None,
@@ -61,7 +66,7 @@ Direction = Annotated[
     str | None,
     typer.Option(metavar="minimize|maximize", help="Where the loss is to go; default: minimize, or as the model says."),
 ]
-Goals = Annotated[
+Objectives = Annotated[
     list[str] | None,
     typer.Option(
         "--objective",

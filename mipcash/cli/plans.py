@@ -16,9 +16,9 @@ from mipcash.study.confirm import REPLICATE, ConfirmGiven, check_paid, confirm_o
 from mipcash.study.execution import Execution
 from mipcash.study.method import Method
 from mipcash.study.pruning import HALVING, PruningGiven, pruning_of
-from mipcash.study.records.goals import DirectionGiven, goals_of
+from mipcash.study.records.directions import DirectionGiven, goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
-from mipcash.study.spending import Amount, Cost, Fits, Spending
+from mipcash.study.spending import Amount, Cost, Spending, Steps
 from mipcash.study.text import one_line, shown
 
 STANDARD = {
@@ -93,7 +93,7 @@ class Plan:
     limits: Pairs
     quiet: bool
     cost: float | None = None
-    fits: int | None = None
+    steps: int | None = None
     direction: DirectionGiven = MINIMIZE
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Plan:
         """Budget of the run: a cost or a number of steps if one is given, else a number of evaluations."""
         if self.cost is not None:
             return Cost(self.cost)
-        return self.budget if self.fits is None else Fits(self.fits)
+        return self.budget if self.steps is None else Steps(self.steps)
 
     @property
     def method(self) -> Method:
@@ -125,13 +125,13 @@ class Plan:
         """Budget in words."""
         if self.cost is not None:
             return f"evaluations that cost {self.cost:g}"
-        return f"{self.budget} evaluations" if self.fits is None else f"evaluations of {self.amount}"
+        return f"{self.budget} evaluations" if self.steps is None else f"evaluations of {self.amount}"
 
     @property
     def beyond(self) -> str:
         """Flags after ``mipcash resume RUN.DB`` for the settings that no journal keeps."""
         pruning = {True: "on", HALVING: HALVING}.get(self.pruning) if isinstance(self.pruning, (bool, str)) else None
-        told = {"cost": self.cost, "fits": self.fits, "pruning": pruning}
+        told = {"cost": self.cost, "steps": self.steps, "pruning": pruning}
         if isinstance(self.confirm, (int, str)) and self.confirm not in (True, 1):
             told["confirm"] = int(self.confirm) if isinstance(self.confirm, int) else self.confirm
         return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
@@ -159,7 +159,7 @@ class Plan:
         limits: Pairs,
         quiet: bool,
         cost: float | None = None,
-        fits: int | None = None,
+        steps: int | None = None,
     ) -> Plan:
         """Make the plan for a model.
 
@@ -170,12 +170,12 @@ class Plan:
             fits: total number of steps, likewise.
 
         Raises:
-            ModelError: both ``cost`` and ``fits`` are given, or ``pruning``, ``confirm`` or ``direction`` is invalid.
+            ModelError: both ``cost`` and ``steps`` are given, or ``pruning``, ``confirm`` or ``direction`` is invalid.
         """
         said = {name: value for name, value in given.items() if value is not None}
         chosen = {**STANDARD, **loaded.defaults, **said}
-        if cost is not None and fits is not None:
-            raise ModelError("a run has one budget: give --cost or --fits")
+        if cost is not None and steps is not None:
+            raise ModelError("a run has one budget: give --cost or --steps")
         try:
             goals_of(chosen["direction"])
         except ValueError as error:
@@ -189,13 +189,20 @@ class Plan:
             limits=together(loaded.limits, limits),
             quiet=quiet,
             cost=cost,
-            fits=fits,
+            steps=steps,
         )
 
     def differs(self, old: archive.Archive) -> bool:
         """Return True if a journal belongs to another study; opening it then reports the differences."""
         record = old.record
-        then = (record.seed, record.solver, record.optimizer, dict(record.options), dict(record.limits), record.goals)
+        then = (
+            record.seed,
+            record.solver,
+            record.optimizer,
+            dict(record.options),
+            dict(record.limits),
+            record.objectives,
+        )
         limits = stored_limits(limits_of(self.limits))
         now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, goals_of(self.direction))
         return then != now

@@ -54,8 +54,8 @@ def summary(result: Result) -> Text:
     text = Text()
     best = result.best
     if best is not None:
-        found = f"best {result.goals.word} {result.value:.6g}"
-        if result.goals.several:
+        found = f"best {result.objectives.word} {result.value:.6g}"
+        if result.objectives.several:
             found = f"{len(result.front)} on the front, balanced"
         text.append(found, style="bold green")
         text.append(f" (trial {best.number})  ")
@@ -64,9 +64,9 @@ def summary(result: Result) -> Text:
     text.append(f", {pending} without an outcome" if pending else "")
     text.append(f", {result.n_known} known from elsewhere" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
-    if result.n_fits > result.n_evaluations:
-        saved = f", {result.n_fits_saved} saved by stopping {counted(result.n_stopped, 'evaluation')} early"
-        text.append(f"\nfits: {result.n_fits}{saved if result.n_stopped else ''}")
+    if result.n_steps > result.n_evaluations:
+        saved = f", {result.n_steps_saved} saved by stopping {counted(result.n_stopped, 'evaluation')} early"
+        text.append(f"\nsteps: {result.n_steps}{saved if result.n_stopped else ''}")
     if result.under:
         text.append(f"\nlimits: {result.n_feasible} keep all; broken or not told: {visible(_broken(result))}")
     seconds = result.seconds
@@ -84,7 +84,7 @@ def summary(result: Result) -> Text:
 
 def best_first(result: Result) -> list[Trial]:
     """Return the trials that have a loss, sorted by violation of the outcome constraints, then by loss."""
-    ranked = (result.history[k] for k in result.standing.ranked)
+    ranked = (result.history[k] for k in result.feasibility.ranked)
     return [t for t in ranked if t.done and t.loss is not None]
 
 
@@ -99,12 +99,12 @@ def safety(result: Result) -> str:
         return said if not math.isnan(sure) else ""
     if safe is None:
         return f"{said}; no trial does with {SURE}"
-    return f"{said}; with at least {SURE}: trial {safe.number}, {result.goals.word} {safe.loss:.6g}"
+    return f"{said}; with at least {SURE}: trial {safe.number}, {result.objectives.word} {safe.loss:.6g}"
 
 
 def front_table(result: Result) -> RenderableType:
     """Return the trials of the front, one row each, with their objectives and configurations."""
-    table = _table("trial", *map(visible, result.goals.names), "configuration")
+    table = _table("trial", *map(visible, result.objectives.names), "configuration")
     for trial in result.front:
         shown = "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
         balanced = result.best is not None and trial.number == result.best.number
@@ -117,11 +117,11 @@ def front_table(result: Result) -> RenderableType:
 def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
     """Return one row per trial: loss or status, violated constraints, times, and the configuration in short."""
     best, limited = result.best, ["breaks"] if result.under else []
-    names = [visible(n) for n in result.goals.names] if result.goals.several else [result.goals.word]
+    names = [visible(n) for n in result.objectives.names] if result.objectives.several else [result.objectives.word]
     table = _table("trial", *names, *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
-        loss = loss if trial.whole else f"{loss} stopped at fit {trial.fits}"
+        loss = loss if trial.whole else f"{loss} pruned at step {trial.steps}"
         values = [loss, *[""] * (len(names) - 1)] if trial.loss is None or len(names) == 1 else objectives_of(trial)
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
@@ -221,7 +221,7 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
 def _broken(result: Result) -> str:
     """Return how many successful evaluations violate each constraint or failed in its output: ``latency_ms 12, disparity 3``."""
     own = (result.breaks(t) for t in result.history if t.done and not t.known)
-    counts = Counter(breach.limit.output for breaches in own for breach in breaches if breach.known)
+    counts = Counter(violation.limit.output for violated in own for violation in violated if violation.known)
     return ", ".join(f"{limit.output} {counts[limit.output]}" for limit in result.under)
 
 

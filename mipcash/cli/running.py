@@ -123,7 +123,7 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
         write_result(stream, old)
         return
     result = old.result
-    if result.best is not None and result.goals.several:
+    if result.best is not None and result.objectives.several:
         show_table(result_tables.front_table(result))
     if result.best is not None:
         show_table(result_tables.best_table(result, f"best configuration of {old.record.space}"))
@@ -133,7 +133,7 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
     show_table(result_tables.summary(result))
     if result.finalists:
         best = None if result.best is None else result.best.number
-        say("\n" + "\n".join(text_of(result.finalists, best, result.goals.maximised)))
+        say("\n" + "\n".join(text_of(result.finalists, best, result.objectives.maximised)))
     if result.under:
         say(f"\n{result.limits}")
     if report:

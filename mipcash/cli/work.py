@@ -16,10 +16,10 @@ from mipcash.cli.options import (
     Direction,
     EvaluationMemory,
     EvaluationTimeout,
-    Goals,
     Limits,
     MostCost,
-    MostFits,
+    MostSteps,
+    Objectives,
     Options,
     Prune,
     Quiet,
@@ -55,11 +55,11 @@ def work(
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="Of a new study: the method that proposes.")] = None,
     direction: Direction = None,
-    objective: Goals = None,
+    objective: Objectives = None,
     option: Options = None,
     limit: Limits = None,
     cost: MostCost = None,
-    fits: MostFits = None,
+    steps: MostSteps = None,
     timeout: Timeout = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
@@ -81,7 +81,7 @@ def work(
         from mipcash.cli import consent, limits, modelfile, running
         from mipcash.cli.archive import address_of, open_archive
         from mipcash.cli.plans import Plan, direction_said
-        from mipcash.study.records.goals import direction_given
+        from mipcash.study.records.directions import direction_given
         from mipcash.study.storage.registry import exists
 
         options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
@@ -113,15 +113,15 @@ def work(
                 "optimizer": record.optimizer,
                 "solver": chosen.solver,
                 "budget": record.budget,
-                "direction": direction_given(record.goals),
+                "direction": direction_given(record.objectives),
             }
             given = {
                 **study,
                 **{name: value for name, value in given.items() if value is not None and name != "solver"},
             }
             loaded = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
-        plan = Plan.of(loaded, given, address.whole, options, typed, quiet, cost, fits)
-        if old is not None and cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
+        plan = Plan.of(loaded, given, address.whole, options, typed, quiet, cost, steps)
+        if old is not None and cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
             say(f"this study is finished ({old.told} evaluations); give a larger --budget to go on\n")
             running.close(old, None)
             return

@@ -48,7 +48,7 @@ from scipy.special import ndtr
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.constrained import Interval, Kept, SumSection
-from mipcash.acquisition.ingredients import Ingredients, Limited
+from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import shown
@@ -262,7 +262,7 @@ def apart(request: Request) -> bool:
     return bool(request.costs) and bool(_limited(request))
 
 
-def per_cost(acquisition: Acquisition, fitted: Ingredients, request: Request) -> Acquisition:
+def per_cost(acquisition: Acquisition, fitted: AcquisitionInputs, request: Request) -> Acquisition:
     """Return the acquisition per expected cost; unchanged if no constrained output is cheaper than the loss."""
     if not apart(request):
         return acquisition
@@ -274,7 +274,7 @@ def per_cost(acquisition: Acquisition, fitted: Ingredients, request: Request) ->
     return PerCost(acquisition, LogCost.of([fitted.limited[n] for n in cheap], [costs[n] for n in cheap], rest))
 
 
-def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request, domain: Domain) -> Proposal:
+def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: Request, domain: Domain) -> Proposal:
     """Return the evaluation with the largest gain per cost: outputs of the proposal, or of a partially evaluated configuration."""
     if not apart(request):
         return proposal
@@ -298,7 +298,7 @@ def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request
 
 
 def predicted(
-    seen: Sequence[Observation], points: Points, fitted: Ingredients, limits: Collection[str]
+    seen: Sequence[Observation], points: Points, fitted: AcquisitionInputs, limits: Collection[str]
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return log G, (B,), and by output the probability that its value leaves the configuration a possible improvement, (B,)."""
     some = math.isfinite(fitted.best)

@@ -36,8 +36,8 @@ from mipcash.acquisition.analytic import SampleAcquisition
 from mipcash.acquisition.blocks import BlockMoves, blocks_of
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.clock import Clock
-from mipcash.acquisition.ingredients import Drawn, Ingredients, Limited
-from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.acquisition.inputs import AcquisitionInputs, Drawn, Limited
+from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.reductions.pruned_products import PrunedProducts
@@ -67,7 +67,7 @@ from mipcash.surrogates.structured.training_tables import Tables
 
 WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
 """Limits of the search in wide spaces, at most."""
-LEAN = PolishSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pairs=400)
+LEAN = LocalSearchSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pairs=400)
 """Limits of the search where no minimisers are in the pool: more walks find as good points for less
 (docs/decisions/archive.md, 053)."""
 UNCERTIFIED = "left out: the space is wide"
@@ -135,7 +135,7 @@ class HybridSettings:
     alternation: AlternatingSettings = field(
         default_factory=lambda: AlternatingSettings(rounds=2, tolerance=1e-3, restarts=4, continuous_starts=1)
     )
-    polish: PolishSettings | None = None
+    local_search: LocalSearchSettings | None = None
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-6, node_limit=200))
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ class Hybrid(ModelBased):
         """The observations as the surrogates learn them. A subclass may put outcome constraints into the losses."""
         return data
 
-    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+    def acquisition_of(self, given: AcquisitionInputs, step: Step) -> Acquisition:
         """The acquisition function of a proposal. A subclass may have one of its own."""
         return ACQUISITIONS[self.settings.acquisition].make(given)
 
@@ -204,9 +204,9 @@ class Hybrid(ModelBased):
         )
 
     @property
-    def polish(self) -> PolishSettings:
+    def local_search(self) -> LocalSearchSettings:
         """Limits of the search; at most WIDE in a wide space."""
-        given = self.settings.polish or PolishSettings()
+        given = self.settings.local_search or LocalSearchSettings()
         most = WIDE if self.domain.wide else ()
         return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
 
@@ -262,7 +262,7 @@ class Hybrid(ModelBased):
         trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
         return self._chosen(Proposal(config, solution, origin, step.clock.seconds, state, trace=trace), fitted, step)
 
-    def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
+    def _chosen(self, proposal: Proposal, fitted: AcquisitionInputs, step: Step) -> Proposal:
         """With the outputs to evaluate, or those of a configuration that was begun. A subclass may choose by a rule of its own."""
         return chosen(proposal, fitted, step.data, step.request, self.domain)
 
@@ -278,7 +278,7 @@ class Hybrid(ModelBased):
 
     def _fitted(
         self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, awaited: Awaited | None = None
-    ) -> tuple[Ingredients, dict[str, Any]]:
+    ) -> tuple[AcquisitionInputs, dict[str, Any]]:
         """A posterior per output that counts, and hyperparameters for the next fit.
 
         All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
@@ -301,7 +301,7 @@ class Hybrid(ModelBased):
         best = float(np.min(loss.fitted[(data.feasible & data.whole)[rows]], initial=math.inf))
         if others:
             after["outputs"] = others
-        found = Ingredients(loss, best, limited)
+        found = AcquisitionInputs(loss, best, limited)
         return found if awaited is None else beside_pending(found, loss, awaited, rng), after
 
     def learned_beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
@@ -328,7 +328,7 @@ class Hybrid(ModelBased):
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 
-    def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+    def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples(fitted)
@@ -351,7 +351,10 @@ class Hybrid(ModelBased):
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
         pool = [*(m for m in minima if m is not None), *best]
-        polishing, limits = self._for(POLISH), LEAN if count is None and settings.polish is None else self.polish
+        polishing, limits = (
+            self._for(POLISH),
+            LEAN if count is None and settings.local_search is None else self.local_search,
+        )
         if fitted.limited or self.program.tied:
             forbidden = not (fitted.limited or limits.exchanges)
             limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES), forbidden=forbidden)
@@ -360,10 +363,10 @@ class Hybrid(ModelBased):
         refining = Refining(search, moves, step, settings.refine, settings.min_gain)
         calm = calm_gain(fitted, step) if self.refined else None
         found = refining.minimise(acquisition, self._batch(pool), calm)
-        step.clock.add("polish", began, polishing.domain.deadline)
+        step.clock.add("local search", began, polishing.domain.deadline)
         return None if found is None else Target(mean, *found)
 
-    def _samples(self, fitted: Ingredients) -> int | None:
+    def _samples(self, fitted: AcquisitionInputs) -> int | None:
         """How many samples are drawn and minimised, beside the posterior mean; None: not even that is."""
         settings, drawn = self.settings, self.settings.acquisition in DRAWN
         if self.domain.wide and not drawn:
@@ -372,11 +375,11 @@ class Hybrid(ModelBased):
             return None
         return 1 if settings.samples is None else settings.samples
 
-    def _joint(self, fitted: Ingredients, rng: np.random.Generator) -> dict[str, MixedFunction]:
+    def _joint(self, fitted: AcquisitionInputs, rng: np.random.Generator) -> dict[str, MixedFunction]:
         """A sample of every limited output."""
         return {name: l.posterior.sample(rng, self.settings.inflation) for name, l in fitted.limited.items()}
 
-    def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: PolishSettings) -> MixedSearch:
+    def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: LocalSearchSettings) -> MixedSearch:
         """The search over the legal points for one proposal; what is switched on is as in the best of some observations."""
         near = Neighbourhood.beside(self.domain, excluded, observed)
         kind = WideSearch if self.domain.wide else MixedSearch
@@ -395,7 +398,7 @@ class Hybrid(ModelBased):
         In a wide space by moves from the best observation.
         """
         if self.domain.wide:
-            alone = replace(self.polish, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
+            alone = replace(self.local_search, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
             return self._search_of(excluded, best, alone).minimise(SampleAcquisition(f), best[:1], rng)
         start, known = best[0], list(best.levels[:2])
         if not self.alternation.decides_levels(start):

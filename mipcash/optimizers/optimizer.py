@@ -70,9 +70,9 @@ class Observation:
         return self.outcome.folds
 
     @property
-    def fits(self) -> int:
+    def steps(self) -> int:
         """Number of fits of the evaluation; 1 if it reported no partial results."""
-        return self.outcome.fits
+        return self.outcome.steps
 
     @property
     def variance(self) -> float:

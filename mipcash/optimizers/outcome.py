@@ -122,7 +122,7 @@ class Outcome:
         return self[LOSS].folds
 
     @property
-    def fits(self) -> int:
+    def steps(self) -> int:
         """Number of fits of the evaluation: the number of partial results, or 1 if there are none."""
         return max((len(o.folds) for o in self.outputs.values()), default=0) or 1
 

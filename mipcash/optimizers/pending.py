@@ -28,7 +28,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.linalg import cho_solve
 
-from mipcash.acquisition.ingredients import Fantasies, Ingredients
+from mipcash.acquisition.inputs import AcquisitionInputs, Fantasies
 from mipcash.optimizers.outcome import LOSS
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
@@ -98,8 +98,8 @@ Awaited = Callable[[str], Points]
 
 
 def beside_pending(
-    fitted: Ingredients, loss: StructuredPosterior, awaited: Awaited, rng: np.random.Generator
-) -> Ingredients:
+    fitted: AcquisitionInputs, loss: StructuredPosterior, awaited: Awaited, rng: np.random.Generator
+) -> AcquisitionInputs:
     """Return the models conditioned on pending evaluations; a model without pending outputs is unchanged.
 
     Args:

@@ -38,7 +38,7 @@ import numpy as np
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.blocks import ORDERED, Block, BlockMoves
 from mipcash.acquisition.catalogue import log_ei
-from mipcash.acquisition.ingredients import Ingredients
+from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.acquisition.mixed_search import MixedSearch
 from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.turns import PATIENCE
@@ -192,7 +192,7 @@ Found = tuple[Acquisition, Point]
 """A point, and what it is the best of: infinite where proposals are not to be."""
 
 
-def calm_gain(fitted: Ingredients, step: Step) -> Acquisition | None:
+def calm_gain(fitted: AcquisitionInputs, step: Step) -> Acquisition | None:
     """Expected improvement where deviations do not grow; None: the acquisition is another, or has more in it."""
     alone = not fitted.limited and not step.request.costs and math.isfinite(fitted.best)
     if not alone or not isinstance(fitted.loss, StructuredPosterior):

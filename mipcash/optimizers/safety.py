@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.constrained import LogFeasibility
-from mipcash.acquisition.ingredients import Limited
+from mipcash.acquisition.inputs import Limited
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.optimizer import History, Limit

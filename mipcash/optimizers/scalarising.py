@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
@@ -21,37 +21,37 @@ TOLD = "loss, as it was told"
 """Name of the reported loss in a scalarised history, for a loss that is an objective or has an outcome constraint."""
 
 
-def values_of(history: History, goals: Goals) -> tuple[list[int], Values]:
+def values_of(history: History, objectives: Objectives) -> tuple[list[int], Values]:
     """Return the values of all objectives, for observations in which all are known.
 
     Returns:
         Indices of these n observations, increasing; and the objectives in minimisation form, shape (n, m). The loss of an
         observation is already in minimisation form.
     """
-    signs = [1.0 if goal.output == LOSS else goal.sign for goal in goals.goals]
+    signs = [1.0 if objective.output == LOSS else objective.sign for objective in objectives.each]
     rows, found = [], []
     for k, o in enumerate(history):
-        told = [o.outcome[goal.output].value for goal in goals.goals]
+        told = [o.outcome[objective.output].value for objective in objectives.each]
         if o.loss is not None and all(v is not None and np.isfinite(v) for v in told):
             rows.append(k)
             found.append([sign * (v or 0.0) for sign, v in zip(signs, told, strict=True)])
     return rows, np.array(found, dtype=np.float64).reshape(len(rows), len(signs))
 
 
-def weights_of(rng: np.random.Generator, goals: Goals) -> Values:
+def weights_of(rng: np.random.Generator, objectives: Objectives) -> Values:
     """Return random weights of the objectives, uniform over the simplex: shape (m,)."""
-    return np.asarray(rng.dirichlet(np.ones(len(goals.goals))))
+    return np.asarray(rng.dirichlet(np.ones(len(objectives.each))))
 
 
 def scalarised(
-    history: History, limits: Sequence[Limit], goals: Goals, weights: Values
+    history: History, limits: Sequence[Limit], objectives: Objectives, weights: Values
 ) -> tuple[History, tuple[Limit, ...]]:
     """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to ``TOLD``.
 
     Args:
         weights: of the objectives, shape (m,).
     """
-    rows, values = values_of(history, goals)
+    rows, values = values_of(history, objectives)
     found = list(history)
     if rows:
         kept = np.array([_keeps(history[k], limits) for k in rows], dtype=bool)

@@ -205,7 +205,7 @@ def plot_limits(
     for bound in () if one.limit is None else (one.limit.low, one.limit.high):
         if math.isfinite(bound):
             axes.axvline(bound, color=RING, linewidth=1.6)
-    dress(axes, plain(one.output, 60), word_of(one.goals))
+    dress(axes, plain(one.output, 60), word_of(one.objectives))
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return axes
 
@@ -228,7 +228,7 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
         axes.step(*zip(*pair.steps, strict=True), where="post", color=STEP, linewidth=1.2, linestyle="--")
     if pair.best is not None:
         axes.scatter([x[pair.best]], [y[pair.best]], s=90, color=RING, edgecolors="white", label="balanced", zorder=5)
-    names = [f"{plain(g.output, 40)} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.goals]
+    names = [f"{plain(g.output, 40)} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     dress(axes, names[0], names[1])
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return axes

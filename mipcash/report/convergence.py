@@ -79,7 +79,7 @@ def _caption(result: Result) -> str:
     if best is None:
         return f"no evaluation succeeded, {result.n_failed} failed"
     kept = f", {result.n_feasible} keep all limits" if result.under else ""
-    if result.goals.several:
+    if result.objectives.several:
         return visible(one_line(f"{len(result.front)} on the front; {result.n_done} done{kept}{failed}", 120))
     return f"best {best.loss:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"
 

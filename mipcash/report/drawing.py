@@ -51,7 +51,7 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
             x[~inside],
             rim,
             s=30,
-            marker="v" if c.goals.maximised else "^",
+            marker="v" if c.objectives.maximised else "^",
             color=DOT,
             clip_on=False,
             label="off the scale",
@@ -80,7 +80,7 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
     else:
         axes.set_xlim(0.5, c.last + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.goals))
+    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.objectives))
 
 
 def drawable() -> bool:

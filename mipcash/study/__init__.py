@@ -10,5 +10,5 @@ The modules, in a good order to read them:
     records/       between configurations and the rows of a storage;   storage/   memory, SQLite, PostgreSQL.
     evaluating/    calls of the objective in threads, processes and executors.
     execution, method, spending, pruning, confirm    the arguments of a run, a module each.
-    standing, tradeoffs, front    outcome constraints and several objectives.
+    feasibility, tradeoffs, front  outcome constraints and several objectives.
 """

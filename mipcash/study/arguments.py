@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
@@ -87,13 +87,13 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
     return found
 
 
-def check_goals(goals: Goals, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None) -> None:
+def check_goals(objectives: Objectives, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None) -> None:
     """Check that the other arguments fit the objectives. Decoupled evaluations, pruning and ``confirm=`` need a single loss.
 
     Raises:
         ValueError: there are several objectives and one of these arguments is given.
     """
-    if not goals.several:
+    if not objectives.several:
         return
     for given, what in (
         (costs, "costs= is for outputs that are evaluated apart: let one function return all of them"),
@@ -101,7 +101,7 @@ def check_goals(goals: Goals, costs: Mapping[str, float], pruning: Any = None, c
         (confirm, "confirm= evaluates again what has the lowest loss: leave it out"),
     ):
         if given:
-            raise ValueError(f"there are several objectives, {listed(goals.names)}, and {what}")
+            raise ValueError(f"there are several objectives, {listed(objectives.names)}, and {what}")
 
 
 def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]:

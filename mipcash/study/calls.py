@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.direction import DIRECTIONS
 from mipcash.space.space import Space
@@ -110,14 +110,14 @@ def _role(argument: Any) -> str:
     return f"the function {_name(argument)}" if callable(argument) else shown(argument)
 
 
-def check_direction(objective: Any, goals: Goals) -> None:
+def check_direction(objective: Any, objectives: Objectives) -> None:
     """Check that the direction agrees with the one that an objective declares in its attribute ``direction``, if any.
 
     Raises:
         ValueError: the two directions differ.
     """
-    own, direction = getattr(objective, "direction", None), goals.goals[0].direction
-    if not goals.several and direction != own and own in DIRECTIONS:
+    own, direction = getattr(objective, "direction", None), objectives.each[0].direction
+    if not objectives.several and direction != own and own in DIRECTIONS:
         raise ValueError(
             f"the objective {shown(objective)} gives a loss to {own}, and direction is {direction!r}; leave direction out"
         )

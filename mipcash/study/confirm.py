@@ -104,7 +104,7 @@ def check_paid(settings: Any, spending: Spending) -> None:
     """
     reserve = reserve_of(settings)
     if not spending.admits(reserve.needs(spending.whole(()))):
-        unit = "fits" if spending.by_fits else "in all"
+        unit = "steps" if spending.by_steps else "in all"
         raise ValueError(
             f"{settings}, and the budget, {spending.total:g} {unit}, does not pay for these and {SEARCHED} evaluations to choose "
             "among; raise it, or confirm fewer"

@@ -22,7 +22,7 @@ import numpy as np
 
 from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.standing import breaches
+from mipcash.study.feasibility import violated
 from mipcash.study.text import one_line
 
 
@@ -100,7 +100,7 @@ def _finalist(number: int, o: Observation, repeats: History, limits: Sequence[Li
     told = [r for r in repeats if r.status != PENDING]
     problem = ""
     for r in told:
-        broken = breaches(r.outcome, limits)
+        broken = violated(r.outcome, limits)
         if r.loss is None:
             problem = f"repeat {r.repeat} failed: {one_line(r.outcome.message, 80)}"
         elif broken:

@@ -14,7 +14,7 @@ from typing import Any
 from mipcash.errors import MipcashError
 from mipcash.optimizers.outcome import LOSS
 
-MOST_FITS = 10_000
+MOST_STEPS = 10_000
 """Largest number of steps of one evaluation; a generator that yields more is taken for endless."""
 
 Estimates = Mapping[str, tuple[float, float]]
@@ -87,10 +87,10 @@ def gathered(
         if fit is None or estimates:
             _close(yielded)
             return Folds(tuple(values), None, estimates)
-        if len(values) >= MOST_FITS:
+        if len(values) >= MOST_STEPS:
             _close(yielded)
             values.clear()
-            raise EndlessError(f"the objective yielded {MOST_FITS:,} partial results and did not end; let it return")
+            raise EndlessError(f"the objective yielded {MOST_STEPS:,} partial results and did not end; let it return")
 
 
 def _close(yielded: Iterator[Any]) -> None:

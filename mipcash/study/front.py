@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from mipcash.errors import MipcashError
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.pareto import Values, hypervolume, on_front, tchebycheff, unit_values
 from mipcash.optimizers.scalarising import values_of
-from mipcash.study.standing import Standing, observation
+from mipcash.study.feasibility import Feasibility, observation
 from mipcash.study.text import listed, shown
 from mipcash.study.trial import Trial
 
@@ -29,21 +29,21 @@ class Front:
 
     Attributes:
         trials: candidates for the front, n of them, by number.
-        goals: the m objectives.
+        objectives: the m objectives.
         values: objective values of the candidates in minimisation form, shape (n, m).
     """
 
     trials: tuple[Trial, ...]
-    goals: Goals
+    objectives: Objectives
     values: Values
 
     @classmethod
-    def of(cls, standing: Standing) -> Front:
+    def of(cls, feasibility: Feasibility) -> Front:
         """Make the front from the trials of a study."""
-        kept = sorted(standing.tells(row) for row in standing.kept)
-        able = [standing.trials[k] for k in kept]
-        rows, values = values_of([observation(t) for t in able], standing.goals)
-        return cls(tuple(able[k] for k in rows), standing.goals, values)
+        kept = sorted(feasibility.tells(row) for row in feasibility.kept)
+        able = [feasibility.trials[k] for k in kept]
+        rows, values = values_of([observation(t) for t in able], feasibility.objectives)
+        return cls(tuple(able[k] for k in rows), feasibility.objectives, values)
 
     @cached_property
     def rows(self) -> list[int]:
@@ -71,12 +71,12 @@ class Front:
             return 0.0
         if reference is None:
             return hypervolume(self.values, self.values.max(axis=0))
-        signs = np.array([goal.sign for goal in self.goals.goals])
-        return hypervolume(self.values, signs * np.array(_point(reference, self.goals.names)))
+        signs = np.array([objective.sign for objective in self.objectives.each])
+        return hypervolume(self.values, signs * np.array(_point(reference, self.objectives.names)))
 
     def table(self) -> list[tuple[str, ...]]:
         """Return table rows: a header with the objectives, then the trials of the front with their values."""
-        head = ("trial", *self.goals.names, "")
+        head = ("trial", *self.objectives.names, "")
         best = self.balanced
         return [head, *((str(t.number), *objectives_of(t), "balanced" if t is best else "") for t in self.members)]
 
@@ -92,22 +92,22 @@ class Front:
 
 def objectives_of(trial: Trial) -> tuple[str, ...]:
     """Return the objective values of a trial as text, in the order of the objectives."""
-    values = (trial.outcome[name].value for name in trial.goals.names)
+    values = (trial.outcome[name].value for name in trial.objectives.names)
     return tuple("-" if value is None else f"{value:.6g}" for value in values)
 
 
-def front_of(standing: Standing) -> Front:
+def front_of(feasibility: Feasibility) -> Front:
     """Return the Pareto front of a study.
 
     Raises:
         MipcashError: the study has one objective.
     """
-    if not standing.goals.several:
+    if not feasibility.objectives.several:
         raise MipcashError(
             'a front is of several objectives, and this study has one; give them to it, direction=["loss", "latency_ms"]. The '
             "answer for one is result.best"
         )
-    return Front.of(standing)
+    return Front.of(feasibility)
 
 
 def _point(given: Any, names: Sequence[str]) -> list[float]:

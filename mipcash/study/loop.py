@@ -106,7 +106,7 @@ class Loop:
     def _submit(self, trial: Trial) -> Future[Evaluation]:
         pruning = self._study.pruning
         judge = None if pruning is None else judge_for(pruning, trial, self._study.trials, self._study.limits)
-        task = Task(trial.number, trial.attempt, trial.repeat, judge, self._study.goals.names)
+        task = Task(trial.number, trial.attempt, trial.repeat, judge, self._study.objectives.names)
         try:
             return self._pool.submit(trial.config, trial.outcome.missing(trial.evaluate), task)
         except ExecutorError as error:

@@ -39,8 +39,8 @@ from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.pruning import PruningGiven, pruning_of
+from mipcash.study.records.directions import DirectionGiven, goals_of
 from mipcash.study.records.given import KnownGiven
-from mipcash.study.records.goals import DirectionGiven, goals_of
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.replication import tells_variance
 from mipcash.study.result import Result
@@ -89,7 +89,7 @@ def minimize(
             then choose which to call.
         space: the space to search; every proposal is legal under its rules.
         budget: number of evaluations, including failed ones and those of a resumed journal, but not ``known`` ones. With one
-            function per output, each call counts. ``mc.Fits(200)``: number of steps, for an objective that yields.
+            function per output, each call counts. ``mc.Steps(200)``: number of steps, for an objective that yields.
             ``mc.Cost(3600)``: their total cost. :class:`mipcash.Budget` adds a time limit and costs: ``mc.Budget(50,
             timeout=3600)``. An evaluation that would exceed the budget is not started.
         direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal keep the objective's own sign, under the
@@ -146,13 +146,13 @@ def minimize(
     budget, execution = Budget.of(budget), execution_of(execution)
     pruning_of(pruning)
     confirming = confirm_of(confirm, budget.amount)
-    goals = goals_of(direction)
-    check_direction(objective, goals)
+    objectives = goals_of(direction)
+    check_direction(objective, objectives)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # otherwise the study raises the error
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, budget.costs, limits)
-    check_goals(goals, costs, pruning_of(pruning), confirming)
+    check_goals(objectives, costs, pruning_of(pruning), confirming)
     check_replicated(confirming, costs)
     check_paid(confirming, Spending.of_budget(budget.amount, costs))
     if execution.allowed is not None:
@@ -190,12 +190,12 @@ def run(
     """Run :func:`minimize` on an existing study, which stays open."""
     budget, execution = Budget.of(budget), execution_of(execution)
     check_objective(objective, study.space.parameters)
-    check_direction(objective, study.goals)
+    check_direction(objective, study.objectives)
     check_costs(objective, study.costs)
     spending = Spending.of_budget(budget.amount, study.costs)
     confirming = confirm_of(confirm, budget.amount)
     check_paid(confirming, spending)
-    check_goals(study.goals, study.costs, study.pruning, confirming)
+    check_goals(study.objectives, study.costs, study.pruning, confirming)
     reserve = reserve_of(confirming, budget.amount)
     callbacks, deadline = callbacks_of(callbacks), Deadline(budget.timeout)
     with _pool(objective, execution) as pool, make_progress(progress) as display:
@@ -254,7 +254,7 @@ def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
 
 def _is_noisy(study: Study, objective: Objective, said: str | bool | None) -> bool:
     """Return True if the remaining budget goes to repeats: as the caller chose, otherwise if the evaluations show noise."""
-    if said is not None or study.goals.several or study.costs:
+    if said is not None or study.objectives.several or study.costs:
         return said == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
@@ -270,9 +270,9 @@ def _all_known(study: Study) -> bool:
     trial that does not have the lowest loss.
     """
     found = study.result
-    if study.goals.several:
+    if study.objectives.several:
         return all(t.done for t in study.trials if t.legal and not t.repeat)
-    best, first = found.best, found.standing.best
+    best, first = found.best, found.feasibility.best
     lowest = math.nan if best is None or best.minimised is None else best.minimised
     if first is not None and first.minimised is not None and not lowest <= first.minimised:
         return False  # the optimizer recommends another trial, which it is more certain is feasible
@@ -284,7 +284,7 @@ def _all_known(study: Study) -> bool:
     for trial in legal:
         key = repr(trial.config)
         told[key] = told.get(key, Outcome()).with_part(trial.turned().outcome)
-    limits = study.goals.turned(study.limits)
+    limits = study.objectives.turned(study.limits)
     return all(_settled(outcome, limits, lowest) for outcome in told.values())
 
 

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from mipcash.optimizers.optimizer import Limit
+from mipcash.study.feasibility import Feasibility, violated
 from mipcash.study.front import Front, objectives_of
 from mipcash.study.spending import Spending
-from mipcash.study.standing import Standing, breaches
 from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
 
@@ -83,11 +83,11 @@ class Progress:
             self.failed_count += trial.failed
         found = self._best_of(trial)
         self.kept_count += found is not None and not trial.known
-        if trial.goals.several:
+        if trial.objectives.several:
             self._parts.append(trial)
-            self._front = len(Front.of(Standing.of(self._parts, self.limits)).rows)
+            self._front = len(Front.of(Feasibility.of(self._parts, self.limits)).rows)
         elif found is not None and found.loss is not None and found.minimised is not None:
-            sign = found.goals.sign
+            sign = found.objectives.sign
             if self.best_number is None or found.minimised < sign * self.best:
                 self.best, self.best_number = found.loss, found.number
 
@@ -100,8 +100,8 @@ class Progress:
             return None
         if trial.evaluate and self.limits:
             self._parts.append(trial)
-            return Standing.of(self._parts, self.limits).best
-        keeps = trial.legal and trial.whole and not breaches(trial.outcome, self.limits)
+            return Feasibility.of(self._parts, self.limits).best
+        keeps = trial.legal and trial.whole and not violated(trial.outcome, self.limits)
         return trial if keeps else None
 
     def _count_of(self, trial: Trial) -> float:
@@ -206,7 +206,7 @@ class Bar(Progress):
         super().told(trial)
         self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
         broken = _broken(trial, self.limits)
-        self._last += "" if trial.whole else f" (stopped at fit {trial.fits})"
+        self._last += "" if trial.whole else f" (pruned at step {trial.steps})"
         self._last += f" (breaks {broken})" if broken else ""
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
@@ -264,19 +264,21 @@ def line(trial: Trial, told: float, budget: float, best: str, limits: Sequence[L
 
 def _broken(trial: Trial, limits: Sequence[Limit]) -> str:
     """Return the violated constraints of a trial as text; empty if the whole trial failed."""
-    found = () if trial.failed else breaches(trial.outcome, limits)
-    return one_line(", ".join(str(breach) for breach in found if breach.known), 80)
+    found = () if trial.failed else violated(trial.outcome, limits)
+    return one_line(", ".join(str(violation) for violation in found if violation.known), 80)
 
 
 def _said(trial: Trial) -> str:
     if trial.failed:
         return f"failed: {one_line(trial.message, 160)}"
-    if trial.loss is not None and trial.goals.several:
-        return ", ".join(f"{n} {v}" for n, v in zip(trial.goals.names, objectives_of(trial), strict=True))
+    if trial.loss is not None and trial.objectives.several:
+        return ", ".join(f"{n} {v}" for n, v in zip(trial.objectives.names, objectives_of(trial), strict=True))
     if trial.loss is not None:
-        word = trial.goals.word
+        word = trial.objectives.word
         return (
-            f"{word} {trial.loss:.6g}" if trial.whole else f"{word} about {trial.loss:.6g}, stopped at fit {trial.fits}"
+            f"{word} {trial.loss:.6g}"
+            if trial.whole
+            else f"{word} about {trial.loss:.6g}, pruned at step {trial.steps}"
         )
     return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.study.finalists import answer
@@ -37,7 +37,7 @@ class Proposer:
     Args:
         limits: outcome constraints in minimisation form.
         costs: of one evaluation of each output, by name; empty: evaluations are not decoupled.
-        goals: the objectives; of several, each proposal minimises one weighting.
+        objectives: the objectives; of several, each proposal minimises one weighting.
 
     Attributes:
         lock: held around calls of the optimizer, which take seconds and need not be thread-safe. Code that also needs the lock of
@@ -51,10 +51,10 @@ class Proposer:
         seed: int,
         limits: tuple[Limit, ...],
         costs: Mapping[str, float],
-        goals: Goals,
+        objectives: Objectives,
     ) -> None:
         self.space, self.optimizer, self.seed = space, optimizer, seed
-        self.limits, self.costs, self.goals = limits, costs, goals
+        self.limits, self.costs, self.objectives = limits, costs, objectives
         self.lock = threading.RLock()
         self._latest: tuple[History, int | None] = ((), None)
 
@@ -72,9 +72,11 @@ class Proposer:
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs and apart.distance else None
         limits = self.limits
-        if self.goals.several:  # a generator of its own leaves the draws of the optimizer the same as for one objective
+        if (
+            self.objectives.several
+        ):  # a generator of its own leaves the draws of the optimizer the same as for one objective
             drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
-            history, limits = scalarised(history, limits, self.goals, weights_of(drawn, self.goals))
+            history, limits = scalarised(history, limits, self.objectives, weights_of(drawn, self.objectives))
         proposal = self.optimizer.ask(Request(history, rng, state, kept, limits, self.costs, seconds))
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
@@ -94,7 +96,7 @@ class Proposer:
         before, found = self._latest
         if before and len(before) == len(history) and all(a is b for a, b in zip(before, history, strict=True)):
             return found
-        chosen = None if self.goals.several else answer(self.optimizer, history, self.limits)
+        chosen = None if self.objectives.several else answer(self.optimizer, history, self.limits)
         found = None if chosen is None else next((k for k, o in enumerate(history) if o is chosen), None)
         if chosen is not None and found is None:
             raise TypeError(

@@ -44,8 +44,8 @@ import numpy as np
 
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
+from mipcash.study.feasibility import Feasibility
 from mipcash.study.folds import Estimates, Judge, TurnedJudge
-from mipcash.study.standing import Standing
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -198,8 +198,8 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     whole = [t for t in trials if _comparable(t)]
     if len(whole) < racing.least:
         return None
-    standing = Standing.of(trials, limits)
-    kept = {trials[k].number for row in standing.kept for k in row.parts}
+    feasibility = Feasibility.of(trials, limits)
+    kept = {trials[k].number for row in feasibility.kept for k in row.parts}
     best = min((t for t in whole if t.number in kept), key=_by_loss, default=None)
     if best is None:
         return None
@@ -216,7 +216,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     reference = _references(whole, best, None if averaged else rungs)
     if isinstance(racing, Racing):
         return Race(reference, float(racing.c))
-    inside = {trials[k].number for row in standing.inside for k in row.parts}
+    inside = {trials[k].number for row in feasibility.inside for k in row.parts}
     there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
     reached = {
         rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))
@@ -235,8 +235,8 @@ def judge_for(
     """
     if trial.repeat:
         return None
-    judge = judge_of(racing, [t.turned() for t in trials if not t.repeat], trial.goals.turned(limits))
-    return TurnedJudge(judge) if judge is not None and trial.goals.maximised else judge
+    judge = judge_of(racing, [t.turned() for t in trials if not t.repeat], trial.objectives.turned(limits))
+    return TurnedJudge(judge) if judge is not None and trial.objectives.maximised else judge
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> 
         left_out = {} if told.stopped else _left_out(required, means, means)
         found = {**left_out, **means}
     else:
-        found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each fit")
+        found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each step")
     return {name: _with_folds(output, means.get(name), told.stopped.get(name)) for name, output in found.items()}
 
 

@@ -17,7 +17,7 @@ from statistics import fmean, variance
 
 from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import DONE
-from mipcash.study.standing import breaches
+from mipcash.study.feasibility import violated
 from mipcash.study.trial import Trial
 
 RESERVED = 4
@@ -40,7 +40,7 @@ def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | 
         if o.repeat or not (o.status == DONE and o.loss is not None and not o.outcome.stopped):
             if repr(o.config) in first and o.repeat:
                 measured[repr(o.config)].append(o)
-        elif not breaches(o.outcome, limits):
+        elif not violated(o.outcome, limits):
             first.setdefault(repr(o.config), number)
             measured.setdefault(repr(o.config), []).append(o)
     losses = {key: [o.loss for o in found if o.loss is not None] for key, found in measured.items()}

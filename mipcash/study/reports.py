@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any
 
 from mipcash.optimizers.outcome import FAILED, LOSS, TEXT, Outcome
-from mipcash.study.folds import MOST_FITS, Estimates, Folds, Judge
+from mipcash.study.folds import MOST_STEPS, Estimates, Folds, Judge
 from mipcash.study.reading import RETURNED, read_outcome, statement
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
@@ -93,8 +93,8 @@ class Reports:
             raise ValueError(
                 f"step {step} {again}; report each step once, in order, also where several results are one step"
             )
-        if len(self._values) >= MOST_FITS:
-            raise ValueError(f"an evaluation reports at most {MOST_FITS:,} steps; report epochs, not batches")
+        if len(self._values) >= MOST_STEPS:
+            raise ValueError(f"an evaluation reports at most {MOST_STEPS:,} steps; report epochs, not batches")
 
     def _read(self, value: Any) -> Outcome:
         outcome = read_outcome(value, (self._output,))

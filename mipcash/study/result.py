@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import PENDING
+from mipcash.study.feasibility import Feasibility, Nearest, Violation, goals_of_all, observation, told
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
-from mipcash.study.standing import Breach, Nearest, Standing, goals_of_all, observation, told
 from mipcash.study.text import one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial
@@ -82,7 +82,7 @@ class Result:
         return {**self.__dict__, "objective": None}
 
     @property
-    def goals(self) -> Goals:
+    def objectives(self) -> Objectives:
         """Objectives of the study, with their directions."""
         return goals_of_all(self.history)
 
@@ -94,11 +94,11 @@ class Result:
         of the search, never a repeat. With several objectives it is a compromise, the balanced trial of the front
         (:mod:`mipcash.study.front`).
         """
-        if self.goals.several:
-            return Front.of(self.standing).balanced
+        if self.objectives.several:
+            return Front.of(self.feasibility).balanced
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
-        return self.standing.best
+        return self.feasibility.best
 
     @property
     def front(self) -> tuple[Trial, ...]:
@@ -109,7 +109,7 @@ class Result:
         Raises:
             MipcashError: the study has one objective.
         """
-        return front_of(self.standing).members
+        return front_of(self.feasibility).members
 
     def hypervolume(self, reference: Mapping[str, float] | Sequence[float] | None = None) -> float:
         """Return the hypervolume that the front dominates up to a reference point, in the product of the objectives' units.
@@ -122,7 +122,7 @@ class Result:
             ValueError: the point is invalid.
             MipcashError: the study has one objective.
         """
-        return front_of(self.standing).hypervolume(reference)
+        return front_of(self.feasibility).hypervolume(reference)
 
     @property
     def config(self) -> Configuration | None:
@@ -138,7 +138,7 @@ class Result:
         either is shrunk towards the mean of the candidates, by the share of noise in their variance.
         """
         best = self.best
-        if best is None or best.loss is None or self.goals.several:
+        if best is None or best.loss is None or self.objectives.several:
             return math.nan if best is None or best.loss is None else best.loss
         again = next((f for f in self.finalists if f.number == best.number and f.fresh), None)
         return best.loss + self._correction if again is None else estimate_of(self.finalists, again)
@@ -154,7 +154,7 @@ class Result:
         best = self.best
         noise = evident_noise([told(t) for t in self.history])
         losses = [
-            t.loss for t in self.history if self.standing.feasible(t.number) and t.loss is not None and not t.repeat
+            t.loss for t in self.history if self.feasibility.feasible(t.number) and t.loss is not None and not t.repeat
         ]
         if not noise or best is None or best.loss is None or len(losses) < 2:
             return 0.0
@@ -190,14 +190,14 @@ class Result:
     # -- limits -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def standing(self) -> Standing:
+    def feasibility(self) -> Feasibility:
         """Feasibility of the trials under the outcome constraints."""
-        return Standing.of(self.history, self.under)
+        return Feasibility.of(self.history, self.under)
 
     @property
     def limits(self) -> LimitTable:
         """Trade-off between each outcome constraint and the loss: print it, or ``pandas.DataFrame(result.limits)``."""
-        return LimitTable.of(self.standing)
+        return LimitTable.of(self.feasibility)
 
     @property
     def nearest(self) -> Nearest | None:
@@ -206,11 +206,11 @@ class Result:
         None if no outcome is known. Violations are measured on the scale on which outputs are modelled, so that the units of
         outputs do not matter.
         """
-        return self.standing.nearest
+        return self.feasibility.nearest
 
-    def breaks(self, trial: Trial | int) -> tuple[Breach, ...]:
+    def breaks(self, trial: Trial | int) -> tuple[Violation, ...]:
         """Return the constraints that a trial violates, or whose output failed or is unknown; empty if the trial is feasible."""
-        return self.standing.breaks(trial if isinstance(trial, int) else trial.number)
+        return self.feasibility.breaks(trial if isinstance(trial, int) else trial.number)
 
     def probability(self, trial: Trial | int | None = None) -> float:
         """Return the posterior probability that a trial is feasible and does not fail; see :meth:`safe`.
@@ -226,7 +226,7 @@ class Result:
         """
         found = self.best if trial is None else trial
         number = found.number if isinstance(found, Trial) else found
-        rows = zip(self.standing.rows, self._probabilities, strict=True)
+        rows = zip(self.feasibility.rows, self._probabilities, strict=True)
         return next((float(p) for row, p in rows if number in row.parts), math.nan)
 
     def safe(self, probability: float = 0.95) -> Trial | None:
@@ -246,15 +246,15 @@ class Result:
         """
         if not isinstance(probability, Real) or not 0.0 <= float(probability) <= 1.0:
             raise ValueError(f"safe() takes a probability between 0 and 1, such as 0.95; got {shown(probability)}")
-        rows = zip(self.standing.rows, self._probabilities, strict=True)
-        sure = [self.standing.tells(row) for row, p in rows if p >= probability and row.whole.legal]
+        rows = zip(self.feasibility.rows, self._probabilities, strict=True)
+        sure = [self.feasibility.tells(row) for row, p in rows if p >= probability and row.whole.legal]
         found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.whole]
-        kept = (t for t in found if not any(breach.known for breach in self.breaks(t)))
+        kept = (t for t in found if not any(violation.known for violation in self.breaks(t)))
         return min(kept, key=lambda t: math.inf if t.minimised is None else t.minimised, default=None)
 
     @cached_property
     def _probabilities(self) -> NDArray[np.float64]:
-        """Probabilities of ``standing.rows``: shape (r,)."""
+        """Probabilities of ``feasibility.rows``: shape (r,)."""
         if self.declared is None:
             raise MipcashError(
                 "the probability of limits needs the space, which a journal that is only read does not bring; open it with its "
@@ -263,7 +263,7 @@ class Result:
         from mipcash.optimizers.safety import probabilities  # imports surrogates and solvers
         from mipcash.space.domain import Domain
 
-        limits = self.goals.turned(self.under)
+        limits = self.objectives.turned(self.under)
         return probabilities(Domain.of(self.declared), [observation(t) for t in self.history], limits)
 
     # -- counts and tables --------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class Result:
     @property
     def n_feasible(self) -> int:
         """Number of evaluations of this study known to be feasible; without outcome constraints, of those that succeeded."""
-        return sum(self.standing.feasible(t.number) is True for t in self.history if t.done and not t.known)
+        return sum(self.feasibility.feasible(t.number) is True for t in self.history if t.done and not t.known)
 
     @property
     def n_done(self) -> int:
@@ -289,9 +289,9 @@ class Result:
         return sum(t.failed for t in self.history if not t.known)
 
     @property
-    def n_fits(self) -> int:
+    def n_steps(self) -> int:
         """Number of steps (folds, epochs) in evaluations of this study. Each yielded result is one, and so is a plain return."""
-        return sum(t.fits for t in self.history)
+        return sum(t.steps for t in self.history)
 
     @property
     def n_stopped(self) -> int:
@@ -299,7 +299,7 @@ class Result:
         return sum(not (t.whole or t.known) for t in self.history)
 
     @property
-    def n_fits_saved(self) -> int:
+    def n_steps_saved(self) -> int:
         """Number of steps that pruned evaluations saved, relative to the longest complete evaluation."""
         return _saved(self.history)
 
@@ -319,9 +319,9 @@ class Result:
         told = [t.loss if s and t.loss is not None else math.nan for s, t in zip(shows, self.history, strict=True)]
         losses = np.array(told, dtype=np.float64)
         numbers = np.array([t.number for t in self.history], dtype=np.int64)
-        kept = {k for row in self.standing.kept for k in row.parts}
+        kept = {k for row in self.feasibility.kept for k in row.parts}
         feasible = np.array([bool(np.isfinite(l)) and k in kept for k, l in enumerate(losses)], dtype=bool)
-        return Convergence(numbers, losses, self.standing.incumbents(), feasible)
+        return Convergence(numbers, losses, self.feasibility.incumbents(), feasible)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one flat dict per trial, for ``pandas.DataFrame(result.to_rows())``.
@@ -332,14 +332,14 @@ class Result:
         ``front``.
         """
         rows = [{**_flat(trial), **self._stands(trial)} for trial in self.history]
-        front = {t.number for t in self.front} if self.goals.several else set()
-        return [{**row, "front": row["number"] in front} for row in rows] if self.goals.several else rows
+        front = {t.number for t in self.front} if self.objectives.several else set()
+        return [{**row, "front": row["number"] in front} for row in rows] if self.objectives.several else rows
 
     def _stands(self, trial: Trial) -> dict[str, Any]:
         if not self.under:
             return {}
         outside = {b.limit.output: None if math.isinf(b.by) else b.by for b in self.breaks(trial)}
-        row: dict[str, Any] = {"feasible": None if trial.pending else self.standing.feasible(trial.number)}
+        row: dict[str, Any] = {"feasible": None if trial.pending else self.feasibility.feasible(trial.number)}
         return row | {f"violation.{limit.output}": outside.get(limit.output, 0.0) for limit in self.under}
 
     def problem(self) -> str:
@@ -364,8 +364,8 @@ class Result:
         best = self.best
         nothing = "nothing keeps all limits" if self.under and self.n_done else "nothing found"
         found = nothing if best is None else f"best {self.value:.6g} (trial {best.number})"
-        if best is not None and self.goals.several:
-            found = f"front of {len(self.front)} ({', '.join(self.goals.names)})"
+        if best is not None and self.objectives.several:
+            found = f"front of {len(self.front)} ({', '.join(self.objectives.names)})"
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
         return f"{found} in {counted(self.n_evaluations, 'evaluation')}{failed}{stopped}"
@@ -392,8 +392,8 @@ class Result:
         best = self.best
         if best is None and self.under and self.nearest is not None:
             yield f"{'nothing keeps all limits' if self.nearest.breaks else 'no loss is known'} yet; {self.nearest}"
-        if best is not None and self.goals.several:
-            yield from front_of(self.standing).lines()
+        if best is not None and self.objectives.several:
+            yield from front_of(self.feasibility).lines()
             yield f"balanced (trial {best.number})"
         elif best is not None:
             yield f"best value {self.value:.6g} (trial {best.number})"
@@ -402,15 +402,15 @@ class Result:
             yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
         if self.finalists:
-            yield from text_of(self.finalists, None if best is None else best.number, self.goals.maximised)
-        if self.n_fits > self.n_evaluations:
-            yield f"fits: {self.n_fits}" + (f", {self.n_fits_saved} saved by racing" if self.n_stopped else "")
+            yield from text_of(self.finalists, None if best is None else best.number, self.objectives.maximised)
+        if self.n_steps > self.n_evaluations:
+            yield f"steps: {self.n_steps}" + (f", {self.n_steps_saved} saved by pruning" if self.n_stopped else "")
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
 
 
 def _saved(trials: Sequence[Trial]) -> int:
-    whole = max((t.fits for t in trials if t.done and t.whole), default=0)
-    return sum(max(0, whole - t.fits) for t in trials if not (t.whole or t.known))
+    whole = max((t.steps for t in trials if t.done and t.whole), default=0)
+    return sum(max(0, whole - t.steps) for t in trials if not (t.whole or t.known))
 
 
 def same_failures(told: Sequence[Trial]) -> list[Trial]:

@@ -52,8 +52,8 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Fits:
-    """A budget in steps (folds, epochs), for objectives that yield: ``mc.minimize(..., budget=mc.Fits(200), pruning=True)``.
+class Steps:
+    """A budget in steps (folds, epochs), for objectives that yield: ``mc.minimize(..., budget=mc.Steps(200), pruning=True)``.
 
     An evaluation is not started if it might exceed the budget, assuming as many steps as the longest so far. The first one, which
     shows the number of steps, runs alone; if it exceeds the budget, a ``BudgetError`` is raised. A later one that takes more steps
@@ -69,15 +69,15 @@ class Fits:
         given = self.number
         if isinstance(given, bool) or not isinstance(given, Integral) or int(given) < 1:
             raise ValueError(
-                f"mc.Fits takes a whole number, at least 1, how many fits all evaluations may take; got {shown(given)}"
+                f"mc.Steps takes a whole number, at least 1, the steps that all evaluations may take; got {shown(given)}"
             )
         object.__setattr__(self, "number", int(given))
 
     def __str__(self) -> str:
-        return counted(self.number, "fit")
+        return counted(self.number, "step")
 
 
-Amount = int | Cost | Fits
+Amount = int | Cost | Steps
 """Type of the amount of a budget."""
 
 
@@ -86,7 +86,7 @@ class Budget:
     """Budget of a run: ``mc.minimize(f, space, mc.Budget(50, timeout=3600))``.
 
     Attributes:
-        amount: a number of evaluations, ``mc.Fits(200)`` or ``mc.Cost(3600)``.
+        amount: a number of evaluations, ``mc.Steps(200)`` or ``mc.Cost(3600)``.
         timeout: seconds after which no new evaluation starts; a running one is completed. A proposal gets at most the remaining
             seconds. None: no limit.
         costs: cost of one call of each function, by output, in any one unit, if the objective is a function per output; None: 1
@@ -113,7 +113,7 @@ class Budget:
     @property
     def evaluations(self) -> int | None:
         """Number of evaluations; None if the budget is in steps or costs."""
-        return None if isinstance(self.amount, (Cost, Fits)) else int(self.amount)
+        return None if isinstance(self.amount, (Cost, Steps)) else int(self.amount)
 
 
 BudgetGiven = Amount | Budget
@@ -132,7 +132,7 @@ class Spending:
 
     total: float
     costs: Mapping[str, float] = field(default_factory=dict)
-    by_fits: bool = False
+    by_steps: bool = False
 
     @classmethod
     def of_budget(cls, budget: Any, costs: Mapping[str, float]) -> Spending:
@@ -146,13 +146,13 @@ class Spending:
                 pay for all outputs once.
         """
         check_budget(budget)
-        if isinstance(budget, Fits):
+        if isinstance(budget, Steps):
             if costs:
                 raise ValueError(
                     f"budget is {budget}, and outputs are functions of their own, which are evaluated apart; give a number of "
                     "calls, or mc.Cost(3600)"
                 )
-            return cls(budget.number, by_fits=True)
+            return cls(budget.number, by_steps=True)
         if not isinstance(budget, Cost):
             spending = cls(int(budget), dict.fromkeys(costs, 1.0))
         elif costs:
@@ -171,8 +171,8 @@ class Spending:
 
     def of(self, trial: Trial) -> float:
         """Return the cost of a trial: 1, or the cost of its outputs, or its number of steps."""
-        if self.by_fits:
-            return float(trial.fits)
+        if self.by_steps:
+            return float(trial.steps)
         if not self.costs:
             return 1.0
         return sum(self.costs.get(name, 0.0) for name in trial.evaluate or self.costs)
@@ -186,8 +186,8 @@ class Spending:
 
         For a budget in steps, return the number of steps of the longest evaluation so far.
         """
-        if self.by_fits:
-            return float(max([1, *(t.fits for t in trials)]))
+        if self.by_steps:
+            return float(max([1, *(t.steps for t in trials)]))
         if not self.costs:
             return 1.0
         whole = trials and all(len(t.evaluate or self.costs) >= len(self.costs) for t in trials if not t.known)
@@ -195,7 +195,7 @@ class Spending:
 
     def whole(self, trials: Sequence[Trial]) -> float:
         """Return the cost of an evaluation of all outputs; for a budget in steps, the number of steps of the longest so far."""
-        return self.least(trials) if self.by_fits else sum(self.costs.values()) if self.costs else 1.0
+        return self.least(trials) if self.by_steps else sum(self.costs.values()) if self.costs else 1.0
 
     def exceeded(self, trials: Sequence[Trial]) -> str:
         """Return a warning if more steps were taken than the budget has; empty otherwise.
@@ -203,17 +203,17 @@ class Spending:
         Raises:
             BudgetError: the only evaluation took more than the budget.
         """
-        spent = self.spent(trials) if self.by_fits else 0.0
+        spent = self.spent(trials) if self.by_steps else 0.0
         if self.admits(spent):
             return ""
-        budget, took = Fits(int(self.total)), counted(int(self.whole(trials)), "fit")
+        budget, took = Steps(int(self.total)), counted(int(self.whole(trials)), "step")
         if sum(not (t.pending or t.known) for t in trials) == 1:
             raise BudgetError(
-                f"budget is {budget}, and one evaluation took {took}: nothing else was evaluated. Give it as many fits as the "
-                f"evaluations should take together, such as mc.Fits({10 * int(spent)}), or a number of evaluations"
+                f"budget is {budget}, and one evaluation took {took}: nothing else was evaluated. Give it as many steps as the "
+                f"evaluations should take together, such as mc.Steps({10 * int(spent)}), or a number of evaluations"
             )
         return (
-            f"{int(spent)} fits were spent of a budget of {budget}: an evaluation took {took}, more than any before it"
+            f"{int(spent)} steps were spent of a budget of {budget}: an evaluation took {took}, more than any before it"
         )
 
     def admits(self, cost: float) -> bool:
@@ -247,12 +247,12 @@ class Reserve:
         """Return the part of the budget to keep back. If it turns out too small for the repeats, warn and return 0."""
         whole = spending.whole(trials)
         told = any(not (t.pending or t.known) for t in trials)
-        if self.paid and spending.by_fits and told and not spending.admits(self.needs(whole)):
+        if self.paid and spending.by_steps and told and not spending.admits(self.needs(whole)):
             self.paid = False
             warnings.warn(
-                f"{self.said}, {self.evaluations * whole:g} fits where an evaluation takes {whole:g}, and the budget is "
-                f"{spending.total:g} fits in all: nothing is confirmed, and all of them go to the search. Give "
-                f"mc.Fits({self.needs(whole):g}) or more, or confirm fewer",
+                f"{self.said}, {self.evaluations * whole:g} steps where an evaluation takes {whole:g}, and the budget is "
+                f"{spending.total:g} steps in all: nothing is confirmed, and all of them go to the search. Give "
+                f"mc.Steps({self.needs(whole):g}) or more, or confirm fewer",
                 stacklevel=2,
             )
         return self.evaluations * whole if self.paid else 0.0
@@ -264,7 +264,7 @@ def check_budget(budget: Any) -> None:
     Raises:
         ValueError: the budget is neither a whole number of evaluations, at least 1, nor a cost or number of steps.
     """
-    if isinstance(budget, (Cost, Fits)):
+    if isinstance(budget, (Cost, Steps)):
         return
     if isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < 1:
         raise ValueError(

@@ -25,19 +25,19 @@ from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_goals, costs_of, retries_of, seconds_of, seed_of
 from mipcash.study.calls import explained
+from mipcash.study.feasibility import Feasibility
 from mipcash.study.method import Method, OptimizerGiven
 from mipcash.study.proposer import Proposer
 from mipcash.study.pruning import PruningGiven, judge_for, pruning_of
 from mipcash.study.queue import Queue
+from mipcash.study.records.directions import DirectionGiven, goals_of
 from mipcash.study.records.fingerprint import record_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
-from mipcash.study.records.goals import DirectionGiven, goals_of
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.objective import identity_of, warn_of_another
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.reports import Reports
 from mipcash.study.result import Result
-from mipcash.study.standing import Standing
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import Journal, StorageGiven, make_storage, move_aside
@@ -105,12 +105,12 @@ class Study:
         self.seed = seed_of(seed)
         method, place = Method.of(optimizer), Journal.of(storage)
         self.optimizer = method.made(space)
-        self.limits, self.goals = limits_of(limits), goals_of(direction)
+        self.limits, self.objectives = limits_of(limits), goals_of(direction)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
         self.pruning = pruning_of(pruning)
-        check_goals(self.goals, self.costs, self.pruning)
-        record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.goals)
+        check_goals(self.objectives, self.costs, self.pruning)
+        record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.objectives)
         retries = retries_of(retries)
         self.renamed = move_aside(place.storage) if place.fresh else None
         self._storage = make_storage(place.storage)
@@ -121,8 +121,8 @@ class Study:
         except BaseException:
             self._storage.close()
             raise
-        seen = self.goals.turned(self.limits)
-        self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.goals)
+        seen = self.objectives.turned(self.limits)
+        self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.objectives)
         self.queue = Queue(self.table, self.proposer, method.seconds)
 
     # -- the loop -----------------------------------------------------------------------------------------------
@@ -265,7 +265,13 @@ class Study:
             ValueError: the outcome is invalid (None, a text, a dict without the loss ...), or ``illegal`` has another value.
         """
         known = Known.of(
-            self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits, goals=self.goals
+            self.space,
+            config,
+            outcome,
+            illegal,
+            apart=tuple(self.costs),
+            limits=self.limits,
+            objectives=self.objectives,
         )
         return self.table.agreed(lambda: self.table.know([known])[0]).copy()
 
@@ -278,7 +284,7 @@ class Study:
             ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
             TypeError: the argument is no list of pairs.
         """
-        listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.goals)
+        listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.objectives)
         self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
@@ -397,7 +403,7 @@ class Study:
 
     def _summary(self) -> str:
         held = counted(len(self.table.trials), "trial")
-        best = Standing.of(self.table.trials, self.limits).best
+        best = Feasibility.of(self.table.trials, self.limits).best
         found = "" if best is None else f", best {best.loss:.6g}"
         return f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in {self.table.title}{found}"
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mipcash.errors import StorageError
 from mipcash.optimizers.optimizer import Observation
+from mipcash.study.feasibility import observation
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
-from mipcash.study.standing import observation
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
 from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.storage.protocol import (
@@ -172,7 +172,7 @@ class TrialTable:
         """
         if begin:
             row, _ = begun(row, this_worker(), time.time())
-        trial = trial_of(self._space, row, self.record.id, self.record.goals)
+        trial = trial_of(self._space, row, self.record.id, self.record.objectives)
         self._storage.insert(row)
         self._hold(row, trial)
         if begin:
@@ -227,7 +227,7 @@ class TrialTable:
         return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat)])[0]
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
-        trials = [trial_of(self._space, row, self.record.id, self.record.goals) for row in rows]
+        trials = [trial_of(self._space, row, self.record.id, self.record.objectives) for row in rows]
         self._storage.insert(*rows)
         for row, trial in zip(rows, trials, strict=True):
             self._hold(row, trial)
@@ -352,7 +352,7 @@ class TrialTable:
 
     def _take(self, row: TrialRow) -> None:
         """Check and store a row from the storage."""
-        trial = checked_trial(self._space, row, self.record.id, self.record.goals)
+        trial = checked_trial(self._space, row, self.record.id, self.record.objectives)
         if row.number == len(self._rows):
             self.state = parse(row.state, f"state of trial {row.number}")
         self._hold(row, trial)

@@ -14,10 +14,10 @@ from typing import Any, overload
 import numpy as np
 
 from mipcash.display import table
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import FAILED
-from mipcash.study.standing import Standing
+from mipcash.study.feasibility import Feasibility
 
 SHOWN = 4
 """Number of steps printed on either side of a bound; ``rows`` has all."""
@@ -52,7 +52,7 @@ class TradeOff:
         broken: number of evaluations that violate this end.
         told: number of evaluations whose output is known.
         failed: number of evaluations whose output failed.
-        goals: the objectives.
+        objectives: the objectives.
     """
 
     limit: Limit
@@ -62,7 +62,7 @@ class TradeOff:
     broken: int
     told: int
     failed: int
-    goals: Goals = MINIMISED
+    objectives: Objectives = MINIMISED
 
     @property
     def given(self) -> float:
@@ -80,29 +80,31 @@ class TradeOff:
         return f"{self.limit.output} {'<=' if self.end == 'high' else '>='} {self.given:g}"
 
     @classmethod
-    def of(cls, standing: Standing, m: int, end: str) -> TradeOff:
+    def of(cls, feasibility: Feasibility, m: int, end: str) -> TradeOff:
         """Make the trade-off of the m-th constraint."""
-        limit, sign = standing.limits[m], 1.0 if end == "high" else -1.0
+        limit, sign = feasibility.limits[m], 1.0 if end == "high" else -1.0
         given = limit.high if end == "high" else limit.low
-        outputs = [row.whole.outcome[limit.output] for row in standing.rows]
+        outputs = [row.whole.outcome[limit.output] for row in feasibility.rows]
         values = np.array([math.nan if o.value is None or not math.isfinite(o.value) else o.value for o in outputs])
-        goals = standing.goals
+        objectives = feasibility.objectives
         opposite = values < limit.low if end == "high" else values > limit.high
-        others = (np.delete(standing.violations, m, axis=1) == 0.0).all(axis=1) & ~opposite
+        others = (np.delete(feasibility.violations, m, axis=1) == 0.0).all(axis=1) & ~opposite
         told = np.isfinite(values)
         ranked = []
         for k in np.flatnonzero(others & told).tolist():
-            whole = standing.rows[k].whole
+            whole = feasibility.rows[k].whole
             if whole.legal and whole.loss is not None and not whole.outcome.stopped:
-                ranked.append((sign * values[k], whole.loss, standing.tells(standing.rows[k])))
+                ranked.append((sign * values[k], whole.loss, feasibility.tells(feasibility.rows[k])))
         steps: list[Step] = []
         best = math.inf
         for value, loss, number in sorted(ranked):
             if loss < best:
                 best = loss
-                steps.append(Step(float(sign * value), goals.sign * loss, number, bool(value <= sign * given)))
+                steps.append(Step(float(sign * value), objectives.sign * loss, number, bool(value <= sign * given)))
         broken, failed = int((sign * values > sign * given).sum()), sum(o.status == FAILED for o in outputs)
-        return cls(limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(told.sum()), failed, goals)
+        return cls(
+            limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(told.sum()), failed, objectives
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict per step; one dict without a bound if no evaluation satisfies the other constraints."""
@@ -120,9 +122,9 @@ class TradeOff:
         if not any(s.keeps for s in self.steps):
             return f"{share}{failed}; nothing keeps it together with the other limits yet"
         binds = (
-            f"binds: a {self.goals.better} was seen beyond it"
+            f"binds: a {self.objectives.better} was seen beyond it"
             if self.binds
-            else f"does not bind: nothing {self.goals.better.split()[0]} was seen beyond it"
+            else f"does not bind: nothing {self.objectives.better.split()[0]} was seen beyond it"
         )
         return f"{share}{failed}; {binds}"
 
@@ -148,14 +150,14 @@ class LimitTable(Sequence[dict[str, Any]]):
     trade_offs: tuple[TradeOff, ...]
 
     @classmethod
-    def of(cls, standing: Standing) -> LimitTable:
+    def of(cls, feasibility: Feasibility) -> LimitTable:
         ends = [
             (m, end)
-            for m, limit in enumerate(standing.limits)
+            for m, limit in enumerate(feasibility.limits)
             for end, bound in (("low", limit.low), ("high", limit.high))
             if math.isfinite(bound)
         ]
-        return cls(tuple(TradeOff.of(standing, m, end) for m, end in ends))
+        return cls(tuple(TradeOff.of(feasibility, m, end) for m, end in ends))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -184,13 +186,13 @@ class LimitTable(Sequence[dict[str, Any]]):
         if not self.trade_offs:
             yield "no limits were given"
             return
-        best = self.trade_offs[0].goals.best
+        best = self.trade_offs[0].objectives.best
         yield f"what each limit costs: the {best} that was found if it stood elsewhere, the other limits as they are"
         for each in self.trade_offs:
             yield f"{each.name}: {each.said()}"
             head = (
                 f"{each.limit.output} {'at most' if each.end == 'high' else 'at least'}",
-                each.goals.best,
+                each.objectives.best,
                 "trial",
                 "",
             )
@@ -201,7 +203,7 @@ class LimitTable(Sequence[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         parts = [
-            table(f"{t.name}: {t.said()}", (f"{t.limit.output} bound", t.goals.best, "trial", ""), t.cells())
+            table(f"{t.name}: {t.said()}", (f"{t.limit.output} bound", t.objectives.best, "trial", ""), t.cells())
             for t in self.trade_offs
         ]
         return "\n".join(parts) or table("no limits were given", (), ())

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from mipcash.display import config_text, counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
 from mipcash.study.text import one_line, readable, shown
@@ -110,7 +110,7 @@ class Trial:
         lost: number of attempts whose worker died during the run.
         study: id of its study.
         reports: collects the reports of its running evaluation; None otherwise.
-        goals: the objectives.
+        objectives: the objectives.
     """
 
     number: int
@@ -130,7 +130,7 @@ class Trial:
     lost: int = 0
     study: str = ""
     reports: Reporter | None = None
-    goals: Goals = MINIMISED
+    objectives: Objectives = MINIMISED
 
     def report(self, step: int, value: Any) -> None:
         """Report an intermediate result, e.g. after an epoch or a fold. It is stored with the outcome, as a step.
@@ -182,14 +182,14 @@ class Trial:
         """Return e.g. ``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
-        told = [] if self.loss is None else [(self.goals.word, self.loss)]
-        if self.loss is not None and self.goals.several:
-            told = [(name, self.outcome[name].value or 0.0) for name in self.goals.names]
+        told = [] if self.loss is None else [(self.objectives.word, self.loss)]
+        if self.loss is not None and self.objectives.several:
+            told = [(name, self.outcome[name].value or 0.0) for name in self.objectives.names]
         told += [(name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate]
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
         said = [f"{name} {value:.6g}" for name, value in told]
         said += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
-        stopped = [] if self.whole else [f"stopped after {counted(self.fits, 'fit')}"]
+        stopped = [] if self.whole else [f"pruned after {counted(self.steps, 'step')}"]
         return ", ".join([self.status, *said, *stopped])
 
     def _repr_html_(self) -> str:
@@ -205,7 +205,7 @@ class Trial:
     @property
     def minimised(self) -> float | None:
         """Loss in minimisation form: negated if it is maximised."""
-        return None if self.loss is None else self.goals.sign * self.loss
+        return None if self.loss is None else self.objectives.sign * self.loss
 
     def copy(self) -> Trial:
         """Return the trial with its own copy of the configuration."""
@@ -213,7 +213,7 @@ class Trial:
 
     def turned(self) -> Trial:
         """Return the trial with its loss in minimisation form, as an optimizer sees it."""
-        return replace(self, outcome=self.outcome.turned(), goals=MINIMISED) if self.goals.maximised else self
+        return replace(self, outcome=self.outcome.turned(), objectives=MINIMISED) if self.objectives.maximised else self
 
     @property
     def values(self) -> dict[str, float]:
@@ -236,9 +236,9 @@ class Trial:
         return not self.outcome.stopped
 
     @property
-    def fits(self) -> int:
+    def steps(self) -> int:
         """Number of steps that the evaluation took, 1 if it gave no partial results; 0 for pending and known trials."""
-        return 0 if self.pending or self.known else self.outcome.fits
+        return 0 if self.pending or self.known else self.outcome.steps
 
     @property
     def message(self) -> str:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.constrained import Interval, LogConstrainedEI, LogFeasibility, hazard
-from mipcash.acquisition.ingredients import Limited
+from mipcash.acquisition.inputs import Limited
 from mipcash.surrogates.limit_scale import LimitScale
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL

@@ -12,7 +12,7 @@ import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound, LogEI
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -41,7 +41,7 @@ class Setting:
         self.near = Neighbourhood(self.domain, excluded, memory)
 
     def search(self, **settings: int) -> MixedSearch:
-        return MixedSearch(self.step, self.near, PolishSettings(**settings))
+        return MixedSearch(self.step, self.near, LocalSearchSettings(**settings))
 
     def value(self, point: Point) -> float:
         return value_of(self.acquisition, point)
@@ -209,7 +209,7 @@ def test_levels_leave_a_rule_together_with_the_numbers_that_it_ties_to_them(exch
     search = MixedSearch(
         ContinuousStep(domain, starts=2, tolerance=1e-6),
         near,
-        PolishSettings(**ALONE, exchanges=exchanges),  # type: ignore[arg-type]
+        LocalSearchSettings(**ALONE, exchanges=exchanges),  # type: ignore[arg-type]
     )
     found = search.minimise(Slope(), start, np.random.default_rng(0))  # type: ignore[arg-type]
     assert found is not None

@@ -9,7 +9,7 @@ from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
@@ -23,7 +23,7 @@ def test_what_is_held_stays(name: str) -> None:
         inside = setting.domain.restricted({label: value})
         starts = inside.encode(inside.sample(3, rng))
         near = Neighbourhood(inside, [], np.zeros(len(inside.program.groups), dtype=np.int64))
-        search = MixedSearch(ContinuousStep(inside, 1, 1e-6), near, PolishSettings(walks=40))
+        search = MixedSearch(ContinuousStep(inside, 1, 1e-6), near, LocalSearchSettings(walks=40))
         moved = search.minimise(setting.acquisition, starts, rng)
         mean = setting.acquisition.posterior.mean()
         alternated = Alternation(inside, AlternatingSettings(rounds=2)).minimise(mean, starts, [], rng, Clock())

@@ -43,7 +43,7 @@ def test_a_replay_saves_what_a_run_would_save() -> None:
     raced = mc.minimize(remembered, space, 30, optimizer="random", progress=False, pruning=True)
     assert len(calls) == 150  # what was fitted is not fitted again
     saved, lost = replayed(whole.history, Racing())
-    assert saved == pytest.approx(1.0 - raced.n_fits / whole.n_fits)
+    assert saved == pytest.approx(1.0 - raced.n_steps / whole.n_steps)
     assert raced.best is not None
     assert whole.best is not None
     assert lost == raced.best.loss - whole.best.loss >= 0.0

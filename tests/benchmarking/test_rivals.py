@@ -16,7 +16,7 @@ from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.catalogue import FantasisedEI
 from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, whole
-from mipcash.acquisition.ingredients import Ingredients, Limited
+from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.optimizer import Limit, Observation
@@ -49,7 +49,7 @@ def sampled(setting: Setting, seed: int) -> FeasibleFirst:
 
 
 def optimistic(setting: Setting, seed: int) -> Acquisition:
-    given = Ingredients(setting.acquisition.posterior, -0.5, outputs(setting, seed))
+    given = AcquisitionInputs(setting.acquisition.posterior, -0.5, outputs(setting, seed))
     optimizer = LowerBound(setting.domain, RivalSettings())
     return optimizer.acquisition_of(given, cast(Step, None))
 

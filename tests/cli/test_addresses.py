@@ -107,7 +107,10 @@ def test_objectives_that_are_typed_replace_the_direction_of_the_file(write: Writ
         done = mipcash(*command, "-q", "--objective", "loss", "--objective", "ms=max")
         assert done.exit_code == 0, done.output
         record, _ = read_study("a.db" if command[0] == "run" else "b.db")
-        assert [(g.output, g.direction) for g in record.goals.goals] == [("loss", "minimize"), ("ms", "maximize")]
+        assert [(g.output, g.direction) for g in record.objectives.each] == [
+            ("loss", "minimize"),
+            ("ms", "maximize"),
+        ]
         told = said(mipcash(*command, "--objective", "ms", "--objective", "foo=sideways"))
         assert "--objective foo=sideways: direction must be 'minimize' or 'maximize', got 'sideways'" in told
     mipcash("work", "c.db", "--model", "two.py", "-q")

@@ -64,7 +64,7 @@ def test_what_cannot_be_confirmed_is_one_red_line(write: Callable[..., Path]) ->
 def test_what_is_stopped_is_told_how_to_go_on_as_it_began(write: Callable[..., Path]) -> None:
     stops = MODEL.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1")
     path = write(stops, "stops.py")
-    flags = ["--fits", "99", "--pruning", "halving", "--confirm", "3"]
+    flags = ["--steps", "99", "--pruning", "halving", "--confirm", "3"]
     code, said = mipcash("run", str(path), *flags, "--storage", str(path.parent / "run.db"), "--quiet")
     assert code == 130, said
     assert " ".join(flags) in " ".join(said.split())

@@ -12,7 +12,7 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings
 from mipcash.acquisition.catalogue import ACQUISITIONS
-from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.backends.task import SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
@@ -118,8 +118,8 @@ def test_wrong_settings_are_refused(changes: dict[str, Any], named: str) -> None
 
 
 def test_limits_of_nothing_are_refused() -> None:
-    with pytest.raises(SpaceError, match="PolishSettings: survivors must be at least 1"):
-        PolishSettings(survivors=0)
+    with pytest.raises(SpaceError, match="LocalSearchSettings: survivors must be at least 1"):
+        LocalSearchSettings(survivors=0)
     with pytest.raises(SpaceError, match="FeatureSizes: fourier must be at least 1"):
         FeatureSizes(fourier=0)
     with pytest.raises(SpaceError, match="SolverSettings: time_limit must be at least 0, got -1"):

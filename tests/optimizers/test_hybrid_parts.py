@@ -12,8 +12,8 @@ import pytest
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, MaxValueEntropy
 from mipcash.acquisition.catalogue import mes
-from mipcash.acquisition.ingredients import Drawn, Ingredients
-from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.acquisition.inputs import AcquisitionInputs, Drawn
+from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.optimizers.hybrid import EXCHANGES, LEAN, Hybrid, HybridSettings
 from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.optimizer import Observation, Request
@@ -85,7 +85,7 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
 class ByMean(Hybrid):
     """Minimises the posterior mean."""
 
-    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+    def acquisition_of(self, given: AcquisitionInputs, step: Step) -> Acquisition:
         return AnalyticAcquisition(given.loss, ConfidenceBound(0.0))
 
 
@@ -144,14 +144,14 @@ def test_minimisers_are_sought_unasked_in_purely_discrete_spaces_alone(
     name: str, sought: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elsewhere twice as many walks take their place."""
-    minima, limits = list[Point | None](), list[PolishSettings]()
+    minima, limits = list[Point | None](), list[LocalSearchSettings]()
     minimum, search_of = Hybrid._minimum, Hybrid._search_of
 
     def remembered(self: Hybrid, *given: Any) -> Point | None:
         minima.append(minimum(self, *given))
         return minima[-1]
 
-    def watched(self: Hybrid, excluded: Any, observed: Points, given: PolishSettings) -> MixedSearch:
+    def watched(self: Hybrid, excluded: Any, observed: Points, given: LocalSearchSettings) -> MixedSearch:
         limits.append(given)
         return search_of(self, excluded, observed, given)
 
@@ -162,7 +162,7 @@ def test_minimisers_are_sought_unasked_in_purely_discrete_spaces_alone(
     assert len(minima) == sought
     tied = name == "bound_numbers"
     assert limits[-1] == (
-        PolishSettings() if sought else replace(LEAN, exchanges=EXCHANGES if tied else 0, forbidden=tied)
+        LocalSearchSettings() if sought else replace(LEAN, exchanges=EXCHANGES if tied else 0, forbidden=tied)
     )
 
 
@@ -194,7 +194,7 @@ def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
         point = optimizer._minimum(sample, data.best(5), [], rng)
         assert point is not None
         drawn.append(Drawn(sample, point, optimizer._value(sample, point)))
-    acquisition = mes(Ingredients(posterior, posterior.fitted.min(), drawn=drawn))
+    acquisition = mes(AcquisitionInputs(posterior, posterior.fitted.min(), drawn=drawn))
     assert isinstance(acquisition, AnalyticAcquisition)
     assert isinstance(acquisition.form, MaxValueEntropy)
     minima = acquisition.form.minima

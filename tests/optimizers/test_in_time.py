@@ -110,7 +110,7 @@ def test_a_cut_is_in_the_trace_and_without_one_proposals_are_the_same() -> None:
     request = Request(free, np.random.default_rng(0))
     assert CUT not in Hybrid(Domain.of(space)).ask(request).trace
     cut = Hybrid(Domain.of(space)).ask(Request(free, np.random.default_rng(0), seconds=1e-6)).trace[CUT]
-    assert set(cut) <= {"surrogate", "search", "polish", "mip", "what is left"}
+    assert set(cut) <= {"surrogate", "search", "local search", "mip", "what is left"}
     assert cut
 
 

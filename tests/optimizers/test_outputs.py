@@ -12,7 +12,7 @@ import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.catalogue import ACQUISITIONS, Entry
-from mipcash.acquisition.ingredients import Ingredients
+from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.errors import MipcashError
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Request
@@ -20,7 +20,7 @@ from mipcash.space.domain import Domain
 from tests.acquisition.test_contract import ConstrainedEI
 
 
-def constrained(given: Ingredients) -> Acquisition:
+def constrained(given: AcquisitionInputs) -> Acquisition:
     if "g" not in given.limited:
         return AnalyticAcquisition(given.loss, LogEI(float(given.loss.fitted.min())))
     limit = given.limited["g"]

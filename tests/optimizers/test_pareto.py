@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipcash.optimizers.goals import Goal, Goals
+from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, Outcome
 from mipcash.optimizers.pareto import hypervolume, on_front, tchebycheff, unit_values
@@ -47,25 +47,27 @@ def test_every_point_of_a_front_is_the_best_by_some_weights() -> None:
 
 
 def observed(config: int, **outputs: float) -> Observation:
-    goals = Goals((Goal("a"), Goal("b", "maximize")))
-    outcome = goals.completed(Outcome.of(None, outputs))
+    objectives = Objectives((Objective("a"), Objective("b", "maximize")))
+    outcome = objectives.completed(Outcome.of(None, outputs))
     return Observation({"x": config}, outcome.status(), outcome.loss, outcome.values, outcome)
 
 
 def test_a_history_with_one_loss_for_several_objectives() -> None:
-    goals = Goals((Goal("a"), Goal("b", "maximize")))
+    objectives = Objectives((Objective("a"), Objective("b", "maximize")))
     history = [observed(0, a=1.0, b=10.0), observed(1, a=3.0, b=30.0), observed(2, a=2.0), observed(3, a=5.0, b=10.0)]
     assert [o.status for o in history] == [DONE, DONE, FAILED, DONE]
-    rows, values = values_of(history, goals)
+    rows, values = values_of(history, objectives)
     assert rows == [0, 1, 3]
     assert values.tolist() == [[1, -10], [3, -30], [5, -10]]
-    found, limits = scalarised(history, [Limit(LOSS, high=4.0), Limit("b", low=5.0)], goals, np.array([0.25, 0.75]))
+    found, limits = scalarised(
+        history, [Limit(LOSS, high=4.0), Limit("b", low=5.0)], objectives, np.array([0.25, 0.75])
+    )
     # on the front of the first two: (0, 1), (1, 0); the last lies at (2, 1)
     expected = [0.75 + 0.05 * 0.75, 0.25 + 0.05 * 0.25, None, 0.75 + 0.05 * 1.25]
     assert [o.loss for o in found] == [pytest.approx(e) if e is not None else None for e in expected]
     assert found[2] is history[2]
     assert [limit.output for limit in limits] == [TOLD, "b"]
     assert found[1].outcome[TOLD].value == found[1].outcome["a"].value == 3.0
-    weights = np.array([weights_of(np.random.default_rng(k), goals) for k in range(200)])
+    weights = np.array([weights_of(np.random.default_rng(k), objectives) for k in range(200)])
     assert np.allclose(weights.sum(axis=1), 1.0)
     assert weights.mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.08)

@@ -11,7 +11,7 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.catalogue import FantasisedEI
-from mipcash.acquisition.ingredients import Ingredients, Limited
+from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.methods.admm.jopt import NEAR
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.optimizer import Observation, Request
@@ -117,7 +117,7 @@ def test_only_what_an_output_waits_for_is_guessed() -> None:
     np.testing.assert_array_equal(optimizer.awaited(request, LOSS).units, units[[12, 13]])
     np.testing.assert_array_equal(optimizer.awaited(request, "g").units, units[[11, 13]])
     loss = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
-    plain = Ingredients(loss, -1.0, {"g": Limited(loss, 0.0, 1.0)})
+    plain = AcquisitionInputs(loss, -1.0, {"g": Limited(loss, 0.0, 1.0)})
     given = beside_pending(
         plain,
         loss,  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def test_only_what_an_output_waits_for_is_guessed() -> None:
     assert given.fantasies is not None
     np.testing.assert_array_equal(given.fantasies.best, np.full(FANTASIES, -1.0))  # not known to keep the limit
     free = beside_pending(
-        Ingredients(loss, -1.0),
+        AcquisitionInputs(loss, -1.0),
         loss,  # type: ignore[arg-type]
         lambda output: optimizer.awaited(request, output),
         np.random.default_rng(0),

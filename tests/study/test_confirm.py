@@ -83,7 +83,7 @@ def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any
         fresh[t.number] = sum(r.loss for r in again) / 2
     assert result.best.number == min(fresh, key=fresh.__getitem__)
     assert result.fresh == pytest.approx(min(fresh.values()))
-    assert result.best.loss >= lowest[0].loss == result.standing.best.loss
+    assert result.best.loss >= lowest[0].loss == result.feasibility.best.loss
     assert result.fresh <= result.value <= sum(fresh.values()) / 4  # the best of several means is too low
     assert f"{result.best.number:>5}" in str(result)
     assert "the answer" in str(result)
@@ -272,19 +272,19 @@ def test_one_that_takes_a_repeat_is_not_warned_of(recwarn: pytest.WarningsRecord
 
 
 def test_fits_that_do_not_pay_for_repeats_are_told_with_the_cure() -> None:
-    cure = r"12 fits where an evaluation takes 4, and the budget is 19 fits in all: nothing is confirmed.*Give mc.Fits\(20\)"
+    cure = r"12 steps where an evaluation takes 4, and the budget is 19 steps in all: nothing is confirmed.*Give mc.Steps\(20\)"
     with pytest.warns(UserWarning, match=cure):
-        result = minimize(folds, mc.Fits(19))
-    assert (result.n_fits, result.finalists) == (16, ())
-    result = minimize(folds, mc.Fits(20))
-    assert (len(result.finalists), result.n_fits) == (2, 16)
+        result = minimize(folds, mc.Steps(19))
+    assert (result.n_steps, result.finalists) == (16, ())
+    result = minimize(folds, mc.Steps(20))
+    assert (len(result.finalists), result.n_steps) == (2, 16)
 
 
 @pytest.mark.parametrize(
     ("objective", "budget", "options"),
     [
         (lucky, 4, {}),
-        (lucky, mc.Fits(4), {}),
+        (lucky, mc.Steps(4), {}),
         ({"loss": told, "ms": told}, 8, {}),
         ({"loss": told, "ms": told}, mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}), {}),
     ],

@@ -104,7 +104,7 @@ def test_racing_and_finalists(racing: Any) -> None:
     up = run(folds, "maximize", 20, pruning=racing, confirm=2)
     down = run(negative, "minimize", 20, pruning=racing, confirm=2)
     assert [t.config for t in up.history] == [t.config for t in down.history]
-    assert [t.fits for t in up.history] == [t.fits for t in down.history]
+    assert [t.steps for t in up.history] == [t.steps for t in down.history]
     assert up.n_stopped == down.n_stopped > 0
     assert up.fresh == -down.fresh
     assert [f.searched for f in up.finalists] == [-f.searched for f in down.finalists]

@@ -15,7 +15,7 @@ import tiny
 import mipcash as mc
 from mipcash.errors import DefectError, StorageError
 from mipcash.optimizers.outcome import Output
-from mipcash.study.folds import MOST_FITS
+from mipcash.study.folds import MOST_STEPS
 from mipcash.study.reading import read_outcome
 from tests.forging import forge
 
@@ -50,7 +50,7 @@ def test_the_outcome_is_the_mean_of_what_is_yielded() -> None:
     assert trial.loss == math.fsum(trial.folds) / 4
     assert (trial.values, trial.texts) == ({"ms": 3.0}, {"note": "fold 0.0"})
     assert trial.outcome["ms"].folds == (4.0, 2.0, 6.0, 0.0)
-    assert (trial.fits, trial.outcome.stopped, trial.outcome.variance) == (4, False, 0.0)
+    assert (trial.steps, trial.outcome.stopped, trial.outcome.variance) == (4, False, 0.0)
 
 
 def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
@@ -59,12 +59,12 @@ def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
         return {"loss": 1.5, "size": 7}
 
     trial = one(epochs)
-    assert (trial.loss, trial.values, trial.folds, trial.fits) == (1.5, {"size": 7.0}, (3.0, 2.0), 2)
+    assert (trial.loss, trial.values, trial.folds, trial.steps) == (1.5, {"size": 7.0}, (3.0, 2.0), 2)
 
 
 def test_an_objective_that_returns_took_one_fit() -> None:
     trial = one(lambda config: config["x"])
-    assert (trial.fits, trial.folds) == (1, ())
+    assert (trial.steps, trial.folds) == (1, ())
 
 
 @pytest.mark.parametrize("kind", ["thread", "processes", "executor", "alone"])
@@ -128,7 +128,7 @@ def odd(*values: Any, error: Exception | None = None) -> Any:
 
 
 CAUSES = [
-    (odd(), "the objective yielded nothing and returned nothing; yield the loss of each fit", 0),
+    (odd(), "the objective yielded nothing and returned nothing; yield the loss of each step", 0),
     (odd(0.5, math.nan, 0.5), "the objective yielded nan; a loss must be finite (fit 2)", 1),
     (odd(0.5, "low"), "the objective yielded str 'low', which is not a loss; ", 1),
     (odd(0.5, {"ms": 1.0}), "the objective yielded a dict without 'loss', only ['ms'] (fit 2)", 1),
@@ -136,7 +136,7 @@ CAUSES = [
     (odd(0.5, 0.5, error=ValueError("diverged")), "ValueError: diverged (", 2),
     (odd(0.5, error=mc.Failed("too wide")), "too wide", 1),
     (odd(0.5, mc.Failed("too deep"), 0.5), "too deep (fit 2)", 1),
-    (odd(*[0.5] * (MOST_FITS + 1)), "EndlessError: the objective yielded 10,000 partial results and did not end", 0),
+    (odd(*[0.5] * (MOST_STEPS + 1)), "EndlessError: the objective yielded 10,000 partial results and did not end", 0),
 ]
 
 
@@ -199,7 +199,7 @@ def test_they_are_told_by_hand_and_known() -> None:
     trial = study.tell(study.ask(), mc.Folds([0.25, {"loss": 0.5, "ms": 3}]))
     assert (trial.loss, trial.folds, trial.values) == (0.375, (0.25, 0.5), {"ms": 3.0})
     known = study.add({"x": 0.5}, mc.Folds([0.25, 0.75]))
-    assert (known.loss, known.folds, known.fits) == (0.5, (0.25, 0.75), 0)
+    assert (known.loss, known.folds, known.steps) == (0.5, (0.25, 0.75), 0)
     with pytest.raises(ValueError, match="which is not a loss"):
         study.add({"x": 0.5}, mc.Folds([0.25, "low"]))
     assert [o.folds for o in (t.outcome for t in study.trials)] == [(0.25, 0.5), (0.25, 0.75)]

@@ -127,7 +127,7 @@ def test_folds_of_several_objectives() -> None:
             yield {"error": told["loss"] + 0.01 * k, "latency_ms": told["latency_ms"]}
 
     result = run(objective, 3, direction=["error", "latency_ms"], optimizer="random")
-    assert [t.fits for t in result.history] == [3, 3, 3]
+    assert [t.steps for t in result.history] == [3, 3, 3]
     assert [t.values["error"] for t in result.history] == pytest.approx(
         [network(t.config)["loss"] + 0.01 for t in result.history]
     )

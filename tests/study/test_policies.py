@@ -52,13 +52,13 @@ def test_a_budget_counts_what_was_told_what_runs_and_what_is_reserved() -> None:
 
 def test_a_budget_of_fits_waits_for_the_first_evaluation_and_refuses_one_that_takes_too_many() -> None:
     study = study_of()
-    within = WithinBudget(study, Spending(4, by_fits=True), Reserve())
+    within = WithinBudget(study, Spending(4, by_steps=True), Reserve())
     first = study.ask()
     assert within.waits([first])
     assert not within.waits([])
     done = study.tell(first, mc.Folds([1.0] * 5))
     assert not within.waits([first])
-    with pytest.raises(BudgetError, match="one evaluation took 5 fits"):
+    with pytest.raises(BudgetError, match="one evaluation took 5 steps"):
         within.told(done, None)
     assert study.result.stopped == BUDGET
 

@@ -88,13 +88,13 @@ def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() ->
     assert 10 < found.n_stopped < 36
     for trial in found.history:
         fits, estimate, variance = by_formula(found.history, trial.number)
-        assert (trial.fits, trial.whole) == (fits, estimate is None)
+        assert (trial.steps, trial.whole) == (fits, estimate is None)
         assert trial.folds == tuple(fold(trial.config, k) for k in range(fits))
         if estimate is not None:
             assert trial.loss == pytest.approx(estimate, rel=1e-9)
             assert trial.outcome.variance == pytest.approx(variance, rel=1e-9)
-    assert found.n_fits == sum(len(t.folds) for t in found.history)
-    assert found.n_fits_saved == 40 * FITS - found.n_fits > 40
+    assert found.n_steps == sum(len(t.folds) for t in found.history)
+    assert found.n_steps_saved == 40 * FITS - found.n_steps > 40
 
 
 def test_estimates_are_as_far_out_as_their_variance_says() -> None:
@@ -129,7 +129,7 @@ def test_what_was_stopped_is_never_the_answer(seed: int, racing: Any) -> None:
     assert found.best.loss == min(t.loss for t in found.history if t.whole)
     kept = found.convergence().incumbent
     assert np.nanmin(kept) == found.best.loss
-    assert found.standing.best == found.best
+    assert found.feasibility.best == found.best
 
 
 @pytest.mark.parametrize("racing", [True, "halving"])
@@ -176,7 +176,7 @@ def test_a_generator_is_closed_when_it_is_stopped(racing: Any) -> None:
             closed.append(k + 1)
 
     found = run(objective, 30, pruning=racing)
-    assert closed == [t.fits for t in found.history]
+    assert closed == [t.steps for t in found.history]
 
 
 def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
@@ -185,7 +185,7 @@ def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
     for trial in (t for t in found.history if not t.whole):
         before = [t for t in found.history[: trial.number] if t.whole]
         best = min((t for t in before if t.values["ms"] >= 5.0), key=lambda t: t.loss)
-        k = trial.fits
+        k = trial.steps
         paired = np.subtract(trial.folds, best.folds[:k]).mean()
         assert trial.loss == pytest.approx(best.loss + paired)
         other = np.subtract(trial.outcome["ms"].folds, best.outcome["ms"].folds[:k]).mean()
@@ -248,13 +248,13 @@ def test_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]
             if whole >= 3 and len(there) >= 2 and rank > max(0, (len(there) + 1) // 3):
                 expected = rung
                 break
-        assert trial.fits == expected
+        assert trial.steps == expected
         assert trial.whole == (expected == length)
         for rung, there in rungs.items():
-            if rung <= trial.fits:
+            if rung <= trial.steps:
                 there.append(float(np.mean(trial.folds[:rung])) if averaged else trial.folds[rung - 1])
         whole += trial.whole
-    assert found.n_fits_saved > 0.4 * 60 * length
+    assert found.n_steps_saved > 0.4 * 60 * length
     assert found.best is not None
     assert found.best.whole
 
@@ -287,8 +287,8 @@ def test_optimizers_see_fits_folds_and_the_variance() -> None:
     optimizer = Recording(space)
     found = mc.minimize(folds, space, 30, optimizer=optimizer, pruning=True, progress=False)
     for o, t in zip(optimizer.histories[-1], found.history, strict=False):
-        assert (o.fits, o.folds, o.variance, o.outcome.stopped) == (
-            t.fits,
+        assert (o.steps, o.folds, o.variance, o.outcome.stopped) == (
+            t.steps,
             t.folds,
             t.outcome.variance,
             not t.whole,
@@ -299,13 +299,13 @@ def test_optimizers_see_fits_folds_and_the_variance() -> None:
 
 
 def test_a_budget_of_fits_is_kept_and_racing_makes_more_evaluations_of_it() -> None:
-    plain = run(folds, mc.Fits(100))
-    raced = run(folds, mc.Fits(100), pruning=True)
-    assert (plain.n_fits, plain.n_evaluations, plain.stopped) == (96, 16, "budget")
-    assert 100 - FITS < raced.n_fits <= 100
+    plain = run(folds, mc.Steps(100))
+    raced = run(folds, mc.Steps(100), pruning=True)
+    assert (plain.n_steps, plain.n_evaluations, plain.stopped) == (96, 16, "budget")
+    assert 100 - FITS < raced.n_steps <= 100
     assert raced.n_evaluations > 24
-    assert run(lambda config: config["x"], mc.Fits(7)).n_evaluations == 7
-    assert run(folds, mc.Fits(100), pruning=True, execution=mc.Execution(workers=3)).n_fits <= 100
+    assert run(lambda config: config["x"], mc.Steps(7)).n_evaluations == 7
+    assert run(folds, mc.Steps(100), pruning=True, execution=mc.Execution(workers=3)).n_steps <= 100
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -314,10 +314,10 @@ def test_a_budget_of_fewer_fits_than_one_evaluation_takes_is_refused_when_that_s
 ) -> None:
     journal = tmp_path / "run.db"
     with pytest.raises(
-        mc.errors.MipcashError, match=r"budget is 4 fits, and one evaluation took 6 fits: .* mc\.Fits\(60\)"
+        mc.errors.MipcashError, match=r"budget is 4 steps, and one evaluation took 6 steps: .* mc\.Steps\(60\)"
     ):
-        run(folds, mc.Fits(4), execution=mc.Execution(workers=workers), storage=journal)
-    assert run(folds, mc.Fits(6), storage=journal).n_evaluations == 1  # what was evaluated is kept
+        run(folds, mc.Steps(4), execution=mc.Execution(workers=workers), storage=journal)
+    assert run(folds, mc.Steps(6), storage=journal).n_evaluations == 1  # what was evaluated is kept
 
 
 def test_fits_beyond_the_budget_are_told() -> None:
@@ -328,10 +328,10 @@ def test_fits_beyond_the_budget_are_told() -> None:
             yield fold(config, k)
 
     with pytest.warns(
-        UserWarning, match="13 fits were spent of a budget of 6 fits: an evaluation took 9 fits, more than any"
+        UserWarning, match="13 steps were spent of a budget of 6 steps: an evaluation took 9 steps, more than any"
     ):
-        found = run(growing, mc.Fits(6))
-    assert (found.n_fits, found.stopped) == (13, "budget")
+        found = run(growing, mc.Steps(6))
+    assert (found.n_steps, found.stopped) == (13, "budget")
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_fits_beyond_the_budget_are_told() -> None:
     [
         ({"pruning": "fast"}, "pruning must be True, False"),
         ({"pruning": 1.5}, "pruning must be True, False"),
-        ({"budget": mc.Fits(9), "objective": {"loss": folds}}, "which are evaluated apart"),
+        ({"budget": mc.Steps(9), "objective": {"loss": folds}}, "which are evaluated apart"),
     ],
 )
 def test_what_is_no_racing_is_refused_before_anything_is_made(arguments: Any, message: str, tmp_path: Path) -> None:
@@ -358,8 +358,8 @@ def test_what_is_no_racing_is_refused_before_anything_is_made(arguments: Any, me
         lambda: mc.Halving(factor=1),
         lambda: mc.Halving(first=0),
         lambda: mc.Halving(factor=2.5),  # type: ignore[arg-type]
-        lambda: mc.Fits(0),
-        lambda: mc.Fits(2.5),  # type: ignore[arg-type]
+        lambda: mc.Steps(0),
+        lambda: mc.Steps(2.5),  # type: ignore[arg-type]
     ],
 )
 def test_settings_out_of_range_are_refused(make: Callable[[], Any]) -> None:
@@ -377,7 +377,7 @@ def test_a_failure_in_the_middle_of_a_race_is_one() -> None:
     found = run(objective, 40, pruning=True)
     assert found.n_failed > 0
     assert found.n_stopped > 5
-    assert all(t.fits == 1 for t in found.history if t.failed)
+    assert all(t.steps == 1 for t in found.history if t.failed)
 
 
 def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,12 +398,12 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
     assert shown.exit_code == 0, shown.output
     saved = int(shown.output.split(" saved by stopping ")[0].rsplit(" ", 1)[1])
     assert saved > 30
-    assert f"fits: {150 - saved}, {saved} saved" in shown.output
-    assert "stopped at fit" in shown.output
-    spent = runner.invoke(app, ["resume", "run.db", "--fits", str(150 - saved + 9), "--model", "folded.py"])
+    assert f"steps: {150 - saved}, {saved} saved" in shown.output
+    assert "pruned at step" in shown.output
+    spent = runner.invoke(app, ["resume", "run.db", "--steps", str(150 - saved + 9), "--model", "folded.py"])
     assert spent.exit_code == 0, spent.output
-    assert f"fits: {150 - saved + 5}, " in spent.output
-    refused = runner.invoke(app, [*command, "--fits", "9", "--cost", "9"])
+    assert f"steps: {150 - saved + 5}, " in spent.output
+    refused = runner.invoke(app, [*command, "--steps", "9", "--cost", "9"])
     assert "one budget" in refused.output
     refused = runner.invoke(app, [*command, "--pruning", "sometimes"])
     assert refused.exit_code == 2
@@ -412,9 +412,9 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
 
 def test_the_lines_of_a_run_mark_what_was_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     found = mc.minimize(folds, square(), 20, optimizer="random", pruning=True)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "stopped at fit" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "pruned at step" in line]
     assert len(lines) == found.n_stopped > 0
-    assert f"fits: {found.n_fits}, {found.n_fits_saved} saved by racing" in str(found)
+    assert f"steps: {found.n_steps}, {found.n_steps_saved} saved by pruning" in str(found)
 
 
 def test_nothing_is_judged_without_a_race() -> None:

@@ -100,7 +100,7 @@ def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None
     found = run(yields, pruning=racing)
     assert found.n_stopped > 3
     assert told(study) == told(found)
-    assert (study.result.n_fits, study.result.n_fits_saved) == (found.n_fits, found.n_fits_saved)
+    assert (study.result.n_steps, study.result.n_steps_saved) == (found.n_steps, found.n_steps_saved)
 
 
 def test_what_is_maximised_is_reported_as_it_is() -> None:
@@ -112,7 +112,7 @@ def test_what_is_maximised_is_reported_as_it_is() -> None:
         return -at(config, epoch)
 
     found, same = run(gain, pruning="halving", direction="maximize"), run(training, pruning="halving")
-    assert [(t.loss, t.fits, t.whole) for t in found.history] == [(-t.loss, t.fits, t.whole) for t in same.history]
+    assert [(t.loss, t.steps, t.whole) for t in found.history] == [(-t.loss, t.steps, t.whole) for t in same.history]
 
 
 def test_threads_stop_by_what_was_told_when_they_began() -> None:
@@ -173,7 +173,7 @@ def test_who_goes_on_after_a_stop_has_a_whole_evaluation() -> None:
         trial.report(k, 5.0)
         assert trial.should_stop() == (k < 4)
     after = study.tell(trial, 5.0)
-    assert (after.loss, after.whole, after.fits) == (5.0, True, 5)
+    assert (after.loss, after.whole, after.steps) == (5.0, True, 5)
 
 
 def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
@@ -255,7 +255,7 @@ def test_what_it_reported_before_it_failed_is_kept() -> None:
         raise ValueError(f"diverged at {config['x']}")
 
     trial = one(failing)
-    assert (trial.failed, trial.folds, trial.fits) == (True, (0.5,), 1)
+    assert (trial.failed, trial.folds, trial.steps) == (True, (0.5,), 1)
 
 
 def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() -> None:
@@ -268,7 +268,7 @@ def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() ->
 
     found = run(objective, 25, pruning="halving", confirm=3)
     assert seen == [(t.number, t.repeat, t.config) for t in found.history]
-    assert [t.fits for t in found.history if t.repeat] == [EPOCHS] * 3
+    assert [t.steps for t in found.history if t.repeat] == [EPOCHS] * 3
 
 
 def test_a_first_parameter_is_the_configuration_whatever_it_is_called() -> None:
@@ -342,4 +342,4 @@ def test_a_model_file_reports_and_show_counts_what_was_saved(tmp_path: Path, mon
     shown = runner.invoke(app, ["show", "run.db"])
     saved = int(shown.output.split(" saved by stopping ")[0].rsplit(" ", 1)[1])
     assert saved > 30
-    assert f"fits: {180 - saved}, {saved} saved" in shown.output
+    assert f"steps: {180 - saved}, {saved} saved" in shown.output

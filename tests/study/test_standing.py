@@ -88,7 +88,7 @@ def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
     assert math.isnan(result.value)
     assert result.nearest is not None
     assert result.nearest.trial is a
-    assert [breach.limit.output for breach in result.nearest.breaks] == ["ms"]
+    assert [violation.limit.output for violation in result.nearest.breaks] == ["ms"]
     assert "nothing keeps all limits yet; trial 5 comes nearest: ms" in str(result)
     assert np.isnan(result.convergence().incumbent).all()
 

@@ -83,7 +83,7 @@ told: mc.Trial = study.tell(trial, 0.3)
 
 mc.maximise(train, space, 20)  # wrong: Module has no attribute "maximise"
 mc.minimize(train, space, n_trials=20)  # wrong: Unexpected keyword argument "n_trials" for "minimize"
-mc.minimize(train, space, budget="20")  # wrong: incompatible type "str"; expected "int | Cost | Fits | Budget"
+mc.minimize(train, space, budget="20")  # wrong: incompatible type "str"; expected "int | Cost | Steps | Budget"
 mc.minimize(space, train, 20)  # wrong: Argument 1 to "minimize" has incompatible type "Space"
 mc.minimize(train, space, 20, callbacks=train)  # wrong: Argument "callbacks" to "minimize"
 mc.Study(space, random_state=1)  # wrong: Unexpected keyword argument "random_state" for "Study"

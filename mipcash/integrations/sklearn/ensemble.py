@@ -225,7 +225,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
     for name, value in (("size", size), ("best", best)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")
-    if not hasattr(result, "standing"):
+    if not hasattr(result, "feasibility"):
         raise TypeError(
             f"result must be what mc.minimize returned, got {shown(result)}; mc.ensemble(result, objective)"
         )
@@ -254,7 +254,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
 
 def _library(result: Result) -> list[Trial]:
     """Return candidate members: legal and feasible configurations, each once, best first."""
-    kept = (result.history[result.standing.tells(row)] for row in result.standing.kept)
+    kept = (result.history[result.feasibility.tells(row)] for row in result.feasibility.kept)
     ranked = sorted((t for t in kept if t.done and t.loss is not None), key=lambda t: (t.minimised, t.number))
     first: dict[str, Trial] = {}
     for trial in ranked:

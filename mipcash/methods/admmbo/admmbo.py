@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.errors import SpaceExhaustedError
@@ -124,9 +124,9 @@ class Admmbo(ModelBased):
         return _Ask(self, step).proposal()
 
     @property
-    def polish(self) -> PolishSettings:
+    def local_search(self) -> LocalSearchSettings:
         """Limits of the search; at most WIDE in a wide space."""
-        given, most = self.settings.polish, WIDE if self.domain.wide else ()
+        given, most = self.settings.local_search, WIDE if self.domain.wide else ()
         return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
 
     def search(self, acquisition: Acquisition, starts: Points, step: Step) -> Point | None:
@@ -134,7 +134,7 @@ class Admmbo(ModelBased):
         near = Neighbourhood.beside(self.domain, self._excluded(step), starts)
         numbers = ContinuousStep(self.domain, 1, STEP_TOLERANCE)
         kind = WideSearch if self.domain.wide else MixedSearch
-        found = kind(numbers, near, self.polish).minimise(acquisition, starts, step.rng)
+        found = kind(numbers, near, self.local_search).minimise(acquisition, starts, step.rng)
         if found is None or not self.domain.repeats(self.domain.decode(found), step.before):
             return found
         return self._moved(numbers, found, step)
@@ -269,7 +269,7 @@ class _Ask:
             self.step.clock.add("surrogate", began, self.models.deadline)
             began, searching = time.perf_counter(), self.optimizer.until(domain.deadline.share(SEARCH))
             point = searching.search(acquisition, self._starts(j, acquisition), own)
-            self.step.clock.add("polish", began, searching.domain.deadline)
+            self.step.clock.add("local search", began, searching.domain.deadline)
             if point is not None:
                 if j == OPT:
                     self._doubt(improvement, point)

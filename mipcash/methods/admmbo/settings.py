@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceError, at_least
 from mipcash.surrogates.structured.surrogate import StructuredSettings
 
@@ -53,8 +53,8 @@ class AdmmboSettings:
     unit: float | None = None
     coordinates: str = UNIT
     equality: float = 0.01
-    polish: PolishSettings = field(
-        default_factory=lambda: PolishSettings(walks=160, survivors=4, moved=2, finalists=1, rounds=3)
+    local_search: LocalSearchSettings = field(
+        default_factory=lambda: LocalSearchSettings(walks=160, survivors=4, moved=2, finalists=1, rounds=3)
     )
     refit: int = 12
     restart_every: int = 6

@@ -45,8 +45,8 @@ from scipy.special import log_ndtr
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.constrained import Interval, Kept
 from mipcash.acquisition.feasible_first import FeasibleFirst
-from mipcash.acquisition.ingredients import Ingredients
-from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.acquisition.inputs import AcquisitionInputs
+from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
@@ -103,7 +103,7 @@ ANSWERS = ({-1.0, 1.0}, {0.0, 1.0})
 """Values of an output with binary feedback."""
 OBSERVED, OPEN = 60, 5
 """Maximum number of observations among the points for y_*, and of starts of the search whose loss is not known yet."""
-ROUGHLY = PolishSettings(walks=30, survivors=2, moved=1, finalists=1, rounds=1, sweeps=6, pairs=0)
+ROUGHLY = LocalSearchSettings(walks=30, survivors=2, moved=1, finalists=1, rounds=1, sweeps=6, pairs=0)
 """Limits of the search for the constrained minimiser of a sample."""
 
 
@@ -227,7 +227,7 @@ class Cmes(Hybrid):
             learned[name] = (rows, values, (-math.inf, self.settings.bound))
         return learned
 
-    def _hiding(self, data: Data, fitted: Ingredients) -> frozenset[str]:
+    def _hiding(self, data: Data, fitted: AcquisitionInputs) -> frozenset[str]:
         """Return the constraints that hide the loss: it failed in observations that violate them, and was never seen in any."""
         losses = np.array([o.outcome[LOSS].status for o in data.observations])
         names = {FAILURE} & fitted.limited.keys()
@@ -249,7 +249,7 @@ class Cmes(Hybrid):
         named = found is not None and found.origin == self.settings.acquisition
         return replace(found, origin=self.name) if found is not None and named else found
 
-    def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
+    def _chosen(self, proposal: Proposal, fitted: AcquisitionInputs, step: Step) -> Proposal:
         """Return the proposal with the unknown outputs that give most information per unit of cost.
 
         Until a feasible loss is known, the default's rule applies, which completes partially evaluated configurations: a feasible
@@ -270,7 +270,7 @@ class Cmes(Hybrid):
                 return replace(proposal, outputs=tuple(names))
         return replace(proposal, outputs=tuple(left))
 
-    def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+    def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """Return the acquisition and the point found, or None if no new point is left."""
         best, began = step.data.border(self.settings.best), time.perf_counter()
         searching, mean = self._for(SEARCH), fitted.loss.mean()
@@ -282,9 +282,9 @@ class Cmes(Hybrid):
         acquisition = self._acquisition(fitted, minima, step)
         self._made.append(acquisition)
         polishing = self._for(POLISH)
-        search = polishing._search_of(excluded, step.data.best(), self.polish)
+        search = polishing._search_of(excluded, step.data.best(), self.local_search)
         found = search.minimise(acquisition, Points.joined(*starts, places, self._half_known(step)), step.rng)
-        step.clock.add("polish", began, polishing.domain.deadline)
+        step.clock.add("local search", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
 
     def _half_known(self, step: Step) -> Points:
@@ -293,7 +293,7 @@ class Cmes(Hybrid):
         rows = np.setdiff1d(np.flatnonzero(data.feasible & ~data.failed), data.known)
         return data.points[rows[-OPEN:] if step.request.costs else rows[:0]]
 
-    def _acquisition(self, fitted: Ingredients, minima: Vector, step: Step) -> Acquisition:
+    def _acquisition(self, fitted: AcquisitionInputs, minima: Vector, step: Step) -> Acquisition:
         limits = {name: Kept(limit.posterior, Interval.of(limit)) for name, limit in fitted.limited.items()}
         hiding, costs = self._hiding(step.data, fitted), step.request.costs
         if not hiding and not costs:
@@ -309,7 +309,9 @@ class Cmes(Hybrid):
 
     # -- the constrained minimum --------------------------------------------------------------------------------
 
-    def _minima(self, searching: Hybrid, fitted: Ingredients, starts: Points, step: Step) -> tuple[Vector, Points]:
+    def _minima(
+        self, searching: Hybrid, fitted: AcquisitionInputs, starts: Points, step: Step
+    ) -> tuple[Vector, Points]:
         """Return draws of y_*, (K,), and the points of joint ones."""
         points, count = self._candidates(searching, fitted, starts, step), self.settings.minima
         ends = {name: Interval.of(limit) for name, limit in fitted.limited.items()}
@@ -328,7 +330,7 @@ class Cmes(Hybrid):
         # the minimum is at most the best feasible observation
         return np.minimum(minima, fitted.best), places
 
-    def _candidates(self, searching: Hybrid, fitted: Ingredients, starts: Points, step: Step) -> Points:
+    def _candidates(self, searching: Hybrid, fitted: AcquisitionInputs, starts: Points, step: Step) -> Points:
         """Return the legal points over which y_* is the minimum."""
         data, wanted = step.data, replace(ROUGHLY, walks=self.settings.candidates)
         rows = np.flatnonzero(data.legal)[-OBSERVED:]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.program.forms import Booleans, Vector
 from mipcash.study.result import Result
 
@@ -32,7 +32,7 @@ class Curve:
         step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
         low, high, log: limits of the loss axis, and True if it is logarithmic. Worse losses are drawn at the rim.
         last, last_seconds: the right ends of the x axes.
-        goals: the objectives.
+        objectives: the objectives.
     """
 
     x: Vector
@@ -50,7 +50,7 @@ class Curve:
     log: bool
     last: int
     last_seconds: float
-    goals: Goals = MINIMISED
+    objectives: Objectives = MINIMISED
 
     @property
     def inside(self) -> Booleans:
@@ -60,23 +60,23 @@ class Curve:
     @property
     def rim(self) -> float:
         """Position on the axis of losses off the scale: the end of the worst losses."""
-        return self.low if self.goals.maximised else self.high
+        return self.low if self.objectives.maximised else self.high
 
     @property
     def found(self) -> int:
         """Index of the step that found the best."""
-        return int(np.argmin(self.goals.sign * self.step_y))
+        return int(np.argmin(self.objectives.sign * self.step_y))
 
 
 def curve(result: Result) -> Curve:
     """Return the convergence data of a result."""
     number, loss, incumbent, _ = result.convergence()
-    breaks = np.array([result.standing.feasible(k) is False for k in range(len(number))], dtype=bool)
+    breaks = np.array([result.feasibility.feasible(k) is False for k in range(len(number))], dtype=bool)
     x, at = number.astype(float) + 1, at_work(result)
     done, known = np.isfinite(loss), np.isfinite(incumbent)
     failed = np.array([t.failed for t in result.history], dtype=bool)
     last, end = (int(x[-1]), float(at.max())) if x.size else (1, 0.0)
-    low, high, log = loss_limits(result.goals, loss[done])
+    low, high, log = loss_limits(result.objectives, loss[done])
     return Curve(
         x[done],
         at[done],
@@ -93,14 +93,14 @@ def curve(result: Result) -> Curve:
         log,
         last,
         end,
-        result.goals,
+        result.objectives,
     )
 
 
-def loss_limits(goals: Goals, loss: Vector) -> tuple[float, float, bool]:
+def loss_limits(objectives: Objectives, loss: Vector) -> tuple[float, float, bool]:
     """Return the limits of the axis of losses with their own sign, and True if it is logarithmic. The good end is never cut off."""
-    low, high, log = axis_limits(goals.sign * loss)
-    return (-high, -low, False) if goals.maximised else (low, high, log)
+    low, high, log = axis_limits(objectives.sign * loss)
+    return (-high, -low, False) if objectives.maximised else (low, high, log)
 
 
 def at_work(result: Result) -> NDArray[np.float64]:

@@ -90,12 +90,12 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
     kept = (often if len(often) >= FEW else varied or wanted)[:AXES]
     kept = [n for n in labels or () if n in names] if all_given else [n for n in declared if n in kept]
     loss = np.array([t.loss for t in shown], dtype=float)
-    rank = np.argsort(np.argsort(run.result.goals.sign * loss)) / max(1, len(loss) - 1)
+    rank = np.argsort(np.argsort(run.result.objectives.sign * loss)) / max(1, len(loss) - 1)
     best = run.result.best
     at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
     axes = tuple(_axis(run, name, shown) for name in kept)
     left = (len(declared) - len(kept), len(told) - len(shown))
-    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, word_of(run.result.goals))
+    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, word_of(run.result.objectives))
 
 
 def _chosen(told: Sequence[Trial]) -> list[Trial]:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from mipcash.optimizers.goals import Goal, Goals
+from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.outcome import LOSS
 from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
@@ -21,7 +21,7 @@ class FrontPair:
     """Two of the objectives, at the n trials with known values of both.
 
     Attributes:
-        goals: the two objectives.
+        objectives: the two objectives.
         trial: (n,) numbers.
         values: (n, 2) with the objectives' own signs.
         keeps: (n,) True if the trial is feasible.
@@ -30,7 +30,7 @@ class FrontPair:
         only: True if there are no other objectives.
     """
 
-    goals: tuple[Goal, Goal]
+    objectives: tuple[Objective, Objective]
     trial: tuple[int, ...]
     values: Vector
     keeps: Booleans
@@ -42,36 +42,36 @@ class FrontPair:
     def steps(self) -> list[tuple[float, float]]:
         """The front as a staircase sorted by the first objective, best first; empty if there are other objectives."""
         on = np.flatnonzero(self.on)
-        order = on[np.argsort(self.goals[0].sign * self.values[on, 0], kind="stable")]
+        order = on[np.argsort(self.objectives[0].sign * self.values[on, 0], kind="stable")]
         return [(float(a), float(b)) for a, b in self.values[order]] if self.only else []
 
 
-def word_of(goals: Goals) -> str:
+def word_of(objectives: Objectives) -> str:
     """Return the name of the loss; with several objectives ``loss`` if it is one of them, else the first."""
-    if not goals.several:
-        return goals.word
-    return LOSS if LOSS in goals.names else goals.names[0]
+    if not objectives.several:
+        return objectives.word
+    return LOSS if LOSS in objectives.names else objectives.names[0]
 
 
 def fronts(run: Run) -> list[FrontPair]:
     """Return the first pairs of objectives that have data; empty with one objective."""
     result = run.result
-    if not result.goals.several:
+    if not result.objectives.several:
         return []
-    standing, best = result.standing, result.best
+    feasibility, best = result.feasibility, result.best
     members = {t.number for t in result.front}
     found = []
-    for pair in list(combinations(result.goals.goals, 2))[:PAIRS]:
+    for pair in list(combinations(result.objectives.each, 2))[:PAIRS]:
         rows, values = [], []
         for t in result.history:
-            told = [t.outcome[goal.output].value for goal in pair]
+            told = [t.outcome[objective.output].value for objective in pair]
             if t.done and not t.repeat and all(v is not None and np.isfinite(v) for v in told):
                 rows.append(t.number)
                 values.append([float(v) for v in told if v is not None])
         if not rows:
             continue
         at = next((k for k, n in enumerate(rows) if best is not None and n == best.number), None)
-        keeps = np.array([standing.feasible(n) is True for n in rows], dtype=bool)
+        keeps = np.array([feasibility.feasible(n) is True for n in rows], dtype=bool)
         on = np.array([n in members for n in rows], dtype=bool)
-        found.append(FrontPair(pair, tuple(rows), np.array(values), keeps, on, at, len(result.goals.goals) == 2))
+        found.append(FrontPair(pair, tuple(rows), np.array(values), keeps, on, at, len(result.objectives.each) == 2))
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
@@ -29,7 +29,7 @@ class Against:
         best: index of the best configuration; None: none.
         fronts: per end of the constraint, pairs of a bound and the best loss that it admits.
         said: per end, a sentence on its violations and whether it binds.
-        goals: the objectives.
+        objectives: the objectives.
     """
 
     output: str
@@ -41,24 +41,24 @@ class Against:
     best: int | None
     fronts: tuple[tuple[tuple[float, float], ...], ...]
     said: tuple[str, ...]
-    goals: Goals = MINIMISED
+    objectives: Objectives = MINIMISED
 
 
 def limits(run: Run) -> list[Against]:
     """Return the data of the numerical outputs, constrained ones first."""
     result = run.result
-    standing = result.standing
+    feasibility = result.feasibility
     limited = {limit.output: limit for limit in result.under}
     told = Counter(name for t in result.history if t.done for name in t.values if name not in limited)
     found = []
     for output in [*limited, *told][: max(OUTPUTS, len(limited))]:
         rows = []
         for t in result.history:
-            outcome = standing.outcomes[t.number]
+            outcome = feasibility.outcomes[t.number]
             value = outcome[output].value
             if t.repeat or t.loss is None or value is None or not np.isfinite(value):
                 continue
-            rows.append((t.number, value, t.loss, standing.feasible(t.number) is True))
+            rows.append((t.number, value, t.loss, feasibility.feasible(t.number) is True))
         trades = [t for t in result.limits.trade_offs if t.limit.output == output]
         if not rows and not trades:
             continue
@@ -74,7 +74,7 @@ def limits(run: Run) -> list[Against]:
                 best,
                 tuple(tuple((s.bound, s.loss) for s in t.steps) for t in trades),
                 tuple(f"{t.name}: {t.said()}" for t in trades),
-                result.goals,
+                result.objectives,
             )
         )
     return found

@@ -17,11 +17,11 @@ from mipcash.report.files import READABLE, mode_of
 from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
+from mipcash.study.feasibility import observation
 from mipcash.study.records.fingerprint import differences, fingerprint, listing
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial, trial_of
 from mipcash.study.result import BY_LOSS, Result
-from mipcash.study.standing import observation
 from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.checks import DamageError
 from mipcash.study.storage.protocol import NOTHING, StudyRecord
@@ -111,11 +111,11 @@ class Run:
         if place is not None:
             _check_same(name, record, place.space)
             try:
-                trials = tuple(trial_of(place.space, row, record.id, record.goals) for row in rows)
+                trials = tuple(trial_of(place.space, row, record.id, record.objectives) for row in rows)
             except DamageError as error:
                 raise StorageError(f"{name} is damaged: {error}; start a new journal") from error
         else:
-            trials = tuple(readable_trial(row, record.goals) for row in rows)
+            trials = tuple(readable_trial(row, record.objectives) for row in rows)
         said = record.recommended
         best = BY_LOSS if said is None else None if said == NOTHING else said
         declared = None if place is None else place.space
@@ -133,7 +133,7 @@ class Run:
         if self.place is None:
             return None
         history = [observation(t) for t in self.result.history if not t.repeat][-MODELLED:]
-        return LossModel.of(self.place.domain, history, self.result.goals.turned(self.result.under))
+        return LossModel.of(self.place.domain, history, self.result.objectives.turned(self.result.under))
 
 
 def _space(given: Any) -> Space:

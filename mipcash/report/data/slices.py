@@ -107,12 +107,12 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
         mean, deviation = model.predict(moved)
         legal = _legal(domain, moved, began + SECONDS)
         values = tuple(s.value for s in variable.settings)
-        sign = run.result.goals.sign
+        sign = run.result.objectives.sign
         middle, low, high = (sign * model.losses(mean + sign * d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
         here, loss = setting_text(config[label]), float("nan") if best.loss is None else best.loss
         kind, texts = (variable.number, variable.log), tuple(variable.texts)
         found.append(
-            Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss, word_of(run.result.goals))
+            Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss, word_of(run.result.objectives))
         )
     return found
 

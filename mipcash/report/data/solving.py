@@ -15,7 +15,7 @@ PARTS = {
     "design": "initial design",
     "surrogate": "surrogate",
     "search": "search",
-    "polish": "legal moves",
+    "local search": "legal moves",
     "mip": "program (MIP)",
 }
 """Part of an ask -> its name in pictures; the remaining time is called other."""

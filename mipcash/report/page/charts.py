@@ -38,7 +38,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     chart.top = 24 if len(fails) else 12
     x, y = chart.scales(ends, (curve.low, curve.high), log_y=curve.log)
     title = f"time at work ({name})" if by_seconds else "evaluation"
-    word = word_of(curve.goals)
+    word = word_of(curve.objectives)
     chart.axes(x, y, title, f"{word} (log scale)" if curve.log else word, whole_x=not by_seconds)
     kinds: dict[str, list[tuple[float, float, str]]] = {}
     inside = curve.inside
@@ -47,7 +47,9 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
         kind = "estimate" if curve.stopped[k] else kind
         tip = _tip(curve, k)
         if not inside[k]:
-            chart.path(_rim(x(xs[k]), y(curve.rim), curve.goals.maximised), "off", tip + "\noff the scale", close=True)
+            chart.path(
+                _rim(x(xs[k]), y(curve.rim), curve.objectives.maximised), "off", tip + "\noff the scale", close=True
+            )
             continue
         kinds.setdefault(kind, []).append((x(xs[k]), y(curve.loss[k]), tip))
     for kind, points in kinds.items():
@@ -62,8 +64,9 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
 
 
 def _tip(curve: Curve, k: int) -> str:
-    how = "\nbreaks a limit" if curve.breaks[k] else "\nstopped early: an estimate" if curve.stopped[k] else ""
-    return f"evaluation {int(curve.x[k])}\n{word_of(curve.goals)} {number(curve.loss[k])}{how}\nafter {seconds(curve.seconds[k])}"
+    how = "\nviolates a constraint" if curve.breaks[k] else "\nstopped early: an estimate" if curve.stopped[k] else ""
+    loss = f"{word_of(curve.objectives)} {number(curve.loss[k])}"
+    return f"evaluation {int(curve.x[k])}\n{loss}{how}\nafter {seconds(curve.seconds[k])}"
 
 
 def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
@@ -74,8 +77,8 @@ def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
 
 def against_chart(against: Against, width: float) -> str:
     """Return the chart of an output against the loss, with its limit and the trade-off for each bound."""
-    chart = Chart(width, 260, f"{against.output} against the {word_of(against.goals)}")
-    low, high, log_y = loss_limits(against.goals, against.loss)
+    chart = Chart(width, 260, f"{against.output} against the {word_of(against.objectives)}")
+    low, high, log_y = loss_limits(against.objectives, against.loss)
     left, right, log_x = _reach(against.value, against.limit)
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
     if against.limit is not None:
@@ -84,14 +87,14 @@ def against_chart(against: Against, width: float) -> str:
             chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden")
     titles = (
         f"{against.output[:34]}{' (log scale)' if log_x else ''}",
-        f"{word_of(against.goals)}{' (log scale)' if log_y else ''}",
+        f"{word_of(against.objectives)}{' (log scale)' if log_y else ''}",
     )
     chart.axes(x, y, *titles, count=(4, 4))
     points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
     for k in range(len(against.value)):
         kept = "" if against.limit is None else "\nkeeps all limits" if against.keeps[k] else "\nbreaks a limit"
         tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
-        tip += f"\n{word_of(against.goals)} {number(against.loss[k])}{kept}"
+        tip += f"\n{word_of(against.objectives)} {number(against.loss[k])}{kept}"
         points["dot" if against.keeps[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
     for kind, dots in points.items():
         chart.dots(dots, kind)
@@ -119,15 +122,15 @@ def _outside(limit: Limit, left: float, right: float) -> list[tuple[float, float
 
 def front_chart(pair: FrontPair, width: float) -> str:
     """Return the chart of two objectives: the front, its balanced trial, and dominated trials."""
-    first, second = pair.goals
+    first, second = pair.objectives
     chart = Chart(width, height_of(width), f"{second.output} against {first.output}, and the Pareto front")
     ends = [
         axis_limits(v) if g.sign > 0 else _turned(axis_limits(-v))
-        for g, v in zip(pair.goals, pair.values.T, strict=True)
+        for g, v in zip(pair.objectives, pair.values.T, strict=True)
     ]
     (left, right, log_x), (low, high, log_y) = ends
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
-    names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.goals]
+    names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     chart.axes(x, y, names[0], names[1], count=(4, 5))
     chart.steps([x(a) for a, _ in pair.steps], [y(b) for _, b in pair.steps], "best thin")
     for kind, rows in (("limit", ~pair.keeps), ("dot", pair.keeps & ~pair.on), ("member", pair.on)):
@@ -144,8 +147,8 @@ def _turned(ends: tuple[float, float, bool]) -> tuple[float, float, bool]:
 
 
 def _pair_tip(pair: FrontPair, k: int) -> str:
-    told = zip(pair.goals, pair.values[k].tolist(), strict=True)
-    values = [f"{goal.output} {number(value)}" for goal, value in told]
+    told = zip(pair.objectives, pair.values[k].tolist(), strict=True)
+    values = [f"{objective.output} {number(value)}" for objective, value in told]
     return "\n".join([f"trial {pair.trial[k]}", *values, *(["on the front"] if pair.on[k] else [])])
 
 

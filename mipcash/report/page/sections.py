@@ -34,8 +34,8 @@ NO_MODEL = "This part needs a model of the loss, which takes at least four evalu
 def tiles(run: Run) -> str:
     """Return the tiles with the key figures."""
     result = run.result
-    best, found, word = result.best, [], word_of(result.goals)
-    if result.goals.several:
+    best, found, word = result.best, [], word_of(result.objectives)
+    if result.objectives.several:
         balanced = "" if best is None else f"balanced: trial {best.number}"
         found.append(parts.tile("on the Pareto front", str(len(result.front)), balanced, "main"))
     elif best is not None:
@@ -93,7 +93,7 @@ def front_card(run: Run) -> str:
     drawn = [both(*(charts.front_chart(pair, w) for w in (wide, NARROW))) for pair in found]
     body = "".join(f"<figure>{chart}</figure>" for chart in drawn)
     entries = [("member", "on the front"), ("star", "balanced"), ("dot", "dominated"), ("limit", "breaks a limit")]
-    names = ", ".join(run.result.goals.names)
+    names = ", ".join(run.result.objectives.names)
     note = f"Of {names}: on the front is what nothing is better than in all of them."
     return parts.card("Pareto front", f'<div class="halves">{body}</div>{parts.legend(*entries)}', note, ident="front")
 
@@ -105,7 +105,7 @@ def best_card(run: Run) -> str:
         said = result.problem() or "No evaluation has a loss yet."
         return parts.card("Best configuration", parts.missing(one_line(said, 400), ""), ident="best")
     rows = [(name, setting_text(value)) for name, value in best.config.items()]
-    values = [(word_of(result.goals), number(best.loss) if best.loss is not None else "–")]
+    values = [(word_of(result.objectives), number(best.loss) if best.loss is not None else "–")]
     further = result.values if result.best else best.values
     values += [(name, number(v)) for name, v in further.items() if name != values[0][0]]
     values += [(name, one_line(v, 120)) for name, v in best.texts.items()]
@@ -192,8 +192,8 @@ def limits_card(run: Run) -> str:
     entries = [("dot", "keeps all limits" if limited else "evaluation"), ("star", "best configuration")]
     if limited:
         entries[1:1] = [("limit", "breaks a limit"), ("bound", "limit"), ("forbidden", "beyond the limit")]
-        entries += [("thin", f"{found[0].goals.best} if the limit stood there")]
-    title = f"{'Limits' if limited else 'Outputs'} against the {word_of(found[0].goals)}"
+        entries += [("thin", f"{found[0].objectives.best} if the limit stood there")]
+    title = f"{'Limits' if limited else 'Outputs'} against the {word_of(found[0].objectives)}"
     return parts.card(title, f'<div class="grid">{"".join(cells)}</div>{parts.legend(*entries)}', ident="limits")
 
 
@@ -284,7 +284,7 @@ def trials_card(run: Run) -> str:
     result = run.result
     if not result.history:
         return ""
-    ranked = [result.history[k] for k in result.standing.ranked if result.history[k].loss is not None]
+    ranked = [result.history[k] for k in result.feasibility.ranked if result.history[k].loss is not None]
     latest = list(result.history[::-1][:BEST_ROWS])
     views = [("best", _trials(run, ranked[:BEST_ROWS])), ("latest", _trials(run, latest))]
     return parts.card("Trials", parts.switch("trials-by", views if ranked else views[1:]), ident="trials")
@@ -294,7 +294,7 @@ def _trials(run: Run, trials: Sequence[Trial]) -> str:
     result, marked = run.result, list[int]()
     head = [
         "trial",
-        word_of(result.goals),
+        word_of(result.objectives),
         *(["breaks"] if result.under else []),
         "evaluation",
         "origin",

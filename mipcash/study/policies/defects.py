@@ -112,9 +112,9 @@ class Defects:
             trials: returns all trials of the study.
         """
         self._succeeded |= told.done
-        said = (statement(returned, told.evaluate or (name,)) for name in told.goals.names)
+        said = (statement(returned, told.evaluate or (name,)) for name in told.objectives.names)
         unnamed = (
-            told.goals.several and isinstance(returned, Real) and math.isfinite(returned)
+            told.objectives.several and isinstance(returned, Real) and math.isfinite(returned)
         )  # it is unknown which objective the number belongs to
         at_fault = told.failed and (raised is not None or unnamed or not all(said))
         at_fault = (

@@ -30,7 +30,7 @@ class WithinBudget(Policy):
 
     def waits(self, in_flight: Collection[Trial]) -> bool:
         """Return True while the first evaluation runs under a budget in steps, since the number of steps is not known before."""
-        return self._spending.by_fits and bool(in_flight) and not self._study.n_told
+        return self._spending.by_steps and bool(in_flight) and not self._study.n_told
 
     def told(self, trial: Trial, evaluation: object) -> str:
         """Warn if more steps were taken than the budget has.
@@ -38,7 +38,7 @@ class WithinBudget(Policy):
         Raises:
             BudgetError: by the first evaluation.
         """
-        if self._spending.by_fits:
+        if self._spending.by_steps:
             try:
                 problem = self._spending.exceeded(self._study.trials)
             except BudgetError:
@@ -63,11 +63,11 @@ class WithinBudget(Policy):
             self._spending = replace(self._spending, total=study.record.budget)
         spending, mine = self._spending, {trial.number for trial in in_flight}
         in_flight = [*in_flight, *(trial for trial in study.table.elsewhere if trial.number not in mine)]
-        if not (spending.costs or spending.by_fits):
+        if not (spending.costs or spending.by_steps):
             return spending.admits(study.n_told + len(in_flight) + 1 + self._reserve.evaluations)
         trials = study.trials
         kept = self._reserve.of(spending, trials)
-        if spending.by_fits:
+        if spending.by_steps:
             most = spending.least(trials)
             return spending.admits(spending.spent(trials) + (len(in_flight) + 1) * most + kept)
         cost = spending.least(trials) if cost is None else cost

@@ -25,7 +25,7 @@ from mipcash.modelling.domains import Categorical, Ordinal, ParameterDomain
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit, Optimizer
 from mipcash.space.compiled import PublicSpace, declaration_of
 from mipcash.space.live_model import active_rules
@@ -33,7 +33,7 @@ from mipcash.space.space import Space
 from mipcash.study.method import Method
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.limits import stored_limits
-from mipcash.study.storage.protocol import GOALS, StudyRecord
+from mipcash.study.storage.protocol import OBJECTIVES, StudyRecord
 from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
@@ -49,7 +49,7 @@ def record_of(
     limits: Sequence[Limit],
     model: str | None,
     options: Mapping[str, str] | None,
-    goals: Goals = MINIMISED,
+    objectives: Objectives = MINIMISED,
 ) -> StudyRecord:
     """Return the row of a new study, with all that its proposals depend on. Arguments as for :class:`mipcash.Study`.
 
@@ -60,8 +60,11 @@ def record_of(
     # The effective settings rather than the given ones: a default that changes between versions changes the proposals.
     effective = plain(getattr(optimizer, "settings", method.settings))
     stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
-    if goals != MINIMISED:
-        stored = {**(stored or {}), GOALS: [[goal.output, goal.direction] for goal in goals.goals]}
+    if objectives != MINIMISED:
+        stored = {
+            **(stored or {}),
+            OBJECTIVES: [[objective.output, objective.direction] for objective in objectives.each],
+        }
     return StudyRecord(
         id=uuid.uuid4().hex,
         space=space.name,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
@@ -63,7 +63,7 @@ class Known:
         what: str = "the configuration",
         apart: Sequence[str] = (),
         limits: Sequence[Limit] = (),
-        goals: Goals = MINIMISED,
+        objectives: Objectives = MINIMISED,
     ) -> Known:
         """Check and convert an evaluation. Arguments as for :meth:`mipcash.Study.add`; ``what`` is its name in messages.
 
@@ -85,9 +85,9 @@ class Known:
         plain = _plain(space, config)
         part = bool(apart) and isinstance(outcome, Mapping)
         limited = [limit.output for limit in limits if isinstance(outcome, Mapping)]
-        names = (*apart,) if part else tuple(dict.fromkeys((*goals.names, *limited)))
-        read = read_outcome(outcome, names, () if part else goals.names)
-        read = completed(goals, Outcome(), read) if goals.several else read
+        names = (*apart,) if part else tuple(dict.fromkeys((*objectives.names, *limited)))
+        read = read_outcome(outcome, names, () if part else objectives.names)
+        read = completed(objectives, Outcome(), read) if objectives.several else read
         broken = space.validate(plain)
         if broken and illegal == REFUSE:
             raise ConfigurationError(
@@ -95,7 +95,7 @@ class Known:
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
         # refusing it loses nothing, and reveals a table whose numbers were read as texts
-        if not all(statement(outcome, apart if part else (n,)) for n in goals.names):
+        if not all(statement(outcome, apart if part else (n,)) for n in objectives.names):
             raise ValueError(
                 f"what came of {what} is not known: {read.message.replace('the objective returned', 'it is')}"
             )
@@ -108,7 +108,7 @@ class Known:
         given: KnownGiven,
         apart: Sequence[str] = (),
         limits: Sequence[Limit] = (),
-        goals: Goals = MINIMISED,
+        objectives: Objectives = MINIMISED,
     ) -> list[Known]:
         """Return the checked evaluations of ``known=``.
 
@@ -121,7 +121,7 @@ class Known:
             raise TypeError(f"known= is a list of pairs (configuration, outcome), got {shown(given)}")
         what = "the configuration of known[{}]"
         return [
-            cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart, limits=limits, goals=goals)
+            cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart, limits=limits, objectives=objectives)
             for k, pair in enumerate(given)
         ]
 

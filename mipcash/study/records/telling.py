@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PENDING, PRESENT, Outcome
 from mipcash.study.reading import read_outcome, unread
@@ -47,26 +47,26 @@ class Telling:
 
         An evaluation of all outputs must give the constrained outputs as well as the loss.
         """
-        asked, known, goals = trial.evaluate, trial.outcome, trial.goals
+        asked, known, objectives = trial.evaluate, trial.outcome, trial.objectives
         if partial is None:
             partial = bool(asked) and isinstance(told, Mapping)
-        missing = known.missing(asked or dict.fromkeys((*goals.names, *(limit.output for limit in limits))))
-        wanted = missing if asked or LOSS in missing or goals.several else (LOSS, *missing)
+        missing = known.missing(asked or dict.fromkeys((*objectives.names, *(limit.output for limit in limits))))
+        wanted = missing if asked or LOSS in missing or objectives.several else (LOSS, *missing)
         part = read_outcome(told, wanted, () if partial else missing, cost)
-        if goals.several and not partial:
-            part = completed(goals, known, part)
+        if objectives.several and not partial:
+            part = completed(objectives, known, part)
         outcome = known.with_part(part)
         pending = partial and (not asked or bool(outcome.missing(asked)))
         return cls(outcome, part, PENDING if pending else outcome.status(asked))
 
 
-def completed(goals: Goals, known: Outcome, part: Outcome) -> Outcome:
+def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
     """Add the loss to the last part of an outcome of several objectives. A missing objective's message suggests a similar name."""
     whole = known.with_part(part)
-    found = goals.completed(whole)[LOSS]
-    lacking = next((n for n in goals.names if whole[n].status != PRESENT), None)
+    found = objectives.completed(whole)[LOSS]
+    lacking = next((n for n in objectives.names if whole[n].status != PRESENT), None)
     if lacking is not None and unread(whole[lacking]):
-        others = [n for n, o in whole.outputs.items() if o.status == PRESENT and n not in goals.names]
+        others = [n for n, o in whole.outputs.items() if o.status == PRESENT and n not in objectives.names]
         close = difflib.get_close_matches(lacking, others, n=1)
         found = replace(found, message=found.message + (f"; did you mean {close[0]!r}?" if close else ""))
     return Outcome({LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}})

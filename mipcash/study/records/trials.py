@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Optimizer, Proposal
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.records.encoding import (
@@ -59,7 +59,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
     )
 
 
-def trial_of(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
+def trial_of(space: Space, row: TrialRow, study: str, objectives: Objectives) -> Trial:
     """Return the trial of a row.
 
     Raises:
@@ -70,14 +70,14 @@ def trial_of(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
         config=decode_config(space, row.exact),
         proof=None if row.proof is None else decode_solution(space, row.proof),
         study=study,
-        goals=goals,
+        objectives=objectives,
     )
     return refreshed(proposed(trial, row), row)
 
 
-def readable_trial(row: TrialRow, goals: Goals) -> Trial:
+def readable_trial(row: TrialRow, objectives: Objectives) -> Trial:
     """Return the trial of a row without a space, with its configuration in the readable form."""
-    return refreshed(proposed(Trial(row.number, json.loads(row.config), goals=goals), row), row)
+    return refreshed(proposed(Trial(row.number, json.loads(row.config), objectives=objectives), row), row)
 
 
 def proposed(trial: Trial, row: TrialRow) -> Trial:
@@ -106,7 +106,7 @@ def refreshed(trial: Trial, row: TrialRow) -> Trial:
     )
 
 
-def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
+def checked_trial(space: Space, row: TrialRow, study: str, objectives: Objectives) -> Trial:
     """Return the trial of a row that was read from a file, after checking that it is consistent and legal.
 
     Raises:
@@ -114,7 +114,7 @@ def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals) -> Tria
     """
     if row.origin.startswith(REPEAT) and not row.origin.removeprefix(REPEAT).isdecimal():
         raise DamageError(f"the origin of trial {row.number} is {shown(row.origin)}, which numbers no repeat")
-    trial = trial_of(space, row, study, goals)
+    trial = trial_of(space, row, study, objectives)
     if readable_config(trial.config) != row.config:
         raise DamageError(f"the two records of the configuration of trial {row.number} differ")
     if not trial.legal:

@@ -8,7 +8,7 @@ from typing import Any
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import differences
-from mipcash.study.storage.protocol import GOALS, StudyRecord
+from mipcash.study.storage.protocol import OBJECTIVES, StudyRecord
 from mipcash.study.text import storable
 
 
@@ -59,14 +59,16 @@ def compare(
 
 def _settings(record: StudyRecord) -> dict[str, Any]:
     """Return the settings of the optimizer only."""
-    return {name: value for name, value in (record.settings or {}).items() if name != GOALS}
+    return {name: value for name, value in (record.settings or {}).items() if name != OBJECTIVES}
 
 
 def _other_goals(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
     """Return the difference in the objectives, in the words of ``direction=``; empty if there is none."""
-    if stored.goals == wanted.goals:
+    if stored.objectives == wanted.objectives:
         return []
-    if not stored.goals.several and not wanted.goals.several:
-        return [f"direction was {stored.goals.goals[0].direction} and is {wanted.goals.goals[0].direction} now"]
-    then, now = ({goal.output: goal.direction for goal in record.goals.goals} for record in (stored, wanted))
+    if not stored.objectives.several and not wanted.objectives.several:
+        return [f"direction was {stored.objectives.each[0].direction} and is {wanted.objectives.each[0].direction} now"]
+    then, now = (
+        {objective.output: objective.direction for objective in record.objectives.each} for record in (stored, wanted)
+    )
     return [f"objectives were {then} and are {now} now"]

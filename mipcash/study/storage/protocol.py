@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mipcash import __version__
 from mipcash.errors import StorageError
-from mipcash.optimizers.goals import Goal, Goals
+from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
 FORMAT = 1
@@ -43,22 +43,22 @@ NOTHING = -1
 """Value of ``recommended`` if no trial is recommended."""
 
 
-GOALS = "objectives"
+OBJECTIVES = "objectives"
 """Key of the objectives in the settings of a study: name and direction of each. It is absent for a loss that is minimised."""
 
 
-def read_goals(settings: Mapping[str, Any] | None) -> Goals:
+def read_goals(settings: Mapping[str, Any] | None) -> Objectives:
     """Return the objectives in the settings of a study.
 
     Raises:
         ValueError: the entry is no list of names and directions.
     """
-    stored = (settings or {}).get(GOALS)
+    stored = (settings or {}).get(OBJECTIVES)
     if stored is None:
-        return Goals()
+        return Objectives()
     if not isinstance(stored, list) or not stored or not all(isinstance(p, list) and len(p) == 2 for p in stored):
         raise ValueError(f"the objectives are {stored!r} and no pairs of a name and a direction")
-    return Goals(tuple(Goal(str(name), direction) for name, direction in stored))
+    return Objectives(tuple(Objective(str(name), direction) for name, direction in stored))
 
 
 NOTED = ("budget", "timeout", "stopped", "recommended", "objective")
@@ -109,7 +109,7 @@ class StudyRecord:
     created: float = 0.0
 
     @cached_property
-    def goals(self) -> Goals:
+    def objectives(self) -> Objectives:
         """Objectives of the study, from its settings."""
         return read_goals(self.settings)
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceExhaustedError
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Proposal, Request
 from mipcash.space.domain import Domain
 
-QUICK = PolishSettings(walks=40, survivors=2, moved=1, finalists=1, rounds=2)
+QUICK = LocalSearchSettings(walks=40, survivors=2, moved=1, finalists=1, rounds=2)
 APART = {"loss": 1.0, "g": 1.0}
 
 
 def settings(**changes: Any) -> AdmmboSettings:
-    return AdmmboSettings(**({"n_initial": 3, "first": 4, "later": 2, "polish": QUICK} | changes))
+    return AdmmboSettings(**({"n_initial": 3, "first": 4, "later": 2, "local_search": QUICK} | changes))
 
 
 def box() -> mc.Space:

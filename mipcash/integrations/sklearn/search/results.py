@@ -30,7 +30,7 @@ def cv_results(
     scikit-learn's columns there are ``status`` (``done``, ``failed`` or ``stopped``). Under outcome constraints there are also
     ``feasible`` and ``limited_NAME``, the value of each constrained output. Feasible configurations rank before infeasible ones.
     """
-    feasible = np.array([bool(result.standing.feasible(t.number)) and t.whole for t in trials], dtype=bool)
+    feasible = np.array([bool(result.feasibility.feasible(t.number)) and t.whole for t in trials], dtype=bool)
     table: dict[str, Any] = {}
     for name in ("fit_time", "score_time"):
         _times(table, name, _folds(trials, name, splits))

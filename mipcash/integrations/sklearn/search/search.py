@@ -40,16 +40,16 @@ from mipcash.integrations.sklearn.search.places import Shipped, place_of
 from mipcash.integrations.sklearn.search.results import candidates_of, check_failures, cv_results
 from mipcash.space.space import Space
 from mipcash.study.execution import Execution
+from mipcash.study.feasibility import Violation
 from mipcash.study.method import Method
 from mipcash.study.minimize import run
 from mipcash.study.result import Result
-from mipcash.study.spending import Budget, Cost, Fits
-from mipcash.study.standing import Breach
+from mipcash.study.spending import Budget, Cost, Steps
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 
 OPTIONS: dict[str, Any] = {
-    "n_iter": [Interval(Integral, 1, None, closed="left"), Fits, Cost],
+    "n_iter": [Interval(Integral, 1, None, closed="left"), Steps, Cost],
     "optimizer": [str, HasMethods(["propose"])],
     "solver": [str, HasMethods(["solve"])],
     "limits": [dict, None],
@@ -281,16 +281,18 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         if not movable or callable(self.refit):
             return [self.best_index_]
         rows = {trial.number: k for k, trial in enumerate(trials) if self.cv_results_["feasible"][k]}
-        ranked = [rows[number] for number in self.result_.standing.ranked if number in rows]
+        ranked = [rows[number] for number in self.result_.feasibility.ranked if number in rows]
         return [self.best_index_, *(k for k in ranked if k != self.best_index_)][:REFITS]
 
-    def _violations(self, measures: Mapping[str, float]) -> list[Breach]:
+    def _violations(self, measures: Mapping[str, float]) -> list[Violation]:
         """Return the outcome constraints that measures of a refitted estimator violate."""
         limits = [limit for limit in self.result_.under if limit.output in measures]
-        found = [Breach(limit, measures[limit.output], by=limit.violation(measures[limit.output])) for limit in limits]
-        return [breach for breach in found if breach.by]
+        found = [
+            Violation(limit, measures[limit.output], by=limit.violation(measures[limit.output])) for limit in limits
+        ]
+        return [violation for violation in found if violation.by]
 
-    def _violated(self, index: int, broken: Sequence[Breach], refitted: int) -> str:
+    def _violated(self, index: int, broken: Sequence[Violation], refitted: int) -> str:
         told = [f"{b} (on folds: {self.cv_results_[f'limited_{b.limit.output}'][index]:.6g})" for b in broken]
         others = "" if refitted == 1 else f"; so do the next best that were refitted, {refitted - 1} of them"
         return (

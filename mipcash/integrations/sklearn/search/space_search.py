@@ -33,7 +33,7 @@ class SpaceSearchCV(SpaceSearch):
             or the argument of ``RandomizedSearchCV`` (:meth:`mipcash.Space.from_sklearn`). An inactive parameter keeps the
             estimator's own value. The hyperparameters of a module have the estimator's names; the module itself is set only if
             the estimator has a parameter of its name.
-        n_iter: number of configurations that are evaluated; or ``mc.Fits(200)``.
+        n_iter: number of configurations that are evaluated; or ``mc.Steps(200)``.
         scoring, cv, refit, error_score, return_train_score, n_jobs, verbose: as in ``RandomizedSearchCV``. If a fold of a
             configuration fails, the configuration has failed and its other folds are not fitted; a number as ``error_score`` is
             its score instead. Workers are processes, or those of ``joblib.parallel_config``.

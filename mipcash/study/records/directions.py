@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mipcash.errors import SpaceError
-from mipcash.optimizers.goals import Goal, Goals
+from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.space.direction import MINIMIZE, direction_of
 from mipcash.study.text import listed, shown
 
@@ -14,7 +14,7 @@ DirectionGiven = str | Sequence[str] | Mapping[str, str]
 """Direction of the loss; or several outputs to minimise, or directions by name."""
 
 
-def goals_of(direction: Any = MINIMIZE) -> Goals:
+def goals_of(direction: Any = MINIMIZE) -> Objectives:
     """Return the objectives of a study.
 
     Args:
@@ -24,7 +24,7 @@ def goals_of(direction: Any = MINIMIZE) -> Goals:
         ValueError: no direction, no names, a single name, or a repeated name.
     """
     if isinstance(direction, str) or not isinstance(direction, (Sequence, Mapping)):
-        return Goals((Goal(direction=direction_of(direction)),))
+        return Objectives((Objective(direction=direction_of(direction)),))
     for name in direction:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"an objective has the name of an output, a text that is not empty; got {shown(name)}")
@@ -36,8 +36,8 @@ def goals_of(direction: Any = MINIMIZE) -> Goals:
             '"minimize" or "maximize": what the objective returns, or its "loss", goes there'
         )
     if not isinstance(direction, Mapping):
-        return Goals(tuple(Goal(name, MINIMIZE) for name in direction))
-    return Goals(tuple(Goal(name, _direction(name, said)) for name, said in direction.items()))
+        return Objectives(tuple(Objective(name, MINIMIZE) for name in direction))
+    return Objectives(tuple(Objective(name, _direction(name, said)) for name, said in direction.items()))
 
 
 def _direction(name: str, said: Any) -> str:
@@ -47,6 +47,10 @@ def _direction(name: str, said: Any) -> str:
         raise ValueError(f"objective {name!r}: {error}") from None
 
 
-def direction_given(goals: Goals) -> str | dict[str, str]:
+def direction_given(objectives: Objectives) -> str | dict[str, str]:
     """Return the ``direction`` for which :func:`goals_of` gives these objectives."""
-    return {goal.output: goal.direction for goal in goals.goals} if goals.several else goals.goals[0].direction
+    return (
+        {objective.output: objective.direction for objective in objectives.each}
+        if objectives.several
+        else objectives.each[0].direction
+    )

@@ -53,7 +53,7 @@ class Fantasies:
 
 
 @dataclass(frozen=True)
-class Ingredients:
+class AcquisitionInputs:
     """Acquisition inputs of a proposal.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Joined, Limit, Observation, joined
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome
 from mipcash.optimizers.violations import violations
@@ -23,7 +23,7 @@ from mipcash.study.trial import Trial
 
 
 @dataclass(frozen=True)
-class Breach:
+class Violation:
     """An outcome constraint that an outcome violates.
 
     Attributes:
@@ -52,16 +52,16 @@ class Breach:
         return f"{name} {text if float(text) != end else repr(self.value)} {sign} {end:g}"
 
 
-def breaches(outcome: Outcome, limits: Sequence[Limit]) -> tuple[Breach, ...]:
+def violated(outcome: Outcome, limits: Sequence[Limit]) -> tuple[Violation, ...]:
     """Return the constraints that an outcome is not known to satisfy."""
     found = []
     for limit in limits:
         output = outcome[limit.output]
         value = output.value if output.status == PRESENT else None
         if value is None:
-            found.append(Breach(limit, None, (output.message or "failed") if output.status != MISSING else ""))
+            found.append(Violation(limit, None, (output.message or "failed") if output.status != MISSING else ""))
         elif by := limit.violation(value):
-            found.append(Breach(limit, value, by=by))
+            found.append(Violation(limit, value, by=by))
     return tuple(found)
 
 
@@ -77,7 +77,7 @@ class Nearest:
     """
 
     trial: Trial
-    breaks: tuple[Breach, ...]
+    breaks: tuple[Violation, ...]
     violation: float
 
     @property
@@ -94,7 +94,7 @@ class Nearest:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Feasibility:
     """Feasibility of trials; see the module's description. Make one with :meth:`of`.
 
     Attributes:
@@ -111,14 +111,14 @@ class Standing:
     violations: NDArray[np.float64]
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Standing:
+    def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Feasibility:
         searched = [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
         rows = joined(searched, (LOSS, *(limit.output for limit in limits)))
         seen = goals_of_all(trials).turned(limits)
         return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], seen)[0])
 
     @property
-    def goals(self) -> Goals:
+    def objectives(self) -> Objectives:
         """Objectives of the study, with their directions."""
         return goals_of_all(self.trials)
 
@@ -130,12 +130,12 @@ class Standing:
             for number in row.parts:
                 if len(row.parts) > 1:
                     whole = row.whole.outcome
-                    found[number] = whole.turned() if self.goals.maximised else whole
+                    found[number] = whole.turned() if self.objectives.maximised else whole
         return found
 
-    def breaks(self, number: int) -> tuple[Breach, ...]:
+    def breaks(self, number: int) -> tuple[Violation, ...]:
         """Return the constraints that a trial is not known to satisfy."""
-        return breaches(self.outcomes[number], self.limits)
+        return violated(self.outcomes[number], self.limits)
 
     def feasible(self, number: int) -> bool | None:
         """Return True if a trial is feasible, False if not; None if it violates no known output and some output is unknown."""
@@ -170,7 +170,7 @@ class Standing:
         for row in self.kept:
             last = row.parts[-1]  # a row is complete with the last of its parts
             losses[last] = np.fmin(losses[last], math.nan if row.whole.loss is None else row.whole.loss)
-        return np.asarray(self.goals.sign * np.fmin.accumulate(losses) if losses.size else losses)
+        return np.asarray(self.objectives.sign * np.fmin.accumulate(losses) if losses.size else losses)
 
     @property
     def ranked(self) -> list[int]:
@@ -219,9 +219,9 @@ def told(trial: Trial) -> Observation:
     return Observation(dict(trial.config), *outcome, elsewhere, trial.legal, trial.evaluate, trial.repeat)
 
 
-def goals_of_all(trials: Sequence[Trial]) -> Goals:
+def goals_of_all(trials: Sequence[Trial]) -> Objectives:
     """Return the objectives of the study to which the trials belong."""
-    return trials[0].goals if trials else MINIMISED
+    return trials[0].objectives if trials else MINIMISED
 
 
 def _has_loss(whole: Observation) -> bool:

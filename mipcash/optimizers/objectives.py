@@ -14,7 +14,7 @@ from mipcash.space.direction import DIRECTIONS, MAXIMIZE, MINIMIZE
 
 
 @dataclass(frozen=True)
-class Goal:
+class Objective:
     """An objective: an output and its direction.
 
     Attributes:
@@ -36,24 +36,24 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Goals:
+class Objectives:
     """The objectives of a study.
 
     Attributes:
-        goals: the loss alone, or several objectives.
+        each: the loss alone, or several objectives.
     """
 
-    goals: tuple[Goal, ...] = (Goal(),)
+    each: tuple[Objective, ...] = (Objective(),)
 
     @property
     def several(self) -> bool:
         """True if there is more than one objective."""
-        return len(self.goals) > 1
+        return len(self.each) > 1
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        return tuple(goal.output for goal in self.goals)
+        return tuple(objective.output for objective in self.each)
 
     def completed(self, outcome: Outcome) -> Outcome:
         """Return an outcome of several objectives with its loss added: the output of that name, or the first objective.
@@ -72,7 +72,7 @@ class Goals:
     @property
     def maximised(self) -> bool:
         """True if the loss is to be maximised. With several objectives, none of which is named loss, the first one decides."""
-        found = next((goal for goal in self.goals if goal.output == LOSS), self.goals[0])
+        found = next((objective for objective in self.each if objective.output == LOSS), self.each[0])
         return found.direction == MAXIMIZE
 
     @property
@@ -104,5 +104,5 @@ class Goals:
         return tuple(Limit(LOSS, -l.high, -l.low) if l.output == LOSS else l for l in limits)
 
 
-MINIMISED = Goals()
+MINIMISED = Objectives()
 """A loss to be minimised, the default."""
