@@ -123,7 +123,7 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             searched = np.nan if result.best is None else result.best.loss
             row = {
                 **{"data": data, "seed": seed, "optimizer": optimizer, "way": way},
-                **{"fits": result.n_steps, "evaluations": result.n_evaluations, "stopped": result.n_stopped},
+                **{"fits": result.n_steps, "evaluations": result.n_evaluations, "stopped": result.n_pruned},
                 **{"search": searched, "fresh": fresh[key], "curve": curve(result.history, fits), "cpu": asking},
             }
             if way == "off":

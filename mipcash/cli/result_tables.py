@@ -65,8 +65,8 @@ def summary(result: Result) -> Text:
     text.append(f", {result.n_known} known from elsewhere" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
     if result.n_steps > result.n_evaluations:
-        saved = f", {result.n_steps_saved} saved by stopping {counted(result.n_stopped, 'evaluation')} early"
-        text.append(f"\nsteps: {result.n_steps}{saved if result.n_stopped else ''}")
+        saved = f", {result.n_steps_saved} saved by pruning {counted(result.n_pruned, 'evaluation')}"
+        text.append(f"\nsteps: {result.n_steps}{saved if result.n_pruned else ''}")
     if result.under:
         text.append(f"\nlimits: {result.n_feasible} keep all; broken or not told: {visible(_broken(result))}")
     seconds = result.seconds
@@ -93,7 +93,7 @@ def safety(result: Result) -> str:
     if not result.under or result.best is None or len(result.history) > MODELLED:
         return ""
     sure = result.probability()
-    said = f"the best keeps all limits with probability {sure:.2f} by the model"
+    said = f"the best satisfies all constraints with probability {sure:.2f} by the model"
     safe = result.safe(SURE)
     if sure >= SURE or math.isnan(sure):
         return said if not math.isnan(sure) else ""

@@ -128,7 +128,7 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
     if result.best is not None:
         show_table(result_tables.best_table(result, f"best configuration of {old.record.space}"))
     elif result.under and result.nearest is not None:
-        lacking = "nothing keeps all limits" if result.nearest.breaks else "no loss is known"
+        lacking = "nothing satisfies all constraints" if result.nearest.breaks else "no loss is known"
         show_table(result_tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
     show_table(result_tables.summary(result))
     if result.finalists:

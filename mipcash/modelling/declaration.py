@@ -254,14 +254,14 @@ class Declaration:
 
     def _composed(self, name: str, relation: Any, indicators: Sequence[Quadratic]) -> Rule:
         """Write a rule that contains functions or logic; see :mod:`mipcash.modelling.composed`."""
-        helpers: list[Any] = []
+        auxiliaries: list[Any] = []
 
         def selector() -> Any:
-            if not helpers:
-                block = self.block(f"{name} (helper)")
+            if not auxiliaries:
+                block = self.block(f"{name} (auxiliary)")
                 block.selectors = pyo.VarList(domain=pyo.Binary)
-                helpers.append(block)
-            return helpers[0].selectors.add()
+                auxiliaries.append(block)
+            return auxiliaries[0].selectors.add()
 
         text, shown = relation.to_string(), written(relation)
         try:
@@ -274,8 +274,8 @@ class Declaration:
         except RuleError:
             for key in [k for k in self.model.rules if isinstance(k, tuple) and k[0] == name]:
                 del self.model.rules[key]
-            if helpers:
-                del self.model.parameters[f"{name} (helper)"]
+            if auxiliaries:
+                del self.model.parameters[f"{name} (auxiliary)"]
             raise
         return Rule(
             name, Quadratic(0.0, {}, {}, {}), -math.inf, math.inf, tuple(indicators), text, 0.0, shown, tuple(parts)

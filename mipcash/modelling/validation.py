@@ -2,7 +2,7 @@
 
 Parameters are checked first (unknown, missing, given though inactive, outside the domain), then every rule is
 evaluated at the natural values. For rules over auxiliary variables (including indicators of disjuncts), values of them are
-searched for (:mod:`mipcash.modelling.helpers`). Rules that plain Python cannot decide are left to the solver (``undecided``).
+searched for (:mod:`mipcash.modelling.auxiliary`). Rules that plain Python cannot decide are left to the solver (``undecided``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mipcash.modelling.auxiliary import Misfit, ids_of, settle
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration
-from mipcash.modelling.helpers import Misfit, ids_of, settle
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text
 
@@ -79,7 +79,7 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
     settled = settle(pending, assignment)
     for misfit in settled.misfits:
         alone = misfit.rules[0]
-        if len(misfit.rules) == 1 and not misfit.helper and ids_of(alone) <= settled.assignment.keys():
+        if len(misfit.rules) == 1 and not misfit.auxiliary and ids_of(alone) <= settled.assignment.keys():
             problems.append(_broken(alone, alone.body.value(settled.assignment)))
         else:
             problems.append(_unfit(misfit))
@@ -154,8 +154,8 @@ def _unfit(misfit: Misfit) -> Violation:
     """Return the violation for rules that no value of their auxiliary variables satisfies."""
     first, listed = misfit.rules[0], dict.fromkeys(r.name for r in misfit.rules)
     names = ", ".join(map(repr, listed))
-    if misfit.helper:
-        text = f"rule {names} is broken: it needs {misfit.helper} = {number_text(misfit.value)}, which it cannot be"
+    if misfit.auxiliary:
+        text = f"rule {names} is broken: it needs {misfit.auxiliary} = {number_text(misfit.value)}, which it cannot be"
     elif len(listed) == 1:
         text = f"rule {names} cannot hold for this configuration, whatever its auxiliaries are"
     else:

@@ -44,14 +44,14 @@ class AffineRow:
 
     Attributes:
         row: as declared; F_0 is its form if it has no numbers.
-        helpers: columns of auxiliary variables and conjunctions in it.
+        auxiliaries: columns of auxiliary variables and conjunctions in it.
         latent: True if it only ties a number to its latent column or its step variable, which checks at fixed numbers can skip.
         rest: F_0.
         parts: one per number and per product in it; None if an ``on`` is of higher degree than a form can express.
     """
 
     row: BaseRow
-    helpers: frozenset[int]
+    auxiliaries: frozenset[int]
     latent: bool
     rest: QuadraticForm
     parts: tuple[Part, ...] | None
@@ -184,7 +184,7 @@ def affine_block(program: BinaryProgram) -> AffineBlock | None:
 
 def blockable(each: AffineRow) -> bool:
     """Return True if a row has numbers, no auxiliary variables, and no products once its numbers are fixed."""
-    if each.latent or each.helpers or not each.parts or any(len(p.labels) > 1 for p in each.parts):
+    if each.latent or each.auxiliaries or not each.parts or any(len(p.labels) > 1 for p in each.parts):
         return False
     return not len(each.rest.rows) and not any(len(p.form.rows) for p in each.parts)
 
@@ -209,14 +209,14 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
     products = [(p, (at.get(p.first), at.get(p.second))) for p in program.bilinear if p.column in used]
     latent = any((n.latent in used and n.latent != n.column) or n.place in used for n in program.numbers)
     own = {c for c, _ in numbers} | {p.column for p, _ in products}
-    helpers = frozenset(c for c in used if c >= program.n_z) - own
+    auxiliaries = frozenset(c for c in used if c >= program.n_z) - own
     terms: list[tuple[int, tuple[NumberColumn, ...]]] = list(numbers)
     for product, (first, second) in products:
         if first is None or second is None:
-            return AffineRow(row, helpers, latent, row.form, None)
+            return AffineRow(row, auxiliaries, latent, row.form, None)
         terms.append((product.column, (first, second)))
     if any(degree(_joint(of)) > (1 if len(of) == 1 else 2) for _, of in terms):
-        return AffineRow(row, helpers, latent, row.form, None)
+        return AffineRow(row, auxiliaries, latent, row.form, None)
     linear = np.where(np.isin(np.arange(row.form.n), list(own)), 0.0, row.form.linear)
     keep = ~(np.isin(row.form.rows, list(own)) | np.isin(row.form.cols, list(own)))
     rest = QuadraticForm(0.0, linear, row.form.rows[keep], row.form.cols[keep], row.form.values[keep])
@@ -224,7 +224,7 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
         _part(row.form, column, of[0], program) if len(of) == 1 else _product(row.form, column, of, program)
         for column, of in terms
     )
-    return AffineRow(row, helpers, latent, program.folded(rest), parts)
+    return AffineRow(row, auxiliaries, latent, program.folded(rest), parts)
 
 
 def _joint(numbers: Sequence[NumberColumn]) -> tuple[Condition, ...]:

@@ -34,12 +34,12 @@ ENTRIES = 1 << 23
 class _Factor:
     """A table at given levels: shape (B, d_i, ...) over its auxiliary variables, ascending."""
 
-    helpers: tuple[int, ...]
+    auxiliaries: tuple[int, ...]
     legal: Booleans
 
     def over(self, scope: Sequence[int]) -> Booleans:
         """Return the table with an axis for each variable of a larger scope, of length 1 if the table does not depend on it."""
-        sizes = dict(zip(self.helpers, self.legal.shape[1:], strict=True))
+        sizes = dict(zip(self.auxiliaries, self.legal.shape[1:], strict=True))
         return self.legal.reshape((len(self.legal), *(sizes.get(h, 1) for h in scope)))
 
 
@@ -69,45 +69,48 @@ class Elimination:
         """Return auxiliary column -> value such that every rule holds at one legal level vector, (G,)."""
         _, steps = self._eliminated(levels[None])
         chosen: dict[int, int] = {}
-        for helper, joined in reversed(steps):
-            at = tuple(chosen.get(h, slice(None)) for h in joined.helpers)
-            chosen[helper] = int(np.argmax(joined.legal[(0, *at)]))
+        for auxiliary, joined in reversed(steps):
+            at = tuple(chosen.get(h, slice(None)) for h in joined.auxiliaries)
+            chosen[auxiliary] = int(np.argmax(joined.legal[(0, *at)]))
         return {h: self.low[h] + k for h, k in chosen.items()}
 
     def _eliminated(self, levels: Indices) -> tuple[Booleans, list[tuple[int, _Factor]]]:
         """Return which levels are legal, and the joined table of each eliminated variable."""
         factors = [
             _Factor(
-                helpers, table[tuple(levels[:, list(groups)].T)] if groups else np.repeat(table[None], len(levels), 0)
+                auxiliaries,
+                table[tuple(levels[:, list(groups)].T)] if groups else np.repeat(table[None], len(levels), 0),
             )
-            for groups, helpers, table in self.tables
+            for groups, auxiliaries, table in self.tables
         ]
         steps = []
-        for helper in self.order:
-            mine = [f for f in factors if helper in f.helpers]
-            scope = sorted({h for f in mine for h in f.helpers})
+        for auxiliary in self.order:
+            mine = [f for f in factors if auxiliary in f.auxiliaries]
+            scope = sorted({h for f in mine for h in f.auxiliaries})
             joined = mine[0].over(scope)
             for f in mine[1:]:
                 joined = joined & f.over(scope)
-            steps.append((helper, _Factor(tuple(scope), joined)))
-            rest = _Factor(tuple(h for h in scope if h != helper), np.asarray(joined.any(axis=1 + scope.index(helper))))
-            factors = [f for f in factors if helper not in f.helpers] + [rest]
+            steps.append((auxiliary, _Factor(tuple(scope), joined)))
+            rest = _Factor(
+                tuple(h for h in scope if h != auxiliary), np.asarray(joined.any(axis=1 + scope.index(auxiliary)))
+            )
+            factors = [f for f in factors if auxiliary not in f.auxiliaries] + [rest]
         legal = np.ones(len(levels), dtype=bool)
         for f in factors:
             legal &= f.legal
         return legal, steps
 
 
-def make_elimination(program: BinaryProgram, helpers: Sequence[int], rows: Sequence[BaseRow]) -> Elimination | None:
+def make_elimination(program: BinaryProgram, auxiliaries: Sequence[int], rows: Sequence[BaseRow]) -> Elimination | None:
     """Return the elimination of one cluster of rules; None if a table or step is too large, or a variable is continuous.
 
     Args:
-        helpers: columns of the auxiliary variables that the rules share.
+        auxiliaries: columns of the auxiliary variables that the rules share.
         rows: rows over the binaries and these columns.
     """
-    if not all(program.integer[c] for c in helpers):
+    if not all(program.integer[c] for c in auxiliaries):
         return None
-    sizes = dict(zip(helpers, sizes_of(program, (), helpers), strict=True))
+    sizes = dict(zip(auxiliaries, sizes_of(program, (), auxiliaries), strict=True))
     scopes = []
     for row in rows:
         used = columns_of(row.form)
@@ -123,7 +126,7 @@ def make_elimination(program: BinaryProgram, helpers: Sequence[int], rows: Seque
         (groups, mine, States.of_levels(program, groups, mine).legal([row]))
         for row, (groups, mine) in zip(rows, scopes, strict=True)
     ]
-    return Elimination(tuple(tables), order, {c: float(program.low[c]) for c in helpers}, width)
+    return Elimination(tuple(tables), order, {c: float(program.low[c]) for c in auxiliaries}, width)
 
 
 def _order(scopes: list[set[int]], sizes: dict[int, int]) -> tuple[tuple[int, ...], int]:

@@ -100,7 +100,7 @@ class _Plan:
         rows = [
             r for r in affine_rows(program) if not r.latent and not (_numberless(r) and _always_true(program, r.row))
         ]
-        alone = [r.row for r in rows if _numberless(r) and not r.helpers]
+        alone = [r.row for r in rows if _numberless(r) and not r.auxiliaries]
         return cls(rows, _Rows.of(alone, program.n_z))
 
 
@@ -153,8 +153,8 @@ class Legality:
                 self.undecided.append(each.row)
                 continue
             row = each.at(numbers or {})
-            if each.helpers:
-                clustered.append((each.helpers, row))
+            if each.auxiliaries:
+                clustered.append((each.auxiliaries, row))
             elif not each.parts:
                 direct.append(row)
             elif not _always_true(program, row):
@@ -171,16 +171,16 @@ class Legality:
         self._activity = group_activity(program)
         self.numbers = numbers
         self._declared = declared
-        self._clusters = [(sorted(helpers), rows) for helpers, rows in clusters(clustered)]
+        self._clusters = [(sorted(auxiliaries), rows) for auxiliaries, rows in clusters(clustered)]
         self._tables: list[RuleTable] = []
         self._tabulated: list[Sequence[BaseRow]] = []
         self.eliminations: list[tuple[Elimination, Sequence[BaseRow]]] = []
-        for helpers, rows in self._clusters:
+        for auxiliaries, rows in self._clusters:
             key = frozenset(map(id, rows))
             if key in tables:
                 table = tables[key]
             else:
-                table = self._tabulate(helpers, rows) or make_elimination(program, helpers, rows)
+                table = self._tabulate(auxiliaries, rows) or make_elimination(program, auxiliaries, rows)
                 if key <= declared:
                     tables[key] = table
             if table is None:
@@ -275,13 +275,13 @@ class Legality:
             found = elimination.values(levels)
             base[list(found)] = list(found.values())
         eliminated = {c for elimination, _ in self.eliminations for c in elimination.order}
-        for helpers, rows in self._clusters:
-            if helpers[0] in eliminated:
+        for auxiliaries, rows in self._clusters:
+            if auxiliaries[0] in eliminated:
                 continue
-            known = set().union(*(columns_of(row.form) for row in rows)) - set(helpers)
-            states = replace(States.of_levels(program, (), helpers), constants={c: float(base[c]) for c in known})
+            known = set().union(*(columns_of(row.form) for row in rows)) - set(auxiliaries)
+            states = replace(States.of_levels(program, (), auxiliaries), constants={c: float(base[c]) for c in known})
             at = np.unravel_index(int(np.argmax(states.legal(rows))), states.sizes)
-            base[helpers] = program.low[helpers] + np.array(at)
+            base[auxiliaries] = program.low[auxiliaries] + np.array(at)
         return base
 
     def _place(self, number: NumberColumn) -> int:
@@ -293,15 +293,15 @@ class Legality:
 
     # -- construction -------------------------------------------------------------------------------------------
 
-    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> RuleTable | None:
+    def _tabulate(self, auxiliaries: Sequence[int], rows: Sequence[BaseRow]) -> RuleTable | None:
         program = self.program
         used = sorted(set().union(*(columns_of(r.form) for r in rows)))
         groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
-        if not all(program.integer[c] for c in helpers):
+        if not all(program.integer[c] for c in auxiliaries):
             return None
-        if entries(sizes_of(program, groups, helpers)) > DECIDING:
+        if entries(sizes_of(program, groups, auxiliaries)) > DECIDING:
             return None
-        states = States.of_levels(program, groups, helpers)
+        states = States.of_levels(program, groups, auxiliaries)
         legal = states.legal(rows)
         return RuleTable(tuple(groups), np.asarray(legal.any(axis=tuple(range(len(groups), legal.ndim)))))
 

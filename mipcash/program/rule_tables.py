@@ -86,10 +86,11 @@ class States:
     @classmethod
     def of_levels(cls, program: BinaryProgram, groups: Iterable[int], integers: Iterable[int] = ()) -> States:
         """Return the states of some groups, then of some integer columns, all values listed. Check :func:`sizes_of` first."""
-        chosen, helpers = [program.groups[g] for g in groups], list(integers)
+        chosen, auxiliaries = [program.groups[g] for g in groups], list(integers)
         return cls(
-            [np.arange(g.start, g.stop) for g in chosen] + [np.array([c]) for c in helpers],
-            [np.eye(g.size) for g in chosen] + [np.arange(program.low[c], program.high[c] + 1)[None] for c in helpers],
+            [np.arange(g.start, g.stop) for g in chosen] + [np.array([c]) for c in auxiliaries],
+            [np.eye(g.size) for g in chosen]
+            + [np.arange(program.low[c], program.high[c] + 1)[None] for c in auxiliaries],
             {},
         )
 

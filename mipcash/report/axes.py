@@ -193,9 +193,9 @@ def plot_limits(
             f"there is no output {shown(output)}; there are {', '.join(a.output for a in found) or 'none'}"
         )
     kept, broken = one.keeps, ~one.keeps
-    axes.scatter(one.value[kept], one.loss[kept], s=26, color=DOT, label="keeps all limits", zorder=3)
+    axes.scatter(one.value[kept], one.loss[kept], s=26, color=DOT, label="satisfies all constraints", zorder=3)
     if broken.any():
-        label = "breaks a limit" if one.limit is not None else "evaluation"
+        label = "violates a constraint" if one.limit is not None else "evaluation"
         axes.scatter(
             one.value[broken], one.loss[broken], s=26, facecolors="none", edgecolors=RING, label=label, zorder=3
         )

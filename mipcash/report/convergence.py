@@ -75,10 +75,10 @@ def _caption(result: Result) -> str:
     failed = f", {result.n_failed} failed" if result.n_failed else ""
     if best is None and result.n_done and result.under:
         nearest = "" if result.nearest is None else f"; {result.nearest}"
-        return visible(one_line(f"nothing keeps all limits; {result.n_done} done{failed}{nearest}", 120))
+        return visible(one_line(f"nothing satisfies all constraints; {result.n_done} done{failed}{nearest}", 120))
     if best is None:
         return f"no evaluation succeeded, {result.n_failed} failed"
-    kept = f", {result.n_feasible} keep all limits" if result.under else ""
+    kept = f", {result.n_feasible} satisfy all constraints" if result.under else ""
     if result.objectives.several:
         return visible(one_line(f"{len(result.front)} on the front; {result.n_done} done{kept}{failed}", 120))
     return f"best {best.loss:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"

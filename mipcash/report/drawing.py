@@ -35,9 +35,9 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
     inside = c.inside
     kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
         ("evaluation", inside & ~c.stopped & ~c.breaks, {"color": DOT, "linewidths": 0}),
-        ("stopped early", inside & c.stopped, {"color": DOT, "marker": "_", "linewidths": 1.6}),
+        ("pruned", inside & c.stopped, {"color": DOT, "marker": "_", "linewidths": 1.6}),
         (
-            "breaks a limit",
+            "violates a constraint",
             inside & ~c.stopped & c.breaks,
             {"facecolors": "none", "edgecolors": RING, "linewidths": 1.3},
         ),

@@ -195,10 +195,10 @@ def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> Quadr
 def _separable(program: BinaryProgram) -> bool:
     """Return True if no row relates a tuned number to an auxiliary variable, so that numbers and levels decide legality."""
     numbers = {c for n in program.numbers for c in (n.column, n.latent)}
-    helpers = set(range(program.n_z, program.n)) - numbers - {n.place for n in program.numbers}
-    helpers -= {p.column for p in program.bilinear}
+    auxiliaries = set(range(program.n_z, program.n)) - numbers - {n.place for n in program.numbers}
+    auxiliaries -= {p.column for p in program.bilinear}
     for row in program.base_rows:
         used = set(np.flatnonzero(row.form.linear).tolist()) | set(row.form.rows.tolist()) | set(row.form.cols.tolist())
-        if used & numbers and used & helpers:
+        if used & numbers and used & auxiliaries:
             return False
     return True

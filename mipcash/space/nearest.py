@@ -11,8 +11,8 @@ from scipy import sparse
 
 from mipcash.backends.task import Answer, Backend, SolverSettings, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
+from mipcash.modelling.auxiliary import ids_of
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
-from mipcash.modelling.helpers import ids_of
 from mipcash.modelling.validation import check
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group

@@ -133,12 +133,16 @@ class Space(Exchanged):
     def _summary(self) -> str:
         kinds = Counter(p.domain.kind for p in self.parameters.values())
         listed = f" ({', '.join(f'{n:,} {kind}' for kind, n in kinds.items())})" if kinds else ""
-        helpers = f", {counted(len(self.auxiliaries), 'auxiliary', 'auxiliaries')}" if self.auxiliaries else ""
+        auxiliaries = (
+            f", {counted(len(self.auxiliaries), 'auxiliary variable', 'auxiliary variables')}"
+            if self.auxiliaries
+            else ""
+        )
         live = sum(1 for _ in relations_of(self._declaration))
         rules = counted(len(self.rules), "rule") if self.rules or not live else ""
         added = f"{counted(live, 'constraint')} of the model" if live else ""
         ruled = " and ".join(filter(None, (rules, added)))
-        return f"{self.name!r}: {counted(len(self.parameters), 'parameter')}{listed}{helpers}, {ruled}"
+        return f"{self.name!r}: {counted(len(self.parameters), 'parameter')}{listed}{auxiliaries}, {ruled}"
 
     def __str__(self) -> str:
         return "\n".join([f"space {self._summary()}", *listing(self._described()), *listing(self._ruled(), 10)])

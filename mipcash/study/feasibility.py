@@ -87,9 +87,9 @@ class Nearest:
 
     def __str__(self) -> str:
         if not self.breaks and self.trial.loss is None:
-            return f"trial {self.trial.number} keeps all limits, and its loss is not known"
+            return f"trial {self.trial.number} satisfies all constraints, and its loss is not known"
         if not self.breaks:
-            return f"trial {self.trial.number} keeps all limits"
+            return f"trial {self.trial.number} satisfies all constraints"
         return f"trial {self.trial.number} comes nearest: {', '.join(map(str, self.breaks))}"
 
 

@@ -114,7 +114,7 @@ class Progress:
             return f"{self._front} on the front"
         if self.best_number is not None:
             return f"{self.best:.6g} (#{self.best_number})"
-        return "none keeps all limits yet" if self.limits and self.told_count > self.failed_count else "-"
+        return "none satisfies all constraints yet" if self.limits and self.told_count > self.failed_count else "-"
 
 
 class Lines(Progress):

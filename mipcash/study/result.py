@@ -294,7 +294,7 @@ class Result:
         return sum(t.steps for t in self.history)
 
     @property
-    def n_stopped(self) -> int:
+    def n_pruned(self) -> int:
         """Number of evaluations of this study that were pruned."""
         return sum(not (t.whole or t.known) for t in self.history)
 
@@ -362,7 +362,7 @@ class Result:
 
     def _summary(self) -> str:
         best = self.best
-        nothing = "nothing keeps all limits" if self.under and self.n_done else "nothing found"
+        nothing = "nothing satisfies all constraints" if self.under and self.n_done else "nothing found"
         found = nothing if best is None else f"best {self.value:.6g} (trial {best.number})"
         if best is not None and self.objectives.several:
             found = f"front of {len(self.front)} ({', '.join(self.objectives.names)})"
@@ -384,14 +384,14 @@ class Result:
         pending = sum(t.pending for t in self.history)
         counts += f", {pending} {PENDING}" if pending else ""
         counts += f", {self.n_known} known" if self.n_known else ""
-        counts += f", {self.n_stopped} stopped early" if self.n_stopped else ""
+        counts += f", {self.n_pruned} pruned" if self.n_pruned else ""
         counts += f", {self.n_feasible} within all limits" if self.under else ""
         yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
         if self.problem():
             yield f"  {' '.join(self.problem().split())}"
         best = self.best
         if best is None and self.under and self.nearest is not None:
-            yield f"{'nothing keeps all limits' if self.nearest.breaks else 'no loss is known'} yet; {self.nearest}"
+            yield f"{'nothing satisfies all constraints' if self.nearest.breaks else 'no loss is known'} yet; {self.nearest}"
         if best is not None and self.objectives.several:
             yield from front_of(self.feasibility).lines()
             yield f"balanced (trial {best.number})"
@@ -404,7 +404,7 @@ class Result:
         if self.finalists:
             yield from text_of(self.finalists, None if best is None else best.number, self.objectives.maximised)
         if self.n_steps > self.n_evaluations:
-            yield f"steps: {self.n_steps}" + (f", {self.n_steps_saved} saved by pruning" if self.n_stopped else "")
+            yield f"steps: {self.n_steps}" + (f", {self.n_steps_saved} saved by pruning" if self.n_pruned else "")
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
 
 

@@ -272,10 +272,10 @@ def test_out_of_reach() -> None:
     with pytest.raises(SolverError, match=r"its number '.*' is not fixed; use solver='auto'"):
         enumeration.solve(Task(wide, free), EXACT)
     layers = compiled(SPACES["layers"]()).program
-    helper = QuadraticForm.zero(layers.n)
-    helper = QuadraticForm(0.0, helper.linear + 1.0, helper.rows, helper.cols, helper.values)
+    auxiliary = QuadraticForm.zero(layers.n)
+    auxiliary = QuadraticForm(0.0, auxiliary.linear + 1.0, auxiliary.rows, auxiliary.cols, auxiliary.values)
     with pytest.raises(SolverError, match="its objective is about more than levels"):
-        enumeration.solve(Task(layers, helper), EXACT)
+        enumeration.solve(Task(layers, auxiliary), EXACT)
     (x, *_) = wide.numbers
     outside = {n.latent: wide.high[n.latent] + (n is x) for n in wide.numbers}
     with pytest.raises(SolverError, match=f"its number {x.label!r} is fixed outside its domain"):

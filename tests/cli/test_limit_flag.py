@@ -92,7 +92,7 @@ def test_show_marks_what_breaks_a_limit_and_by_what(write: Write) -> None:
         line = next(l for l in shown.splitlines() if f"{row.loss:.6g}" in l)
         assert f"heat {row.outcome.values['heat']:.6g} > 0.5" in line
     assert shown.count("> 0.5") == len(hot)
-    assert "<!-- breaks a limit -->" in Path("run.svg").read_text()
+    assert "<!-- violates a constraint -->" in Path("run.svg").read_text()
     top = mipcash("show", "runs/hot-seed0.db", "--top", "30").stdout
     order = [l.split()[0] for l in top.splitlines() if l.split()[:1] and l.split()[0].isdigit() and "x=" in l]
     kept = sorted((r.loss or 0.0, r.number) for r in rows if r.loss is not None and r not in hot)
@@ -107,9 +107,10 @@ def test_while_nothing_keeps_them_the_nearest_is_shown(write: Write) -> None:
     assert ran.exit_code == 1, ran.output
     rows = [r for r in read_journal("runs/hot-seed0.db")[1] if r.loss is not None]
     coolest = min(rows, key=lambda r: r.outcome.values["heat"])
-    said = f"nothing keeps all limits; trial {coolest.number} comes nearest: heat {coolest.outcome.values['heat']:.6g} > -1"
+    heat = coolest.outcome.values["heat"]
+    said = f"nothing satisfies all constraints; trial {coolest.number} comes nearest: heat {heat:.6g} > -1"
     assert said in ran.stdout
-    assert "best none keeps all limits yet" in ran.stderr
+    assert "best none satisfies all constraints yet" in ran.stderr
     assert said in mipcash("show", "runs/hot-seed0.db").stdout
 
 

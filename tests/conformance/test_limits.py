@@ -50,7 +50,7 @@ def measured(config: dict[str, Any]) -> dict[str, float]:
 
 
 BEST = -0.95
-"""Of what keeps the limits: ``c`` at n = 5 and x = 0.15."""
+"""Of what satisfies the constraints: ``c`` at n = 5 and x = 0.15."""
 
 
 def kept(config: dict[str, Any]) -> bool:
@@ -126,7 +126,7 @@ def test_the_same_request_gives_the_same_proposals(name: str) -> None:
 
 
 def unobserved(config: dict[str, Any]) -> Observation:
-    """The loss is known of what keeps the limits alone."""
+    """The loss is known of what satisfies the constraints alone."""
     values = measured(config)
     if kept(config):
         return Observation(config, "done", values.pop("loss"), values)

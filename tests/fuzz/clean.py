@@ -33,7 +33,7 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
                 or (abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) and _reached(truth, c, p.name, value, bound))
             ):
                 record.wrong(question, "default", f"{p.name!r} = {bound!r} exactly", f"{value!r} in {config}")
-    if drawn.helpers or any(isinstance(j.part, Choice) and j.status[c] == OPEN for j in truth.judged):
+    if drawn.auxiliaries or any(isinstance(j.part, Choice) and j.status[c] == OPEN for j in truth.judged):
         return  # the room beside a rule depends on helper values, or on the disjunct, that the configuration does not tell
     for j in truth.judged:
         if isinstance(j.part, Rule) and j.status[c] == OPEN:

@@ -82,7 +82,7 @@ class Drawn:
     """
 
     parameters: tuple[Parameter, ...]
-    helpers: tuple[Helper, ...] = ()
+    auxiliaries: tuple[Helper, ...] = ()
     parts: tuple[Part, ...] = ()
     expand_limit: int = 64
     origin: str = ""
@@ -149,11 +149,11 @@ def source(drawn: Drawn) -> str:
     lines = [f"import pyomo.environ as pyo\n{HEADERS[origin]}\nimport mipcash as mc\n"]
     lines.append(OPENINGS[origin].format(drawn.expand_limit))
     lines += [_declaration(drawn, p) for p in drawn.parameters]
-    lines += [_helper(drawn, h) for h in drawn.helpers]
+    lines += [_helper(drawn, h) for h in drawn.auxiliaries]
     theirs = [p for p in drawn.parts if origin == "pyomo" or (origin == "configspace" and isinstance(p, Clause))]
     lines += [_part(drawn, p) for p in theirs]
     if origin:
-        names = [h.name for h in drawn.helpers if h.low < h.high]
+        names = [h.name for h in drawn.auxiliaries if h.low < h.high]
         lines.append(IMPORTS[origin].format(names, drawn.expand_limit))
     if origin in ("configspace", "optuna"):
         lines += [f"{identifier(p.name)} = space[{p.name!r}]" for p in drawn.parameters]

@@ -103,7 +103,7 @@ def features(case: Case) -> tuple[str, ...]:
         "implied indicators": any(p.implied for p in choices),
         "numbers": bool(drawn.reals),
         "wide integers": any(map(drawn.wide, drawn.parameters)),
-        "helpers": bool(drawn.helpers),
+        "helpers": bool(drawn.auxiliaries),
         "logic": any(isinstance(p, Clause) for p in drawn.parts),
         "disjunctions": any(isinstance(p, Choice) for p in drawn.parts),
         "conditional parameters": any(p.when or p.owner for p in drawn.parameters),

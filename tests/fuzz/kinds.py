@@ -136,7 +136,7 @@ def conditional(sketch: Sketch) -> None:
     rules(sketch, ("pair", "linear", "cardinality", "product"), sketch.one((1, 2, 3)), often=0.4)
 
 
-def helpers(sketch: Sketch) -> None:
+def auxiliaries(sketch: Sketch) -> None:
     """Helpers in chains of equations and in products."""
     for v in range(sketch.one((2, 2, 3))):
         integer(sketch, f"v{v}", int(sketch.rng.integers(3, 7)))
@@ -144,7 +144,7 @@ def helpers(sketch: Sketch) -> None:
         narrow(sketch, "c")
     names = ["u", "t"] if sketch.chance(0.6) else ["u"]
     low = int(sketch.rng.integers(-3, 2))
-    sketch.helpers += [Helper(n, low, low + int(sketch.rng.integers(2, 8))) for n in names]
+    sketch.auxiliaries += [Helper(n, low, low + int(sketch.rng.integers(2, 8))) for n in names]
     sketch.largest = 12_000
     sketch.settle()
     if sketch.chance(0.5):
@@ -256,7 +256,7 @@ def everything(sketch: Sketch) -> None:
         wide(sketch, "w", tuple(indicators(sketch, 1)) if sketch.chance(0.4) else (), 6)
     real(sketch, "x", ORDINARY, tuple(indicators(sketch, 1)) if sketch.chance(0.5) else ())
     if sketch.chance(0.6):
-        sketch.helpers.append(Helper("u", 0, int(sketch.rng.integers(1, 4))))
+        sketch.auxiliaries.append(Helper("u", 0, int(sketch.rng.integers(1, 4))))
     sketch.largest = 3 * MIXED_ROWS
     sketch.settle()
     if sketch.chance(0.6):
@@ -335,9 +335,9 @@ def from_pyomo(sketch: Sketch) -> None:
         real(sketch, f"x{x}", ORDINARY)
     sketch.parameters = [replace(p, log=False) for p in sketch.parameters]
     if sketch.chance(0.4):
-        sketch.helpers.append(Helper("f", 2, 2))
+        sketch.auxiliaries.append(Helper("f", 2, 2))
     if sketch.chance(0.3):
-        sketch.helpers.append(Helper("u", 0, int(sketch.rng.integers(1, 4))))
+        sketch.auxiliaries.append(Helper("u", 0, int(sketch.rng.integers(1, 4))))
     sketch.largest = 2 * MIXED_ROWS
     sketch.settle()
     for _ in range(sketch.one((1, 1, 2))):
@@ -394,7 +394,7 @@ KINDS: dict[str, tuple[float, Callable[[Sketch], None]]] = {
     "cycles": (0.08, cycles),
     "products": (0.06, products),
     "conditional": (0.07, conditional),
-    "helpers": (0.06, helpers),
+    "helpers": (0.06, auxiliaries),
     "logic": (0.1, logic),
     "wide integers": (0.06, wide_integers),
     "stepped reals": (0.06, stepped_reals),

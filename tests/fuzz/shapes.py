@@ -30,12 +30,12 @@ Shape = Callable[[Sketch], Terms]
 # -- factors --------------------------------------------------------------------------------------------------------
 
 
-def numbers(sketch: Sketch, reals: bool = False, helpers: bool = True) -> list[Factor]:
+def numbers(sketch: Sketch, reals: bool = False, auxiliaries: bool = True) -> list[Factor]:
     """Values of numeric parameters, helpers, and positions; of reals alone, or of everything but them."""
     if reals:
         return [Value(p.name) for p in sketch.parameters if p.kind == "real"]
     listed: list[Factor] = [Value(p.name) for p in sketch.parameters if p.numeric and p.kind != "real"]
-    listed += [Value(h.name) for h in sketch.helpers] if helpers else []
+    listed += [Value(h.name) for h in sketch.auxiliaries] if auxiliaries else []
     orders = [p for p in sketch.parameters if p.kind == "ordering"]
     return listed + [Position(p.name, m) for p in orders for m in sorted(p.values[0])]
 
@@ -165,7 +165,7 @@ def mixture(sketch: Sketch) -> Terms:
 def real_product(sketch: Sketch) -> Terms:
     """A real times something discrete, and further terms."""
     reals = numbers(sketch, reals=True)
-    discrete = numbers(sketch, helpers=False)
+    discrete = numbers(sketch, auxiliaries=False)
     first = sketch.one(reals)
     second = sketch.some(discrete, 1) if discrete and sketch.chance(0.7) else indicators(sketch, 1)
     listed: list[list[Factor]] = [[first, *second]]

@@ -43,7 +43,7 @@ class Sketch:
     plain: bool = False
     largest: int = LARGEST
     parameters: list[Parameter] = field(default_factory=list)
-    helpers: list[Helper] = field(default_factory=list)
+    auxiliaries: list[Helper] = field(default_factory=list)
     truth: Truth | None = None
     knives: int = 0
     formulas: bool = False
@@ -53,7 +53,7 @@ class Sketch:
     @property
     def drawn(self) -> Drawn:
         parts = tuple(j.part for j in self.known.judged) if self.truth is not None else ()
-        return Drawn(tuple(self.parameters), tuple(self.helpers), parts, self.expand_limit, self.origin)
+        return Drawn(tuple(self.parameters), tuple(self.auxiliaries), parts, self.expand_limit, self.origin)
 
     @property
     def known(self) -> Truth:

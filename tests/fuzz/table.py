@@ -88,13 +88,13 @@ class Table:
         for p in drawn.parameters:
             self._add(p, largest)
         self.configs = self.size
-        ranges = [range(h.low, h.high + 1) for h in drawn.helpers]
+        ranges = [range(h.low, h.high + 1) for h in drawn.auxiliaries]
         listed = list(itertools.product(*ranges))
         self.repeats = len(listed)
         combinations = np.array(listed, dtype=float).reshape(self.repeats, len(ranges))
         self._repeat(np.full(self.size, self.repeats), largest)
-        for h, helper in enumerate(drawn.helpers):
-            self.values[helper.name] = np.tile(combinations[:, h], self.configs)
+        for h, auxiliary in enumerate(drawn.auxiliaries):
+            self.values[auxiliary.name] = np.tile(combinations[:, h], self.configs)
         self._rows: dict[tuple[int, ...], int] | None = None
 
     def indicator(self, indicator: Condition) -> Bools:

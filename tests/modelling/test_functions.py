@@ -65,7 +65,7 @@ def agrees(node: Any, expand_limit: int) -> None:
     if wrong is not None:
         (violation,) = space.validate(wrong)
         assert violation.name == "drawn"
-        assert "(helper)" not in space.why_illegal(wrong)
+        assert "(auxiliary)" not in space.why_illegal(wrong)
 
 
 def test_drawn_rules_of_levels() -> None:
@@ -154,7 +154,7 @@ def test_a_refused_rule_leaves_no_helpers() -> None:
         space.rule("r", mc.all_of((x + y <= 0) | (x - y <= 0), x * y * x == 0.5))
     assert [v.name for v in space.model.component_data_objects()] == before
     space.rule("r", (x + y <= 0) | (x - y <= 0))
-    assert "r (helper)" in [b.index() for b in space.model.parameters.values()]
+    assert "r (auxiliary)" in [b.index() for b in space.model.parameters.values()]
 
 
 def test_functions_on_their_convex_side_cost_no_variable() -> None:

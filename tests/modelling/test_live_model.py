@@ -107,8 +107,8 @@ def test_fixed_and_narrowed_numbers() -> None:
 
 def test_a_fixed_auxiliary() -> None:
     space, domains = pair()
-    helper = space.auxiliary("h", 0, 4)
-    space.rule("even", space["a"] == 2 * helper)
+    auxiliary = space.auxiliary("h", 0, 4)
+    space.rule("even", space["a"] == 2 * auxiliary)
     agree(space, domains, lambda a, b: a + b <= 6 and a % 2 == 0)
     space.model.parameters["h"].x.fix(1)
     agree(space, domains, lambda a, b: a + b <= 6 and a == 2)
@@ -158,14 +158,14 @@ def adopted() -> pyo.ConcreteModel:
     m.flag = pyo.Var(domain=pyo.Binary)
     m.n = pyo.Var(domain=pyo.Integers, bounds=(-1, 3))
     m.sure = pyo.BooleanVar()
-    m.helper = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
-    m.even = pyo.Constraint(expr=m.n + 1 == 2 * m.helper)
+    m.auxiliary = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
+    m.even = pyo.Constraint(expr=m.n + 1 == 2 * m.auxiliary)
     m.tie = pyo.Constraint(expr=m.n * m.flag <= 1)
     return m
 
 
 def test_from_pyomo() -> None:
-    space = mc.Space.from_pyomo(adopted(), auxiliary=["helper"])
+    space = mc.Space.from_pyomo(adopted(), auxiliary=["auxiliary"])
     assert sorted(space.parameters) == ["flag", "n", "sure"]
     domains: dict[str, list[object]] = {"flag": [0, 1], "n": [-1, 0, 1, 2, 3], "sure": [False, True]}
     agree(space, domains, lambda flag, n, sure: (n + 1) % 2 == 0 and n * flag <= 1)

@@ -83,8 +83,8 @@ def test_a_step_that_would_be_too_large_is_for_the_solver() -> None:
     """Helpers that all meet in one rule."""
     space = mc.Space("tied")
     k = space.integer("k", 1, 9)
-    helpers = [space.auxiliary(f"h{i}", 1, 40) for i in range(5)]
-    space.rule("product", helpers[0] * helpers[1] == k)
-    space.rule("sum", sum(helpers) == 20 * k)
+    auxiliaries = [space.auxiliary(f"h{i}", 1, 40) for i in range(5)]
+    space.rule("product", auxiliaries[0] * auxiliaries[1] == k)
+    space.rule("sum", sum(auxiliaries) == 20 * k)
     assert not minimiser_of(space).free_legality.complete
     assert space.is_legal({"k": 1})

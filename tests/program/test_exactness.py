@@ -89,7 +89,7 @@ def check_space(
 
     seen["empty"] += not legal.any()
     seen["cut"] += bool(legal.any() and not legal.all())
-    seen["helpers"] += bool(drawn.helpers)
+    seen["helpers"] += bool(drawn.auxiliaries)
     seen["wide"] += bool(program.numbers)
     seen["ordering"] += any(p.kind == "ordering" for p in drawn.parameters)
     seen["conditional"] += any(p.when for p in drawn.parameters)

@@ -38,11 +38,11 @@ def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.M
 def test_any_string_may_name_a_parameter_a_helper_or_a_rule(name: str) -> None:
     space = mc.Space(name)
     k, x = space.integer(name, 0, 3), space.real(name + "x", 0.0, 1.0)
-    helper = space.auxiliary(name + "h", 0, 3)
+    auxiliary = space.auxiliary(name + "h", 0, 3)
     space.rule(name, k + x <= 2.5)
-    space.rule(name + "even", k == 2 * helper)
+    space.rule(name + "even", k == 2 * auxiliary)
     space.model.logic = pyo.LogicalConstraint(expr=pyo.lnot(k.boolean(0)))
-    solution = space.optimum(k + x + helper, "max")
+    solution = space.optimum(k + x + auxiliary, "max")
     assert solution.value == pytest.approx(3.5)
     assert solution.config == {name: 2, name + "x": pytest.approx(0.5)}
     assert not space.is_legal({name: 1, name + "x": 0.1})

@@ -58,12 +58,12 @@ def test_a_form_by_variable_is_the_form(number: int) -> None:
 def test_levels_and_helpers_are_states() -> None:
     """A group's columns are its levels, a helper's the integers between its bounds."""
     program = compiled(SPACES["layers"]()).program
-    helper = next(c for c in range(program.n_z, program.n) if program.integer[c])
-    states = States.of_levels(program, [1, 0], [helper])
-    span = int(program.high[helper] - program.low[helper]) + 1
+    auxiliary = next(c for c in range(program.n_z, program.n) if program.integer[c])
+    states = States.of_levels(program, [1, 0], [auxiliary])
+    span = int(program.high[auxiliary] - program.low[auxiliary]) + 1
     assert states.sizes == (program.groups[1].size, program.groups[0].size, span)
     assert entries(states.sizes) == np.prod(states.sizes)
     linear = np.zeros(program.n)
-    linear[program.groups[0].start + 1], linear[helper] = 5.0, 1.0
+    linear[program.groups[0].start + 1], linear[auxiliary] = 5.0, 1.0
     body = states.split(QuadraticForm(0.0, linear, *np.zeros((2, 0), dtype=np.int64), np.zeros(0))).over(range(3))
-    assert body[0, 1, 2] == 5.0 + program.low[helper] + 2.0
+    assert body[0, 1, 2] == 5.0 + program.low[auxiliary] + 2.0

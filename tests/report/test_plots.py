@@ -134,11 +134,11 @@ def test_what_breaks_a_limit_is_drawn_apart(tmp_path: Path) -> None:
     assert drawn.failed.tolist() == [3]
     assert drawn.step_x.tolist() == [2, 3, 4, 5, 6, 6]
     assert set(drawn.step_y.tolist()) == {2.0}
-    assert plots._caption(case) == "best 2 at evaluation 2; 5 done, 2 keep all limits, 1 failed"
+    assert plots._caption(case) == "best 2 at evaluation 2; 5 done, 2 satisfy all constraints, 1 failed"
     text = plots.save_convergence(case, tmp_path / "picture.svg").read_text()
-    for label in ("breaks a limit", "failed", "best so far"):
+    for label in ("violates a constraint", "failed", "best so far"):
         assert f"<!-- {label} -->" in text
     none = limited((3.0, 0.6), (2.0, 0.9))
-    assert plots._caption(none) == "nothing keeps all limits; 2 done; trial 0 comes nearest: heat 0.6 > 0.5"
+    assert plots._caption(none) == "nothing satisfies all constraints; 2 done; trial 0 comes nearest: heat 0.6 > 0.5"
     assert not curve(none).step_x[:-1].size
     plots.save_convergence(none, tmp_path / "none.svg")

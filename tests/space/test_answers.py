@@ -279,11 +279,11 @@ def test_a_configuration_that_no_helper_can_save_is_explained_by_name() -> None:
     """Auxiliaries too many to enumerate: the solver decides, and blames an irreducible set of rules."""
     space = mc.Space("helpers")
     a = space.integer("a", 0, 9)
-    helpers = [space.auxiliary(f"h{k}", 0, 50) for k in range(4)]
-    space.rule("sum", sum(helpers) == 7 * a)
-    space.rule("small", helpers[0] + helpers[1] <= 10)
-    space.rule("smaller", helpers[2] + helpers[3] <= 10)
-    space.rule("beside", helpers[0] <= 40)
+    auxiliaries = [space.auxiliary(f"h{k}", 0, 50) for k in range(4)]
+    space.rule("sum", sum(auxiliaries) == 7 * a)
+    space.rule("small", auxiliaries[0] + auxiliaries[1] <= 10)
+    space.rule("smaller", auxiliaries[2] + auxiliaries[3] <= 10)
+    space.rule("beside", auxiliaries[0] <= 40)
     assert [v for v in range(10) if space.is_legal({"a": v})] == [0, 1, 2]
     text = str(space.validate({"a": 5})[0])
     assert all(repr(n) in text for n in ("sum", "small", "smaller"))

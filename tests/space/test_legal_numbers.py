@@ -12,7 +12,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.backends.task import SolverSettings
-from mipcash.modelling.helpers import HelperSearch, settle
+from mipcash.modelling.auxiliary import HelperSearch, settle
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -148,8 +148,8 @@ def test_helpers_are_searched_exhaustively_and_within_a_limit() -> None:
             if sum((k + 1) * v for k, v in enumerate(w)) == value and w[0] - w[3] >= 2
         }  # fmt: skip
         search = HelperSearch(rules, assignment)
-        order = [int(h.parent_block().index()[1:]) for h in search.helpers]
-        found = {tuple(int(s[id(h)]) for _, h in sorted(zip(order, search.helpers, strict=True), key=lambda p: p[0]))
+        order = [int(h.parent_block().index()[1:]) for h in search.auxiliaries]
+        found = {tuple(int(s[id(h)]) for _, h in sorted(zip(order, search.auxiliaries, strict=True), key=lambda p: p[0]))
                  for s in search.solutions()}  # fmt: skip
         assert not search.over
         assert found == truth

@@ -72,34 +72,36 @@ class Meaning:
             ]
         return found
 
-    def factor(self, factor: Factor, config: Configuration, helpers: Mapping[str, int]) -> float:
+    def factor(self, factor: Factor, config: Configuration, auxiliaries: Mapping[str, int]) -> float:
         if isinstance(factor, Value):
-            return float(helpers[factor.name]) if factor.name in helpers else float(config.get(factor.name, 0.0))
+            return (
+                float(auxiliaries[factor.name]) if factor.name in auxiliaries else float(config.get(factor.name, 0.0))
+            )
         if isinstance(factor, Position):
             return float(config[factor.name].index(factor.member) + 1)
         return float(self.holds(factor, config))
 
-    def term(self, term: Term, config: Configuration, helpers: Mapping[str, int]) -> float:
+    def term(self, term: Term, config: Configuration, auxiliaries: Mapping[str, int]) -> float:
         product = term.coefficient
         for f in term.factors:
-            product *= self.factor(f, config, helpers)
+            product *= self.factor(f, config, auxiliaries)
         return product
 
     def helper_values(self) -> list[dict[str, int]]:
         """All A combinations of the helpers."""
-        names = [a.name for a in self.drawn.helpers]
-        ranges = [range(a.low, a.high + 1) for a in self.drawn.helpers]
+        names = [a.name for a in self.drawn.auxiliaries]
+        ranges = [range(a.low, a.high + 1) for a in self.drawn.auxiliaries]
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*ranges)]
 
     def bodies(self, terms: Sequence[Term], configs: Sequence[Configuration]) -> np.ndarray:
         """Value of a sum of terms for every configuration and every combination of helpers, shape (C, A)."""
-        helpers = self.helper_values()
-        total = np.zeros((len(configs), len(helpers)))
+        auxiliaries = self.helper_values()
+        total = np.zeros((len(configs), len(auxiliaries)))
         for t in terms:
             product = np.full((1, 1), t.coefficient)
             for f in t.factors:
-                if isinstance(f, Value) and any(a.name == f.name for a in self.drawn.helpers):
-                    product = product * np.array([[float(h[f.name]) for h in helpers]])
+                if isinstance(f, Value) and any(a.name == f.name for a in self.drawn.auxiliaries):
+                    product = product * np.array([[float(h[f.name]) for h in auxiliaries]])
                 else:
                     product = product * np.array([[self.factor(f, c, {})] for c in configs]).reshape(-1, 1)
             total = total + product

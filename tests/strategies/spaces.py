@@ -44,11 +44,11 @@ def drawn_spaces(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Drawn
     """A space of discrete parameters (wide integers among them), with helpers and rules of every kind."""
     expand_limit = draw(st.sampled_from((64, SMALL_EXPAND_LIMIT)))
     parameters = _parameters(draw, limit, expand_limit)
-    helpers: list[Helper] = []
+    auxiliaries: list[Helper] = []
     for k in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
         low = draw(st.integers(-2, 3))
-        helpers.append(Helper(f"aux{k}", low, low + draw(st.integers(0, 5))))
-    space = Drawn(tuple(parameters), tuple(helpers), expand_limit=expand_limit)
+        auxiliaries.append(Helper(f"aux{k}", low, low + draw(st.integers(0, 5))))
+    space = Drawn(tuple(parameters), tuple(auxiliaries), expand_limit=expand_limit)
     configs = Meaning(space).enumerate()
     rules: list[Rule] = []
     for k in range(min(max_rules, draw(st.sampled_from((0, 1, 1, 2, 2, 3, 3, 4, 5))))):
@@ -154,9 +154,9 @@ def draw_indicator(draw: Any, parameters: Any, expand_limit: int) -> Indicator:
 def draw_factor(draw: Any, space: Drawn, tuned_only: bool = False) -> Any:
     """A factor of a term: a value (helpers too), a position or an indicator; None if the space offers none."""
     numeric = [Value(p.name) for p in space.parameters if p.numeric]
-    helpers = [] if tuned_only else [Value(h.name) for h in space.helpers]
+    auxiliaries = [] if tuned_only else [Value(h.name) for h in space.auxiliaries]
     orders = [Position(p.name, m) for p in space.parameters if p.kind == "ordering" for m in p.values[0]]
-    options: list[Any] = numeric * 2 + helpers * 2 + orders
+    options: list[Any] = numeric * 2 + auxiliaries * 2 + orders
     if any(expandable(p, space.expand_limit) for p in space.parameters) and (
         not options or draw(st.integers(0, 2)) == 0
     ):

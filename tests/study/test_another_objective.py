@@ -132,20 +132,24 @@ print([str(w.message) for w in caught if "objective" in str(w.message)])
 def test_in_another_process_the_same_function_is_the_same_however_it_is_written(journal: Path, tmp_path: Path) -> None:
     script, budget = tmp_path / "script.py", iter(range(1, 10))
 
-    def said(helper: str, objective: str) -> str:
-        script.write_text(SCRIPT.format(folder=str(Path(tiny.__file__).parent), helper=helper, objective=objective))
+    def said(auxiliary: str, objective: str) -> str:
+        script.write_text(
+            SCRIPT.format(folder=str(Path(tiny.__file__).parent), auxiliary=auxiliary, objective=objective)
+        )
         command = [sys.executable, str(script), str(journal), str(next(budget))]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    helper = "def times(x):\n    return x * WEIGHT\n\nWEIGHT = 2"
+    auxiliary = "def times(x):\n    return x * WEIGHT\n\nWEIGHT = 2"
     first = "def objective(config):\n    return times(config['layers'])"
-    assert said(helper, first) == "[]"
-    assert said(helper, first) == "[]"
-    assert said("import os\n\n" + helper, first.replace("    return", "    # anew\n    return")) == "[]"
-    assert said(helper, 'def objective(\n  config,\n):\n  """Say so."""\n  return (times(config["layers"]))') == "[]"
-    assert "is the same by name, and its source" in said(helper.replace("x * W", "x + W"), first)
-    assert "is the same by name, and its source" in said(helper.replace("x * W", "x + W").replace("= 2", "= 3"), first)
-    assert "is the same by name, and its source" in said(helper, first + " + 1")
+    assert said(auxiliary, first) == "[]"
+    assert said(auxiliary, first) == "[]"
+    assert said("import os\n\n" + auxiliary, first.replace("    return", "    # anew\n    return")) == "[]"
+    assert said(auxiliary, 'def objective(\n  config,\n):\n  """Say so."""\n  return (times(config["layers"]))') == "[]"
+    assert "is the same by name, and its source" in said(auxiliary.replace("x * W", "x + W"), first)
+    assert "is the same by name, and its source" in said(
+        auxiliary.replace("x * W", "x + W").replace("= 2", "= 3"), first
+    )
+    assert "is the same by name, and its source" in said(auxiliary, first + " + 1")
 
 
 # -- what counts ----------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_an_answer_that_is_not_the_best_is_not_called_optimal(optimizer: str) ->
 def test_what_keeps_all_limits_and_has_no_loss_is_said(space: mc.Space) -> None:
     study = mc.Study(space, "random", limits={"ms": 1e9}, costs=COSTS)
     study.add(space.sample(1, seed=0)[0], {"ms": 1.0})
-    assert "no loss is known yet; trial 0 keeps all limits, and its loss is not known" in str(study.result)
+    assert "no loss is known yet; trial 0 satisfies all constraints, and its loss is not known" in str(study.result)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def order(names: str, rules: str = "ab") -> mc.Space:
 
 def domain(kind: Any) -> mc.Space:
     space = mutable()
-    space.model.helper = pyo.Var(domain=kind, bounds=(0, 3))
+    space.model.auxiliary = pyo.Var(domain=kind, bounds=(0, 3))
     return space
 
 

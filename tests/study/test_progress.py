@@ -87,11 +87,11 @@ def test_the_best_that_is_shown_keeps_all_limits(space: mc.Space) -> None:
         assert (f"breaks deep {trial.config['layers']} > 1.5" in line) == (trial.config["layers"] > 1.5)
     assert f"best {result.value:.6g} (#{result.best.number})" in lines[-1]  # type: ignore[union-attr]
     first = next(k for k, t in enumerate(result.history) if t.config["layers"] <= 1)
-    assert all("best none keeps all limits yet" in line for line in lines[:first])
+    assert all("best none satisfies all constraints yet" in line for line in lines[:first])
     bar = io.StringIO()
     console = Console(file=bar, force_terminal=True, width=80, color_system=None)
     mc.minimize(objective, space, 4, optimizer="random", limits={"deep": -1.0}, progress=Bar(console))
-    assert "none keeps all limits yet" in bar.getvalue()
+    assert "none satisfies all constraints yet" in bar.getvalue()
 
 
 def test_the_best_of_outputs_that_are_told_apart() -> None:

@@ -85,7 +85,7 @@ def by_formula(history: tuple[mc.Trial, ...], number: int, c: float = 1.5) -> tu
 
 def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() -> None:
     found = run(folds, 40, pruning=True)
-    assert 10 < found.n_stopped < 36
+    assert 10 < found.n_pruned < 36
     for trial in found.history:
         fits, estimate, variance = by_formula(found.history, trial.number)
         assert (trial.steps, trial.whole) == (fits, estimate is None)
@@ -117,7 +117,7 @@ def test_an_infinite_c_is_no_racing(seed: int, noise: float, limited: bool) -> N
     plain = run(objective, 12, seed=seed, limits=limits)
     raced = run(objective, 12, seed=seed, limits=limits, pruning=mc.Racing(c=math.inf))
     assert told(list(raced.history)) == told(list(plain.history))
-    assert raced.n_stopped == 0
+    assert raced.n_pruned == 0
 
 
 @settings(max_examples=8, deadline=None)
@@ -139,7 +139,7 @@ def test_the_same_seed_gives_the_same_run_and_a_resumed_one_goes_on(racing: Any,
     journal = tmp_path / "run.db"
     run(folds, 8, "hybrid", pruning=racing, storage=journal)
     resumed = run(folds, 12, "hybrid", pruning=racing, storage=journal)
-    assert whole.n_stopped
+    assert whole.n_pruned
     assert told(list(again.history)) == told(list(whole.history)) == told(list(resumed.history))
     rows = read_journal(journal)[1]
     assert [r.outcome.stopped for r in rows] == [not t.whole for t in whole.history]
@@ -158,7 +158,7 @@ def test_processes_and_threads_stop_the_same(kind: str) -> None:
 
 def test_workers_race_by_what_was_told_when_they_began() -> None:
     found = run(folds, 40, pruning=True, execution=mc.Execution(workers=3))
-    assert found.n_stopped > 10
+    assert found.n_pruned > 10
     assert found.best is not None
     assert found.best.whole
 
@@ -191,8 +191,8 @@ def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
         other = np.subtract(trial.outcome["ms"].folds, best.outcome["ms"].folds[:k]).mean()
         assert trial.values["ms"] == pytest.approx(best.values["ms"] + other)
         assert trial.outcome["ms"].variance > 0.0
-    assert found.n_stopped > 5
-    assert run(beside, 12, pruning=True, limits={"ms": (99.0, None)}).n_stopped == 0
+    assert found.n_pruned > 5
+    assert run(beside, 12, pruning=True, limits={"ms": (99.0, None)}).n_pruned == 0
 
 
 def test_a_limited_output_of_the_whole_is_not_known_of_what_was_stopped() -> None:
@@ -216,9 +216,9 @@ def test_losses_of_functions_of_their_own_are_raced() -> None:
 
 
 def test_racing_leaves_curves_and_what_returns_alone() -> None:
-    assert run(lambda config: fold(config, 0), 20, pruning=True).n_stopped == 0
+    assert run(lambda config: fold(config, 0), 20, pruning=True).n_pruned == 0
     with pytest.warns(UserWarning, match='Learning curves are stopped by pruning="halving"') as warned:
-        assert run(curve, 20, pruning=True).n_stopped == 0
+        assert run(curve, 20, pruning=True).n_pruned == 0
     assert len(warned) == 1
 
 
@@ -376,7 +376,7 @@ def test_a_failure_in_the_middle_of_a_race_is_one() -> None:
 
     found = run(objective, 40, pruning=True)
     assert found.n_failed > 0
-    assert found.n_stopped > 5
+    assert found.n_pruned > 5
     assert all(t.steps == 1 for t in found.history if t.failed)
 
 
@@ -396,7 +396,7 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
     assert raced.exit_code == 0, raced.output
     shown = runner.invoke(app, ["show", "run.db"])
     assert shown.exit_code == 0, shown.output
-    saved = int(shown.output.split(" saved by stopping ")[0].rsplit(" ", 1)[1])
+    saved = int(shown.output.split(" saved by pruning ")[0].rsplit(" ", 1)[1])
     assert saved > 30
     assert f"steps: {150 - saved}, {saved} saved" in shown.output
     assert "pruned at step" in shown.output
@@ -413,7 +413,7 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
 def test_the_lines_of_a_run_mark_what_was_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     found = mc.minimize(folds, square(), 20, optimizer="random", pruning=True)
     lines = [line for line in capsys.readouterr().err.splitlines() if "pruned at step" in line]
-    assert len(lines) == found.n_stopped > 0
+    assert len(lines) == found.n_pruned > 0
     assert f"steps: {found.n_steps}, {found.n_steps_saved} saved by pruning" in str(found)
 
 

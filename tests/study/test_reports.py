@@ -85,7 +85,7 @@ def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing:
         "processes": {"execution": mc.Execution(evaluation_timeout=60.0)},
     }[kind]
     found = run(reports, pruning=racing, **where)
-    assert found.n_stopped > 3
+    assert found.n_pruned > 3
     assert told(found) == told(run(yields, pruning=racing))
 
 
@@ -98,7 +98,7 @@ def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None
         trial = study.ask()
         study.tell(trial, reports(trial.config, trial=trial))
     found = run(yields, pruning=racing)
-    assert found.n_stopped > 3
+    assert found.n_pruned > 3
     assert told(study) == told(found)
     assert (study.result.n_steps, study.result.n_steps_saved) == (found.n_steps, found.n_steps_saved)
 
@@ -117,7 +117,7 @@ def test_what_is_maximised_is_reported_as_it_is() -> None:
 
 def test_threads_stop_by_what_was_told_when_they_began() -> None:
     found = run(training, 40, pruning="halving", execution=mc.Execution(workers=3))
-    assert found.n_stopped > 8
+    assert found.n_pruned > 8
     assert found.best is not None
     assert found.best.whole
 
@@ -128,7 +128,7 @@ def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> No
     assert [t.loss for t in found.history] == [at(t.config, EPOCHS - 1) for t in found.history]
     resumed = run(training, 25, storage=tmp_path / "run.db", pruning="halving")
     assert told(resumed)[:8] == told(found)
-    assert resumed.n_stopped > 3
+    assert resumed.n_pruned > 3
 
 
 def stopped_study(**given: Any) -> mc.Study:
@@ -153,7 +153,7 @@ def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole(outcom
     best = study.result.best
     assert best is not None
     assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
-    assert (after.done, after.whole, after.folds, study.result.n_stopped) == (True, False, (5.0,), 1)
+    assert (after.done, after.whole, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
     assert after.values.get("size") == (3.0 if isinstance(outcome, dict) else None)
     assert after.values.get("ms", 3.0) == 3.0
 
@@ -291,7 +291,7 @@ def test_functions_of_outputs_report_theirs() -> None:
         return 7.0
 
     found = run({"loss": training, "size": size}, 60, pruning="halving")
-    assert found.n_stopped > 3
+    assert found.n_pruned > 3
     assert {t.outcome["size"].folds for t in found.history} == {(0.0, 1.0, 2.0)}
     assert {t.values["size"] for t in found.history} == {7.0}
 
@@ -340,6 +340,6 @@ def test_a_model_file_reports_and_show_counts_what_was_saved(tmp_path: Path, mon
     done = runner.invoke(app, [*command, "--pruning", "halving"])
     assert done.exit_code == 0, done.output
     shown = runner.invoke(app, ["show", "run.db"])
-    saved = int(shown.output.split(" saved by stopping ")[0].rsplit(" ", 1)[1])
+    saved = int(shown.output.split(" saved by pruning ")[0].rsplit(" ", 1)[1])
     assert saved > 30
     assert f"steps: {180 - saved}, {saved} saved" in shown.output

@@ -79,7 +79,7 @@ def test_the_incumbent_keeps_all_limits() -> None:
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
-    """A breaks a limit by a tenth of what is usual, B the other by ten times that; raw distances may say the contrary."""
+    """A violates a constraint by a tenth of what is usual, B the other by ten times that; raw distances may say the contrary."""
     limits = (Limit("ms", high=0.0), Limit("share", high=0.0))
     far = [trial(k, 1.0, ms=unit * (3.0 + k), share=2.0 + k) for k in range(5)]
     a, b = trial(5, 2.0, ms=unit * 0.3, share=-1.0), trial(6, 0.0, ms=-unit, share=4.0)
@@ -89,7 +89,7 @@ def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
     assert result.nearest is not None
     assert result.nearest.trial is a
     assert [violation.limit.output for violation in result.nearest.breaks] == ["ms"]
-    assert "nothing keeps all limits yet; trial 5 comes nearest: ms" in str(result)
+    assert "nothing satisfies all constraints yet; trial 5 comes nearest: ms" in str(result)
     assert np.isnan(result.convergence().incumbent).all()
 
 

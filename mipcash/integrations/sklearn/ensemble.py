@@ -239,7 +239,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
         )
     library = _library(result)[:best]
     if not library:
-        none = "keeps all limits" if result.n_done else "succeeded"
+        none = "satisfies all constraints" if result.n_done else "succeeded"
         raise MipcashError(f"there is nothing to make an ensemble of: no evaluation of {result.space!r} {none} yet")
     lost = {t.number for t in library if found.predictions.get(t.config) is None}
     trials, predictions = _predictions(found, library, len(lost))

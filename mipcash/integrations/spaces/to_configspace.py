@@ -15,10 +15,10 @@ from typing import Any
 
 from mipcash.errors import SpaceError
 from mipcash.integrations.spaces.shared import package
+from mipcash.modelling.auxiliary import settle
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import OneHot
 from mipcash.modelling.domains import LISTED, Categorical, Configuration, Integer, Real, Value
-from mipcash.modelling.helpers import settle
 from mipcash.modelling.live.components import relations_of
 from mipcash.modelling.quadratic import Condition, Quadratic
 from mipcash.modelling.rules import Rule

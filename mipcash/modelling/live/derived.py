@@ -19,7 +19,7 @@ from mipcash.modelling.rules import make_rule
 def helper_block(declaration: Declaration, name: str) -> Any:
     """Return a new block for the auxiliary variables of derived rules."""
     parameters: Any = declaration.model.parameters
-    index = f"{name} (helper)"
+    index = f"{name} (auxiliary)"
     if index in parameters:
         del parameters[index]
     return parameters[index]
@@ -31,8 +31,8 @@ def write(declaration: Declaration, name: str, key: Hashable, relations: Sequenc
     Raises:
         RuleError: a relation that no value satisfies.
     """
-    helpers, rules = f"{name} (helper)" in declaration.model.parameters, declaration.model.rules
-    erase(declaration, name, keep_helpers=helpers)
+    auxiliaries, rules = f"{name} (auxiliary)" in declaration.model.parameters, declaration.model.rules
+    erase(declaration, name, keep_helpers=auxiliaries)
     made = []
     for k, relation in enumerate(relations):
         if is_bool(relation):
@@ -51,6 +51,6 @@ def erase(declaration: Declaration, name: str, *, keep_helpers: bool = False) ->
     rules, parameters = declaration.model.rules, declaration.model.parameters
     for index in [i for i in rules if isinstance(i, tuple) and i[0] == name and isinstance(i[1], int)]:
         del rules[index]
-    helpers = f"{name} (helper)"
-    if not keep_helpers and helpers in parameters:
-        del parameters[helpers]
+    auxiliaries = f"{name} (auxiliary)"
+    if not keep_helpers and auxiliaries in parameters:
+        del parameters[auxiliaries]

@@ -56,7 +56,7 @@ def write_special_set(declaration: Declaration, data: Any) -> None:
     write(declaration, name, special_set_key(data), relations)
 
 
-def _differs(declaration: Declaration, name: str, variable: Any, helper: Any, relations: list[Any]) -> Any:
+def _differs(declaration: Declaration, name: str, variable: Any, auxiliary: Any, relations: list[Any]) -> Any:
     """Return d_i as an expression; add the rows that an auxiliary variable needs."""
     if variable.fixed:
         return int(variable.value != 0)
@@ -72,5 +72,5 @@ def _differs(declaration: Declaration, name: str, variable: Any, helper: Any, re
         return 1
     if not variable.is_continuous() and low >= 0 and high <= 1:
         return variable
-    relations += [variable <= high * helper, variable >= low * helper]
-    return helper
+    relations += [variable <= high * auxiliary, variable >= low * auxiliary]
+    return auxiliary

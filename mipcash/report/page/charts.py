@@ -64,7 +64,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
 
 
 def _tip(curve: Curve, k: int) -> str:
-    how = "\nviolates a constraint" if curve.breaks[k] else "\nstopped early: an estimate" if curve.stopped[k] else ""
+    how = "\nviolates a constraint" if curve.breaks[k] else "\npruned: an estimate" if curve.stopped[k] else ""
     loss = f"{word_of(curve.objectives)} {number(curve.loss[k])}"
     return f"evaluation {int(curve.x[k])}\n{loss}{how}\nafter {seconds(curve.seconds[k])}"
 
@@ -92,7 +92,13 @@ def against_chart(against: Against, width: float) -> str:
     chart.axes(x, y, *titles, count=(4, 4))
     points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
     for k in range(len(against.value)):
-        kept = "" if against.limit is None else "\nkeeps all limits" if against.keeps[k] else "\nbreaks a limit"
+        kept = (
+            ""
+            if against.limit is None
+            else "\nsatisfies all constraints"
+            if against.keeps[k]
+            else "\nviolates a constraint"
+        )
         tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
         tip += f"\n{word_of(against.objectives)} {number(against.loss[k])}{kept}"
         points["dot" if against.keeps[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))

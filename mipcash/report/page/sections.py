@@ -42,7 +42,9 @@ def tiles(run: Run) -> str:
         found.append(parts.tile(f"best {word}", number(result.value), f"trial {best.number}", "main"))
     else:
         found.append(
-            parts.tile(f"best {word}", "–", "nothing keeps all limits" if result.n_done else f"no {word} yet", "main")
+            parts.tile(
+                f"best {word}", "–", "nothing satisfies all constraints" if result.n_done else f"no {word} yet", "main"
+            )
         )
     if math.isfinite(result.fresh):
         found.append(parts.tile("on fresh repeats", number(result.fresh)))
@@ -55,7 +57,7 @@ def tiles(run: Run) -> str:
     found.append(parts.tile("evaluations", done, failed))
     if result.under:
         share = f"of {result.n_done} that succeeded" if result.n_done else ""
-        found.append(parts.tile("keep all limits", str(result.n_feasible), share))
+        found.append(parts.tile("satisfy all constraints", str(result.n_feasible), share))
     spent = result.seconds
     asked = sum(not t.known for t in result.history)
     each = f"{seconds(spent['ask'] / asked)} a suggestion" if asked else ""
@@ -76,8 +78,8 @@ def convergence_card(run: Run) -> str:
         for name, by in (("by evaluations", False), ("by seconds", True))
     ]
     entries = [("best", "best so far"), ("dot", "evaluation")]
-    entries += [("limit", "breaks a limit")] if found.breaks.any() else []
-    entries += [("estimate", "stopped early, an estimate")] if found.stopped.any() else []
+    entries += [("limit", "violates a constraint")] if found.breaks.any() else []
+    entries += [("estimate", "pruned, an estimate")] if found.stopped.any() else []
     entries += [("off", "off the scale")] if (~found.inside).any() else []
     entries += [("failed", "failed")] if len(found.failed) else []
     body = parts.switch("convergence-by", views) + parts.legend(*entries)
@@ -92,7 +94,12 @@ def front_card(run: Run) -> str:
     wide = WIDE if len(found) == 1 else HALF
     drawn = [both(*(charts.front_chart(pair, w) for w in (wide, NARROW))) for pair in found]
     body = "".join(f"<figure>{chart}</figure>" for chart in drawn)
-    entries = [("member", "on the front"), ("star", "balanced"), ("dot", "dominated"), ("limit", "breaks a limit")]
+    entries = [
+        ("member", "on the front"),
+        ("star", "balanced"),
+        ("dot", "dominated"),
+        ("limit", "violates a constraint"),
+    ]
     names = ", ".join(run.result.objectives.names)
     note = f"Of {names}: on the front is what nothing is better than in all of them."
     return parts.card("Pareto front", f'<div class="halves">{body}</div>{parts.legend(*entries)}', note, ident="front")
@@ -109,7 +116,7 @@ def best_card(run: Run) -> str:
     further = result.values if result.best else best.values
     values += [(name, number(v)) for name, v in further.items() if name != values[0][0]]
     values += [(name, one_line(v, 120)) for name, v in best.texts.items()]
-    note = "" if result.best is not None else f"Nothing keeps all limits yet; {result.nearest}."
+    note = "" if result.best is not None else f"Nothing satisfies all constraints yet; {result.nearest}."
     text = best_as_code(run)
     left = parts.table(("parameter", "value"), rows) + parts.table(("output", "value"), values, numbers=(1,))
     body = f'<div class="halves"><div>{left}</div><div>{parts.code(text) if text else ""}</div></div>'
@@ -189,9 +196,9 @@ def limits_card(run: Run) -> str:
         chart = charts.against_chart(each, 400) if len(each.value) else parts.missing("Nothing is known of it yet.", "")
         cells.append(f"<figure><h3>{escaped(each.output, 48)}</h3>{chart}{said}</figure>")
     limited = any(a.limit is not None for a in found)
-    entries = [("dot", "keeps all limits" if limited else "evaluation"), ("star", "best configuration")]
+    entries = [("dot", "satisfies all constraints" if limited else "evaluation"), ("star", "best configuration")]
     if limited:
-        entries[1:1] = [("limit", "breaks a limit"), ("bound", "limit"), ("forbidden", "beyond the limit")]
+        entries[1:1] = [("limit", "violates a constraint"), ("bound", "limit"), ("forbidden", "beyond the limit")]
         entries += [("thin", f"{found[0].objectives.best} if the limit stood there")]
     title = f"{'Limits' if limited else 'Outputs'} against the {word_of(found[0].objectives)}"
     return parts.card(title, f'<div class="grid">{"".join(cells)}</div>{parts.legend(*entries)}', ident="limits")

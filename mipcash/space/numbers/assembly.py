@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
+from mipcash.modelling.auxiliary import HelperSearch, ids_of
 from mipcash.modelling.clusters import clusters
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import SNAP
-from mipcash.modelling.helpers import HelperSearch, ids_of
 from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules

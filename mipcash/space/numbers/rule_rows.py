@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from mipcash.modelling.helpers import ids_of
+from mipcash.modelling.auxiliary import ids_of
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Indices, Vector

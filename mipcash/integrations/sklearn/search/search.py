@@ -385,7 +385,7 @@ def _nothing(result: Result) -> str:
     near = result.nearest
     if result.under and near is not None:
         return (
-            f"no configuration keeps all limits: {near}; loosen limits=, raise n_iter, or set refit=False and read "
+            f"no configuration satisfies all constraints: {near}; loosen limits=, raise n_iter, or set refit=False and read "
             "search.result_.limits"
         )
     ended = f" (stopped: {result.stopped})" if result.stopped else ""

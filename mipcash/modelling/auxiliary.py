@@ -29,12 +29,12 @@ class Misfit:
 
     Attributes:
         rules: at least one.
-        helper: name of the auxiliary variable for which an equation leaves a single, impossible value; "" if all values were tried.
+        auxiliary: name of the auxiliary variable for which an equation leaves a single, impossible value; "" if all were tried.
         value: that value.
     """
 
     rules: tuple[Rule, ...]
-    helper: str = ""
+    auxiliary: str = ""
     value: float = math.nan
 
 
@@ -156,7 +156,7 @@ class HelperSearch:
         self._left, self._known = limit, assignment
         self._order = sorted(unknown, key=lambda i: (len(ranges[i] or ()), variables[i].name))
         self._ranges: Ranges = {i: values for i, values in ranges.items() if values is not None}
-        self.helpers = [variables[i] for i in self._order]
+        self.auxiliaries = [variables[i] for i in self._order]
         at = {i: k for k, i in enumerate(self._order)}
         self._ready: list[list[Rule]] = [[] for _ in self._order]
         """Rules that can be checked once the k-th auxiliary variable has a value."""
