@@ -49,13 +49,9 @@ class RivalSettings(HybridSettings):
 
 
 class Rival(Hybrid):
-    """``hybrid`` without refinement of an incumbent that does not improve."""
+    """``hybrid`` with another acquisition function."""
 
     settings: RivalSettings
-
-    @property
-    def refined(self) -> bool:
-        return False
 
 
 class LowerBound(Rival):

@@ -8,7 +8,6 @@ Read in this order:
     neighbourhood            Legal points around a point, in batches.
     mixed_search             Legal moves from a pool of points. The variant for wide spaces is wide_search.
     alternating, continuous_step    MIP and L-BFGS-B in turn, and the optimisation of numbers at fixed levels.
-    blocks                   Moves of whole modules.
 
 To add a function, write it like one of analytic and enter it in catalogue.
 """

@@ -114,17 +114,14 @@ class MixedSearch:
         held = {n.label for n in self.program.numbers}
         self._free = np.array([label not in held for label in self.scale.labels], dtype=bool)
 
-    def minimise(
-        self, acquisition: Acquisition, starts: Points, rng: np.random.Generator, further: Points | None = None
-    ) -> Point | None:
+    def minimise(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point | None:
         """Return the best point found; None if every start is excluded and has no legal move.
 
         Args:
             acquisition: the function to minimise.
             starts: legal points; they may be excluded from proposals.
-            further: further legal points, from which no walk starts.
         """
-        pool, deadline = self._pool(acquisition, starts, rng, further), self.step.domain.deadline
+        pool, deadline = self._pool(acquisition, starts, rng), self.step.domain.deadline
         for k in range(self.settings.rounds):
             pool = pool.best(self.settings.survivors if k == 0 else self.settings.finalists)
             if not len(pool.points):
@@ -146,10 +143,8 @@ class MixedSearch:
 
     # -- the pool -----------------------------------------------------------------------------------------------
 
-    def _pool(
-        self, acquisition: Acquisition, starts: Points, rng: np.random.Generator, further: Points | None = None
-    ) -> Pool:
-        points = Points.joined(starts, self.walks(starts, rng), starts[:0] if further is None else further)
+    def _pool(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Pool:
+        points = Points.joined(starts, self.walks(starts, rng))
         values = acquisition.values(points)
         admitted = self.near.admitted(points.levels)
         if not np.isfinite(values[admitted]).any():  # every point is excluded, but the moves may still start there

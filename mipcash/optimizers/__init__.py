@@ -6,7 +6,7 @@ Read in this order:
     outcome, data  The outcome of a trial, and the observations as training data of a model.
     model_based    The base class of optimizers with a model. Derive from it to write your own.
     mutation       The shortest example.
-    hybrid         The default. Its schedule while the incumbent does not improve is in turns and refining.
+    hybrid         The default.
     registry       Optimizers by name, and entry points of other packages.
     decoupled, pending, noise, scalarising, safety    Features of the default, one file each.
 

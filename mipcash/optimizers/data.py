@@ -131,11 +131,6 @@ class Data:
         told = [o.outcome[LOSS].status != MISSING for o in self.observations]
         return np.flatnonzero(self.failed | np.array(told, dtype=bool))
 
-    def stalled(self) -> int:
-        """Return the number of evaluations of the loss in this study since the incumbent was found, without imported results."""
-        after = int(self.order[0]) + 1 if len(self.order) else 1
-        return sum(not o.known and o.outcome[LOSS].status != MISSING for o in self.observations[after:])
-
     def best(self, count: int | None = None) -> Points:
         """Return the ``count`` best observations of ``order``; None for all of them."""
         return self.points[self.order[:count]]

@@ -1,22 +1,19 @@
-"""The default optimizer, ``hybrid``: structured surrogate, acquisition by MIP and by legal moves together.
+"""The default optimizer, ``hybrid``: a structured surrogate, and an acquisition function minimised over the legal points.
 
-1. initial design: solver-made configurations that cover the values a legal configuration can take
-2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
-   does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
-   What is pending counts at what the posterior expects of it (:mod:`mipcash.optimizers.pending`)
-3. a pool: the best observations; in a purely discrete space, under limits, or where samples are asked for, minimisers of the
-   posterior mean and of a few samples over the legal configurations, by alternation
-4. the acquisition function, minimised from that pool by legal moves and L-BFGS-B
-5. the MIP minimises the structured part of the posterior mean at the proposal's numbers: its minimiser joins the pool if its
-   acquisition is better, and its bound is the proposal's certificate: by that part of the model no legal configuration at
-   these numbers that was not proposed before has a lower loss than the bound. Predictions add a residual, which no MIP takes
+1. Initial design: solver-made configurations that cover the values a legal configuration can take.
+2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations count with what the posterior
+   expects of them (:mod:`mipcash.optimizers.pending`).
+3. Pool: the best observations. In a purely discrete space, under outcome constraints, or if samples are asked for, also minimisers
+   of the posterior mean and of a few samples over the legal configurations, by alternation.
+4. Search: the acquisition function is minimised from that pool by legal moves and L-BFGS-B.
+5. Certificate: a MIP minimises the structured part of the posterior mean at the numerical values of the proposal. Its minimiser
+   replaces the proposal if its acquisition is better. Its bound certifies that no legal configuration at these values that was
+   not proposed before has a lower structured part. Predictions add a residual, which no MIP represents.
 
-Each of these has a share of the seconds of a request (``FIT`` and so on); what one leaves goes to those after it.
+Each part has a share of the seconds of a request (``FIT`` and so on). What one part leaves goes to the next parts.
 
-Where the best observations tie exactly, every second proposal leaves a choice that they share (:mod:`mipcash.optimizers.turns`).
-
-The solution of a proposal holds that certificate: its value is the structured part of the proposal's predicted loss, and its
-status is ``optimal`` where no other is lower, ``feasible`` where the acquisition prefers to explore.
+The solution of a proposal holds the certificate. Its value is the structured part of the predicted loss. Its status is ``optimal``
+if no other configuration has a lower one, and ``feasible`` if the acquisition function prefers to explore.
 """
 
 from __future__ import annotations
@@ -33,7 +30,6 @@ import numpy as np
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
-from mipcash.acquisition.blocks import BlockMoves, blocks_of
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.inputs import AcquisitionInputs, Drawn, Limited
@@ -51,8 +47,6 @@ from mipcash.optimizers.noise import by_posterior_mean, evident_noise
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
-from mipcash.optimizers.refining import Refining, calm_gain
-from mipcash.optimizers.turns import boldness, left_out
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -66,23 +60,23 @@ from mipcash.surrogates.structured.surrogate import StructuredSettings, Structur
 from mipcash.surrogates.structured.training_tables import Tables
 
 WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
-"""Limits of the search in wide spaces, at most."""
+"""Upper limits of the search in wide spaces."""
 LEAN = LocalSearchSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pairs=400)
-"""Limits of the search where no minimisers are in the pool: more walks find as good points for less
+"""Limits of the search if no minimisers are in the pool: more walks find equally good points at a lower cost
 (docs/decisions/archive.md, 053)."""
 UNCERTIFIED = "left out: the space is wide"
 VALUES = ("structured part of the predicted loss", "sampled loss")
-"""What the value of a proposal's solution is: by the posterior mean, or by the sample of Thompson sampling."""
+"""Meaning of the value of a proposal's solution: under the posterior mean, and under the sample of Thompson sampling."""
 FAILURE = ""
-"""The name of the output that says whether an evaluation failed; no output of an objective is called so."""
+"""Name of the output that indicates failures; no output of an objective has this name."""
 EXCHANGES = 4
-"""Exchanges of the search, at least, under limits and where rules tie numbers to levels: no level may move alone there."""
+"""Minimum number of exchanges under outcome constraints and if rules tie numbers to levels, so that no level can move alone."""
 DRAWN = ("mes", "thompson")
-"""Acquisitions that take the least value of a sample, or minimise it."""
+"""Acquisition functions that need posterior samples of the loss."""
 JOINT = ("thompson",)
-"""Acquisitions that take samples of the limited outputs besides."""
-FIT, SEARCH, POLISH, CERTIFY = 0.35, 0.5, 0.75, 0.75
-"""Shares of what is left of the time for 2., 3., 4. and 5. of the module's description."""
+"""Acquisition functions that also need samples of the constrained outputs."""
+FIT, POOL, SEARCH, CERTIFY = 0.35, 0.5, 0.75, 0.75
+"""Shares of the remaining time for steps 2 to 5 of the module's description."""
 
 
 @dataclass(frozen=True)
@@ -92,28 +86,22 @@ class HybridSettings:
     Attributes:
         acquisition: ``log-ei``, ``mes`` (max-value entropy) or ``thompson`` (:mod:`mipcash.acquisition.catalogue`).
         n_initial: size of the initial design.
-        samples: posterior samples whose minimisers join the pool, beside that of the posterior mean; ``mes`` knows the least loss
-            by them, ``thompson`` proposes the lowest of their minimisers. None: one in purely discrete spaces, under limits and
-            for those two; elsewhere none, and no minimiser of the mean.
-        inflation: factor on the posterior covariance of a sample.
-        refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
-        restart_every: fits after which one takes twice as long, starts from the prior's medians too, and looks
-            at the length-scales of ordered groups.
-        best: observations in the pool, and among which a plateau is looked for.
-        warp: whether the worse half of the losses may be compressed (chosen by evidence).
-        product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
-        boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
-        interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
-        alternation: limits of 3. of the module's description.
-        polish: limits of 4.; None: the usual ones, or LEAN where no minimisers are in the pool.
-        refine: evaluations without a better one after which the incumbent is refined and other categories are visited, by turns
-            (:mod:`mipcash.optimizers.refining`); 0: neither.
-        min_gain: expected improvement, in standard deviations of the losses, that refining a stalled incumbent promises at least.
-        cover: evaluations that the initial design may go on for until it has shown every algorithm of every module.
-        blocks: whether moves of whole blocks join the pool (:mod:`mipcash.acquisition.blocks`).
-        explore: of blocks, too: every so many proposals one module of the incumbent gets its least tried algorithm; 0: none.
-        solver: limits of the MIP of 5.; its time limit holds for each MIP of the alternation as well, whatever is set there.
-            What all parts may take together is the request's.
+        samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean. ``mes``
+            estimates the least loss from them, ``thompson`` proposes the lowest of their minimisers. None: one sample in purely
+            discrete spaces, under outcome constraints and for these two functions; otherwise no minimiser at all.
+        inflation: factor of the posterior covariance of a sample.
+        refit: iterations of L-BFGS-B on the evidence per proposal, from the last hyperparameters.
+        restart_every: every so many fits, one takes twice as many iterations, also starts from the prior's medians, and fits the
+            length-scales of ordered groups.
+        best: number of observations in the pool.
+        warp: allow a compression of the worse half of the losses, chosen by evidence.
+        product_columns: maximum number of product columns in the MIP of the posterior mean; weaker products are bounded instead.
+        interactions: pairs of parameters, by name, that may interact in the structured model; None: all pairs.
+        alternation: limits of step 3 of the module's description.
+        local_search: limits of step 4; None: the defaults, or LEAN if no minimisers are in the pool.
+        cover: maximum size of the initial design, which goes on until it has every algorithm of every module.
+        solver: limits of the MIP of step 5. Its time limit also holds for each MIP of the alternation. The request limits the time
+            of all parts together.
     """
 
     acquisition: str = "log-ei"
@@ -124,13 +112,8 @@ class HybridSettings:
     restart_every: int = 6
     best: int = 5
     warp: bool = True
-    boldest: float = 2.0
     interactions: NameTuple | None = None
     product_columns: int = 600
-    refine: int = 5
-    min_gain: float = 1e-4
-    blocks: bool = True
-    explore: int = 5
     cover: int = 24
     alternation: AlternatingSettings = field(
         default_factory=lambda: AlternatingSettings(rounds=2, tolerance=1e-3, restarts=4, continuous_starts=1)
@@ -143,12 +126,9 @@ class HybridSettings:
             object.__setattr__(self, "interactions", named(self.interactions))
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
-        if not self.boldest >= 1.0:
-            raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
         if self.samples is not None:
             at_least(self, samples=int(self.acquisition in DRAWN))
-        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0)
-        at_least(self, cover=0, explore=0, refine=0, min_gain=0)
+        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, cover=0)
 
     @property
     def surrogate(self) -> StructuredSettings:
@@ -158,12 +138,12 @@ class HybridSettings:
 
 @dataclass(frozen=True)
 class Target:
-    """What a proposal minimises.
+    """Result of the search of one proposal.
 
     Attributes:
-        function: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
-        acquisition: what is minimised over the legal points.
-        point: the best one found.
+        function: the function of the certificate: the posterior mean, or the sample of Thompson sampling.
+        acquisition: the acquisition function.
+        point: its best legal point found.
     """
 
     function: MixedFunction
@@ -172,57 +152,52 @@ class Target:
 
 
 class Hybrid(ModelBased):
-    """See the module's description."""
+    """The default optimizer; see the module's description."""
 
     name: ClassVar[str] = "hybrid"
 
-    @property
-    def refined(self) -> bool:
-        """Whether a stalled incumbent is refined: its gains are those of expected improvement."""
-        return self.settings.acquisition == "log-ei"
-
     def learned(self, data: Data) -> Data:
-        """The observations as the surrogates learn them. A subclass may put outcome constraints into the losses."""
+        """Return the training data of the surrogates. A subclass may add penalties for violations to the losses."""
         return data
 
     def acquisition_of(self, given: AcquisitionInputs, step: Step) -> Acquisition:
-        """The acquisition function of a proposal. A subclass may have one of its own."""
+        """Return the acquisition function of a proposal. A subclass may return another one."""
         return ACQUISITIONS[self.settings.acquisition].make(given)
 
     def __init__(self, domain: Domain, settings: HybridSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
         self.takes_limits = ACQUISITIONS[self.settings.acquisition].takes_limits
-        self.blocks, self.cover = blocks_of(domain) if self.settings.blocks else (), self.settings.cover
+        self.cover = self.settings.cover
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
         structure = Structure.of(self.program, self.scale, graph)
         self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
-        # the scale of a limit compresses already, and about the limit
+        # the scale of an outcome constraint compresses already, about the bound
         self.beside: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(
             structure, replace(self.settings.surrogate, warp=False)
         )
 
     @property
     def local_search(self) -> LocalSearchSettings:
-        """Limits of the search; at most WIDE in a wide space."""
+        """Limits of the local search; at most WIDE in a wide space."""
         given = self.settings.local_search or LocalSearchSettings()
         most = WIDE if self.domain.wide else ()
         return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
 
     @property
     def alternation(self) -> Alternation:
-        """Over the domain as it is, with its deadline."""
-        settings, limit = self.settings.alternation, self.settings.solver.time_limit
-        solver = replace(settings.solver, time_limit=min(settings.solver.time_limit, limit))
-        return Alternation(self.domain, replace(settings, solver=solver))
+        """Alternation over the domain with its deadline."""
+        settings = self.settings.alternation
+        limit = min(settings.solver.time_limit, self.settings.solver.time_limit)
+        return Alternation(self.domain, replace(settings, solver=replace(settings.solver, time_limit=limit)))
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
         return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
-        """By posterior mean where evaluations are noisy (:mod:`mipcash.optimizers.noise`), else by loss."""
+        """Return the observations ranked by posterior mean if they are noisy (:mod:`mipcash.optimizers.noise`), else by loss."""
         usual, noise = super().ranked(history, limits), evident_noise(history)
         if not noise or len(usual) < 2:
             return usual
@@ -235,17 +210,15 @@ class Hybrid(ModelBased):
         awaited = partial(self.awaited, step.request) if step.request.pending else None
         fitted, state = fitting._fitted(self.learned(step.data), step.request.state, step.rng, awaited)
         step.clock.add("surrogate", began, fitting.domain.deadline)
-        excluded, left = self._excluded(step), self._left(step)
-        target = self._target(fitted, [*excluded, *left], step)
-        if target is None and left:  # every legal configuration has that choice
-            left, target = [], self._target(fitted, excluded, step)
+        excluded = self._excluded(step)
+        target = self._target(fitted, excluded, step)
         if target is None:
             return None
         began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
         certifying = self._for(CERTIFY)
         known = step.data.border(self.settings.best).levels
         proven, bound, prover = certifying._solved(target.function, point, excluded, known)
-        if proven is not None and all(e.admits(proven.levels) for e in left):
+        if proven is not None:
             point = self._better(target.acquisition, point, proven)
         config = self.domain.decode(point)
         if self.domain.repeats(config, step.before):
@@ -263,25 +236,25 @@ class Hybrid(ModelBased):
         return self._chosen(Proposal(config, solution, origin, step.clock.seconds, state, trace=trace), fitted, step)
 
     def _chosen(self, proposal: Proposal, fitted: AcquisitionInputs, step: Step) -> Proposal:
-        """With the outputs to evaluate, or those of a configuration that was begun. A subclass may choose by a rule of its own."""
+        """Return the proposal with the outputs to evaluate, or a partially evaluated one. A subclass may have another rule."""
         return chosen(proposal, fitted, step.data, step.request, self.domain)
 
     def _for(self, part: float) -> Hybrid:
-        """The optimizer for a part of the proposal, with its share of what is left of the time."""
+        """Return the optimizer for one part of the proposal, with a share of the remaining time."""
         return self.until(self.domain.deadline.share(part))
 
     # -- the models ---------------------------------------------------------------------------------------------
 
     def surrogate_for(self, output: str) -> Surrogate[Tables, StructuredPosterior]:
-        """The surrogate of an output. A subclass may give one of its own to some, over the same tables."""
+        """Return the surrogate of an output. A subclass may return another one over the same tables."""
         return self.surrogate if output == LOSS else self.beside
 
     def _fitted(
         self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, awaited: Awaited | None = None
     ) -> tuple[AcquisitionInputs, dict[str, Any]]:
-        """A posterior per output that counts, and hyperparameters for the next fit.
+        """Return the posterior of every modelled output, and the hyperparameters for the next fit.
 
-        All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
+        All outputs share the tables that depend on the points only. The state is that of the loss; ``outputs`` has the others.
         """
         tables = self.surrogate.prepare(data.points)
         deadline, learns = self.domain.deadline, self.takes_limits and bool(len(data.known))
@@ -290,7 +263,6 @@ class Hybrid(ModelBased):
         loss, after = self._loss_surrogate(data).fit(
             part, data.losses[rows], state, rng, data.noise(rows), deadline=deadline
         )
-        loss = replace(loss, inflation=boldness(data, self.settings.boldest))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for name, (at, values, ends) in self.learned_beside(data).items():
             posterior, others[name] = self.surrogate_for(name).fit(
@@ -305,9 +277,9 @@ class Hybrid(ModelBased):
         return found if awaited is None else beside_pending(found, loss, awaited, rng), after
 
     def learned_beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
-        """What is learned beside the loss, by name: rows, values there, and the ends that they are to lie between.
+        """Return training data of the constrained outputs by name: rows, values there, and bounds of feasible values.
 
-        Limited outputs on the scale of their limits; and whether an evaluation failed, as +-1 with a bound of 0.
+        Values are on the scale of their constraint. Failures are an output with the values 1 and -1 and the bound 0.
         """
         learned = {}
         for output, scale in data.scales.items():
@@ -319,7 +291,7 @@ class Hybrid(ModelBased):
         return learned
 
     def _loss_surrogate(self, data: Data) -> Surrogate[Tables, StructuredPosterior]:
-        """That of the loss; under limits its warp leaves alone what the best that keeps them may be."""
+        """Return the surrogate of the loss; under outcome constraints its warp keeps losses of feasible observations."""
         surrogate = self.surrogate_for(LOSS)
         kept = data.losses[data.known[data.feasible[data.known]]]
         if not data.limits or not len(kept) or not isinstance(surrogate, StructuredSurrogate):
@@ -329,11 +301,11 @@ class Hybrid(ModelBased):
     # -- the acquisition step -----------------------------------------------------------------------------------
 
     def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
-        """What is minimised and the point found; None where nothing is left to propose."""
+        """Return the minimised functions and the point found; None if nothing is left to propose."""
         settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples(fitted)
         samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count or 0)]
-        searching, functions = self._for(SEARCH), [] if count is None else [mean, *samples]
+        searching, functions = self._for(POOL), [] if count is None else [mean, *samples]
         minima = [
             searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng)
             for k, f in enumerate(functions)
@@ -347,27 +319,22 @@ class Hybrid(ModelBased):
             fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
         acquisition = self.acquisition_of(replace(fitted, drawn=drawn), step)
         acquisition = per_cost(acquisition, fitted, step.request)
-        if isinstance(acquisition, SampleAcquisition):  # it is quadratic in the binaries, and its minimiser is known
+        if isinstance(acquisition, SampleAcquisition):  # quadratic in the binaries, with a known minimiser
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
         pool = [*(m for m in minima if m is not None), *best]
-        polishing, limits = (
-            self._for(POLISH),
-            LEAN if count is None and settings.local_search is None else self.local_search,
-        )
+        local = self._for(SEARCH)
+        limits = LEAN if count is None and settings.local_search is None else self.local_search
         if fitted.limited or self.program.tied:
             forbidden = not (fitted.limited or limits.exchanges)
             limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES), forbidden=forbidden)
-        search = polishing._search_of(excluded, step.data.best(), limits)
-        moves = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best())
-        refining = Refining(search, moves, step, settings.refine, settings.min_gain)
-        calm = calm_gain(fitted, step) if self.refined else None
-        found = refining.minimise(acquisition, self._batch(pool), calm)
-        step.clock.add("local search", began, polishing.domain.deadline)
-        return None if found is None else Target(mean, *found)
+        search = local._search_of(excluded, step.data.best(), limits)
+        found = search.minimise(acquisition, self._batch(pool), step.rng)
+        step.clock.add("local search", began, local.domain.deadline)
+        return None if found is None else Target(mean, acquisition, found)
 
     def _samples(self, fitted: AcquisitionInputs) -> int | None:
-        """How many samples are drawn and minimised, beside the posterior mean; None: not even that is."""
+        """Return the number of samples to minimise beside the posterior mean; None: do not minimise the mean either."""
         settings, drawn = self.settings, self.settings.acquisition in DRAWN
         if self.domain.wide and not drawn:
             return 0
@@ -376,26 +343,21 @@ class Hybrid(ModelBased):
         return 1 if settings.samples is None else settings.samples
 
     def _joint(self, fitted: AcquisitionInputs, rng: np.random.Generator) -> dict[str, MixedFunction]:
-        """A sample of every limited output."""
+        """Return a sample of every constrained output."""
         return {name: l.posterior.sample(rng, self.settings.inflation) for name, l in fitted.limited.items()}
 
     def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: LocalSearchSettings) -> MixedSearch:
-        """The search over the legal points for one proposal; what is switched on is as in the best of some observations."""
+        """Return the local search of one proposal; newly active parameters take their values from the best observations."""
         near = Neighbourhood.beside(self.domain, excluded, observed)
         kind = WideSearch if self.domain.wide else MixedSearch
         return kind(self.alternation.step, near, limits)
 
-    def _left(self, step: Step) -> list[Exclusion]:
-        """What is left out of this proposal by turns; see :mod:`mipcash.optimizers.turns`."""
-        turns = self.settings.explore, self.settings.best
-        return left_out(step, self.program, self.blocks, *turns, self.awaited(step.request))
-
     def _minimum(
         self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
     ) -> Point | None:
-        """A legal minimiser by alternation, with local search where it can tell what is legal; None: none left.
+        """Return a legal minimiser by alternation, with local search if legality needs no solver; None if none is left.
 
-        In a wide space by moves from the best observation.
+        In a wide space, minimise by moves from the best observation.
         """
         if self.domain.wide:
             alone = replace(self.local_search, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
@@ -418,13 +380,13 @@ class Hybrid(ModelBased):
     def _solved(
         self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion], known: Indices
     ) -> tuple[Point | None, float, str]:
-        """The MIP's minimiser of a function at a point's numbers, a bound below every legal configuration there, and its prover.
+        """Return the MIP's minimiser of a function at a point's numbers, a lower bound on all configurations there, and the solver.
 
-        The minimiser is None unless it is proven, as what a limit cut off differs between solvers. The bound is on the scale of the
-        function; it is -inf in a wide space, where its form is not made.
+        The minimiser is None unless it is proven, because a result cut off by a limit differs between solvers. The bound is on the
+        scale of the function. In a wide space no form is made, and the bound is -inf.
 
         Args:
-            known: other levels, (k, G), the best of which may be a start.
+            known: levels, (k, G), of which the best is a start.
         """
         if self.domain.wide:
             return None, -math.inf, ""
@@ -439,12 +401,12 @@ class Hybrid(ModelBased):
         return found, pruned.bound(answer.bound), answer.prover
 
     def _better(self, acquisition: Acquisition, *points: Point) -> Point:
-        """The point of the least acquisition, the first of equals."""
+        """Return the point with the lowest acquisition value, the first one if several have it."""
         values = acquisition.values(self._batch(points))
         return points[int(np.argmin(values))]
 
     def _answer(self, f: MixedFunction, point: Point, bound: float, prover: str) -> Answer:
-        """The certificate of the structured part (or of the sample), on the scale of the losses."""
+        """Return the certificate of the structured part (or of the sample), on the scale of the losses."""
         value = self._value(f, point)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -20,7 +19,6 @@ from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.optimizers.turns import boldness
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -103,13 +101,10 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         ({"samples": -1}, "samples must be at least 0"),
         ({"acquisition": "thompson", "samples": 0}, "samples must be at least 1"),
         ({"acquisition": "mes", "samples": 0}, "samples must be at least 1"),
-        ({"boldest": 0.5}, "boldest"),
         ({"best": 0}, "best must be at least 1"),
         ({"restart_every": 0}, "restart_every must be at least 1"),
         ({"inflation": -1.0}, "inflation must be at least 0"),
-        ({"min_gain": float("nan")}, "min_gain must be at least 0"),
-        ({"min_gain": -0.1}, "min_gain must be at least 0"),
-        ({"refine": -1}, "refine must be at least 0"),
+        ({"cover": -1}, "cover must be at least 0"),
     ],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any], named: str) -> None:
@@ -176,37 +171,6 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
             batch.append(dict(proposal.config))
 
 
-def test_inflation_multiplies_deviations_and_their_slopes() -> None:
-    space = ALL["bound_numbers"]()
-    optimizer = make_optimizer("hybrid", space)
-    assert isinstance(optimizer, Hybrid)
-    data = optimizer.data(history_of(space, 12))
-    posterior = optimizer._fitted(data, {}, np.random.default_rng(0))[0].loss
-    posterior, bold = replace(posterior, inflation=1.0), replace(posterior, inflation=1.5)
-    points = Points(data.points.levels, 0.9 * data.points.units)
-    (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)
-    np.testing.assert_allclose(bold_mean, mean)
-    np.testing.assert_allclose(bold_sd, 1.5 * sd)
-    z = data.points[0].one_hot(optimizer.program)
-    plain, other = (p.section(z)(0.8 * data.points.units[0]) for p in (posterior, bold))
-    np.testing.assert_allclose(other[1], 1.5 * plain[1])
-    np.testing.assert_allclose(other[3], 1.5 * plain[3])
-    np.testing.assert_allclose(other[2], plain[2])
-
-
-def test_predicted_deviations_grow_with_the_observations_since_the_incumbent() -> None:
-    space = ALL["discrete"]()
-    optimizer = make_optimizer("hybrid", space)
-    assert isinstance(optimizer, Hybrid)
-    history = [replace(o, loss=float(k)) for k, o in enumerate(history_of(space, 40))]
-    factors = [boldness(optimizer.data(history[:t]), optimizer.settings.boldest) for t in range(1, 41)]
-    assert factors[:6] == [1.0] * 6, "the first five without a better one do not count"
-    assert np.all(np.diff(factors[5:15]) > 0.0)
-    assert max(factors) == factors[-1] == optimizer.settings.boldest
-    assert boldness(optimizer.data([*history, replace(history[0], loss=-1.0)]), optimizer.settings.boldest) == 1.0
-    assert optimizer.data([replace(o, status="failed", loss=None) for o in history[:3]]).stalled() == 2
-
-
 @pytest.mark.parametrize(("t", "fits"), [(30, [True] * 4), (50, [True, False] * 2)])
 def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: list[bool]) -> None:
     space = ALL["conv_net"]()
@@ -216,45 +180,3 @@ def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: lis
         before = state.get("theta")
         state = dict(optimizer.ask(Request(history[: t - 4 + k], np.random.default_rng(k), state)).state)
         assert (state["theta"] != before) == expected
-
-
-def plateau(space: mc.Space, n: int, **fixed: Any) -> list[Observation]:
-    """A history that halts on a plateau: whatever has the fixed choices ties exactly, all else is worse."""
-    history: list[Observation] = []
-    for config in space.sample(n, 3):
-        tied = all(config[k] == v for k, v in fixed.items())
-        history.append(Observation(config, "done", 0.25 if tied else 0.5 + loss(config) ** 2))
-    return sorted(history, key=lambda o: o.loss or 0.0)
-
-
-def test_on_a_plateau_every_second_proposal_leaves_what_its_points_share() -> None:
-    space = mc.Space("learners")
-    learner = space.categorical("learner", ["svm", "tree", "linear"])
-    space.integer("depth", 1, 8)
-    space.real("rate", 0, 1)
-    space.rule("deep", space["depth"] >= 2 * learner.is_("tree"))
-    optimizer = make_optimizer("hybrid", space)
-    assert isinstance(optimizer, Hybrid)
-    for seed in range(3):
-        history = plateau(space, 16, learner="svm")
-        assert sum(o.loss == 0.25 for o in history) >= 3
-        proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
-        assert proposal.config["learner"] != "svm"
-        assert optimizer.ask(Request(history[:15], np.random.default_rng(seed), {})).config["learner"] == "svm"
-        assert space.is_legal(proposal.config)
-        assert proposal.solution is not None
-        assert proposal.solution.bound <= proposal.solution.value + 1e-9
-
-
-def test_a_plateau_that_fills_the_space_is_not_left() -> None:
-    """The rules allow one learner alone: there is no other choice to look at, and the search goes on with it."""
-    space = mc.Space("one learner")
-    learner = space.categorical("learner", ["svm", "tree"])
-    space.integer("depth", 1, 8)
-    space.real("rate", 0, 1)
-    space.rule("svm alone", learner.is_("svm") == 1)
-    proposal = make_optimizer("hybrid", space).ask(
-        Request(plateau(space, 16, learner="svm"), np.random.default_rng(0), {})
-    )
-    assert proposal.config["learner"] == "svm"
-    assert proposal.origin == "log-ei"

@@ -92,7 +92,7 @@ class ByMean(Hybrid):
 def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the mean as the acquisition nothing beats the program's minimiser but for the residual."""
     space = ALL["discrete"]()
-    optimizer = ByMean(Domain.of(space), HybridSettings(boldest=1.0))
+    optimizer = ByMean(Domain.of(space), HybridSettings())
     history = history_of(space, 12)
     worst: list[np.ndarray] = []
 

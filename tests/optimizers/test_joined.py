@@ -49,7 +49,6 @@ def test_observations_of_one_configuration_are_joined() -> None:
     assert data.violations[3] == math.inf
     assert list(data.order) == [2, 0, 3]
     assert [list(part) for part in data.values("ms")] == [[0, 1, 2], [9.0, 4.0, 3.0]]
-    assert data.stalled() == 1  # evaluations of the loss alone count
     assert not data.failed.any()
 
 

@@ -91,7 +91,7 @@ def test_what_is_pending_is_known_but_for_a_thousandth_of_the_noise(name: str) -
     _, posterior, points = fitted(name)
     after = believed(posterior, points, EXACT * posterior.fitted_noise)
     np.testing.assert_allclose(after.predict(points)[0], posterior.predict(points)[0], atol=1e-6)
-    left = (after.predict(points)[1] / posterior.inflation) ** 2
+    left = after.predict(points)[1] ** 2
     assert (left <= (1.0 + EXACT) * posterior.fitted_noise * 1.1 + 1e-8).all()
     twice = believed(
         posterior, points[[0, 0, 1, 1]], EXACT * posterior.fitted_noise

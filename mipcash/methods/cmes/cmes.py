@@ -52,7 +52,7 @@ from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
-from mipcash.optimizers.hybrid import FAILURE, POLISH, SEARCH, Hybrid, HybridSettings, Target
+from mipcash.optimizers.hybrid import FAILURE, POOL, SEARCH, Hybrid, HybridSettings, Target
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, joined
@@ -111,8 +111,6 @@ ROUGHLY = LocalSearchSettings(walks=30, survivors=2, moved=1, finalists=1, round
 class CmesSettings(HybridSettings):
     """Settings of constrained max-value entropy search: those of ``hybrid``, except its ``acquisition`` and ``samples``.
 
-    Deviations are not inflated while the incumbent stays (``boldest``): draws of y_* would fall, and proposals explore without end.
-
     Attributes:
         minima: draws of y_*.
         sampling: ``joint``, or ``marginal``, which treats points as independent and serves for comparison.
@@ -134,7 +132,6 @@ class CmesSettings(HybridSettings):
     feedback: str = AUTO
     tolerated: float = 0.5
     delta: float | None = None
-    boldest: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -273,7 +270,7 @@ class Cmes(Hybrid):
     def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """Return the acquisition and the point found, or None if no new point is left."""
         best, began = step.data.border(self.settings.best), time.perf_counter()
-        searching, mean = self._for(SEARCH), fitted.loss.mean()
+        searching, mean = self._for(POOL), fitted.loss.mean()
         lowest = searching._for(0.5)._minimum(mean, best, excluded, step.rng)
         starts = [best] if lowest is None else [self._batch([lowest]), best]
         minima, places = self._minima(searching, fitted, Points.joined(*starts), step)
@@ -281,10 +278,10 @@ class Cmes(Hybrid):
         began = time.perf_counter()
         acquisition = self._acquisition(fitted, minima, step)
         self._made.append(acquisition)
-        polishing = self._for(POLISH)
-        search = polishing._search_of(excluded, step.data.best(), self.local_search)
+        local = self._for(SEARCH)
+        search = local._search_of(excluded, step.data.best(), self.local_search)
         found = search.minimise(acquisition, Points.joined(*starts, places, self._half_known(step)), step.rng)
-        step.clock.add("local search", began, polishing.domain.deadline)
+        step.clock.add("local search", began, local.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
 
     def _half_known(self, step: Step) -> Points:

@@ -57,11 +57,10 @@ class PosteriorSection:
         everything = len(near) == len(k)
         half = inverse @ (k if everything else k[near])
         variance = float(self.prior_variance - half @ half)
-        root = float(np.sqrt(max(variance, JITTER)))
-        deviation = self.posterior.inflation * root
+        deviation = float(np.sqrt(max(variance, JITTER)))
         gradient = np.zeros(dk.shape[1])
         if variance > JITTER:
-            gradient = -self.posterior.inflation * (half @ inverse @ (dk if everything else dk[near])) / root
+            gradient = -(half @ inverse @ (dk if everything else dk[near])) / deviation
         return k, dk, deviation, gradient
 
 
@@ -98,7 +97,6 @@ class StructuredPosterior:
         lower: Cholesky factor of S.
         noise: v, known noise variances in addition to s2 on the scale of y: a number, or shape (t,).
         further: number of observations, at the end, that were added by :meth:`given`.
-        inflation: factor of every predicted deviation; :meth:`sample` takes its own factor.
     """
 
     kernel: Kernel
@@ -108,7 +106,6 @@ class StructuredPosterior:
     lower: Vector
     noise: Noise = 0.0
     further: int = 0
-    inflation: float = 1.0
 
     @classmethod
     def fit(
@@ -198,7 +195,7 @@ class StructuredPosterior:
         k = self.kernel.whole(x, self.x)
         half = (k if len(self.near) == len(self.y) else k[:, self.near]) @ self.near_inverse.T
         variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
-        return k, self.inflation * np.sqrt(np.maximum(variance, JITTER))
+        return k, np.sqrt(np.maximum(variance, JITTER))
 
     def draws(self, points: Points, count: int, rng: np.random.Generator) -> Vector:
         """Return joint draws of f at B points, the residual included: (count, B). Costs O(B^3 + B^2 t)."""
@@ -207,7 +204,7 @@ class StructuredPosterior:
         half = solve_triangular(self.lower, k.T, lower=True)
         covariance = self.kernel.whole(x, x) - half.T @ half
         spread = _factor(covariance) @ rng.normal(size=(len(points), count))
-        return np.asarray(k @ self.weights + self.inflation * spread.T)
+        return np.asarray(k @ self.weights + spread.T)
 
     def section(self, z: Vector) -> PosteriorSection:
         """Return the posterior at fixed binaries z (n_z,), as a function of the numbers."""
