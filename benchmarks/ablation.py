@@ -42,13 +42,6 @@ SIZES: dict[str, dict[str, Any]] = {
 # -- the variants ---------------------------------------------------------------------------------------------------------------
 
 
-class NoPlateaus(Hybrid):
-    """The default that leaves no shared choice of a plateau."""
-
-    def _left(self, step: Any) -> list[Any]:
-        return []
-
-
 class NoMinimisers(Hybrid):
     """The default without minimisers of the posterior mean and of samples in its pool."""
 
@@ -59,17 +52,11 @@ class NoMinimisers(Hybrid):
 VARIANTS: dict[str, tuple[type[Hybrid], dict[str, Any]]] = {
     "default": (Hybrid, {}),
     "no warp": (Hybrid, {"warp": False}),
-    "no inflation": (Hybrid, {"boldest": 1.0}),
-    "no refinement": (Hybrid, {"refine": 0, "min_gain": 0.0}),
-    "no block moves": (Hybrid, {"blocks": False}),
-    "no exploring": (Hybrid, {"explore": 0}),
-    "no covering": (Hybrid, {"cover": 0}),
-    "no turns": (NoPlateaus, {}),
     "no minimisers": (NoMinimisers, {}),
-    "plain": (NoPlateaus, {"boldest": 1.0, "refine": 0, "min_gain": 0.0, "blocks": False}),
+    "no covering": (Hybrid, {"cover": 0}),
     "thompson": (Hybrid, {"acquisition": "thompson"}),
 }
-ONLY = {"no exploring": ("pipelines",), "no covering": ("pipelines",), "no minimisers": ("constraints",)}
+ONLY = {"no covering": ("pipelines",), "no minimisers": ("constraints",)}
 """Families in which a part does anything: modules with algorithms, limited outputs; elsewhere its runs are the default's."""
 
 # -- the families ---------------------------------------------------------------------------------------------------------------
