@@ -35,7 +35,7 @@ class AdmmboSettings:
             unit of the loss. The paper has 1.
         coordinates: of numerical parameters, ``unit``, or ``natural`` as in the paper.
         equality: tolerance of an equality constraint, in units of the range of the output's values.
-        polish: limits of the search.
+        local_search: limits of the search.
         refit, restart_every: as in :class:`mipcash.optimizers.hybrid.HybridSettings`.
     """
 
