@@ -42,22 +42,15 @@ SIZES: dict[str, dict[str, Any]] = {
 # -- the variants ---------------------------------------------------------------------------------------------------------------
 
 
-class NoMinimisers(Hybrid):
-    """The default without minimisers of the posterior mean and of samples in its pool."""
-
-    def _samples(self, fitted: Any) -> int | None:
-        return None
-
-
 VARIANTS: dict[str, tuple[type[Hybrid], dict[str, Any]]] = {
     "default": (Hybrid, {}),
     "no warp": (Hybrid, {"warp": False}),
-    "no minimisers": (NoMinimisers, {}),
+    "with minimisers": (Hybrid, {"samples": 1}),
     "no covering": (Hybrid, {"cover": 0}),
     "thompson": (Hybrid, {"acquisition": "thompson"}),
 }
-ONLY = {"no covering": ("pipelines",), "no minimisers": ("constraints",)}
-"""Families in which a part does anything: modules with algorithms, limited outputs; elsewhere its runs are the default's."""
+ONLY = {"no covering": ("pipelines",)}
+"""Families in which a part does anything: those with modules of algorithms; elsewhere its runs are the default's."""
 
 # -- the families ---------------------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 1. Initial design: solver-made configurations that cover the values a legal configuration can take.
 2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations count with what the posterior
    expects of them (:mod:`mipcash.optimizers.pending`).
-3. Pool: the best observations. In a purely discrete space, under outcome constraints, or if samples are asked for, also minimisers
-   of the posterior mean and of a few samples over the legal configurations, by alternation.
+3. Pool: the best observations. In a purely discrete space, or if samples are asked for, also minimisers of the posterior mean and
+   of a few samples over the legal configurations, by alternation.
 4. Search: the acquisition function is minimised from that pool by legal moves and L-BFGS-B.
 5. Certificate: a MIP minimises the structured part of the posterior mean at the numerical values of the proposal. Its minimiser
    replaces the proposal if its acquisition is better. Its bound certifies that no legal configuration at these values that was
@@ -88,7 +88,7 @@ class HybridSettings:
         n_initial: size of the initial design.
         samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean. ``mes``
             estimates the least loss from them, ``thompson`` proposes the lowest of their minimisers. None: one sample in purely
-            discrete spaces, under outcome constraints and for these two functions; otherwise no minimiser at all.
+            discrete spaces and for these two functions; otherwise no minimiser at all.
         inflation: factor of the posterior covariance of a sample.
         refit: iterations of L-BFGS-B on the evidence per proposal, from the last hyperparameters.
         restart_every: every so many fits, one takes twice as many iterations, also starts from the prior's medians, and fits the
@@ -303,7 +303,7 @@ class Hybrid(ModelBased):
     def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """Return the minimised functions and the point found; None if nothing is left to propose."""
         settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
-        mean, count = fitted.loss.mean(), self._samples(fitted)
+        mean, count = fitted.loss.mean(), self._samples
         samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count or 0)]
         searching, functions = self._for(POOL), [] if count is None else [mean, *samples]
         minima = [
@@ -333,12 +333,13 @@ class Hybrid(ModelBased):
         step.clock.add("local search", began, local.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
 
-    def _samples(self, fitted: AcquisitionInputs) -> int | None:
-        """Return the number of samples to minimise beside the posterior mean; None: do not minimise the mean either."""
+    @property
+    def _samples(self) -> int | None:
+        """The number of samples to minimise beside the posterior mean; None: do not minimise the mean either."""
         settings, drawn = self.settings, self.settings.acquisition in DRAWN
         if self.domain.wide and not drawn:
             return 0
-        if settings.samples is None and not drawn and len(self.scale) and not fitted.limited:
+        if settings.samples is None and not drawn and len(self.scale):
             return None
         return 1 if settings.samples is None else settings.samples
 
