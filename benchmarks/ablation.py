@@ -265,7 +265,10 @@ def ratios(rows: list[dict[str, Any]], variant: str, family: str | None, key: st
         own = {r["variant"]: r for r in kept if (r["family"], r["seed"]) == (name, seed)}
         if "default" not in own or variant not in own:
             continue
-        least, most = min(r["best"] for r in own.values()), max(r["first"] for r in own.values() if math.isfinite(r["first"]))
+        least, most = (
+            min(r["best"] for r in own.values()),
+            max((r["first"] for r in own.values() if math.isfinite(r["first"])), default=0.0),
+        )
         floor = FLOOR * max(most - least, 1e-12)
         a, b = (own[v][key] - least + floor for v in (variant, "default"))
         found.append(math.log(a / b))

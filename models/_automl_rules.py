@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mipcash as mc
-from mipcash.models._automl_usual import INTERACTING, NEEDS_SCALE
+from mipcash.models._automl_usual import CALIBRATION_FOLDS, INTERACTING, NEEDS_SCALE
 from mipcash.models._pipeline_parts import Facts, before, idle_last, most_inputs, no_more_leaves_than_room
 
 MOST_FEATURES = 2000
@@ -99,6 +99,19 @@ class Rules:
             space.rule("polynomial features are for estimators without interactions of their own", polynomial <= 1)
             if facts.fold_rows > MOST_SVM_ROWS:
                 space.rule(f"svm: at most {MOST_SVM_ROWS} rows", self.estimator["svm"] <= 0)
+            if facts.fold_class_rows < CALIBRATION_FOLDS:
+                space.rule(f"svm: {CALIBRATION_FOLDS} rows of each class", self.estimator["svm"] <= 0)
+            if facts.columns == 1:
+                space.rule("percentile: nothing to select of one column", self.selector["percentile"] <= 0)
+            if self.order is not None:
+                before(
+                    space,
+                    self.order,
+                    "pca comes after the scaler",
+                    self.scaler,
+                    self.transformer,
+                    [self.transformer["pca"]],
+                )
         if self._has(self.transformer, "kernel_pca"):
             if facts.fold_rows > MOST_KERNEL_ROWS:
                 space.rule(f"kernel_pca: at most {MOST_KERNEL_ROWS} rows", self.transformer["kernel_pca"] <= 0)
@@ -167,7 +180,8 @@ class Rules:
             if width <= most:
                 continue
             rule = f"qda: at most {most} columns, of {width} of {what}"
-            if self.selector is None or 100 * most // width < 1:
+            selected_first = self.order is None and self._has(self.estimator, "svm") and width > k
+            if self.selector is None or selected_first or 100 * most // width < 1:
                 space.rule(rule, user + there <= 1)
                 continue
             space.rule(f"{rule}: a percentile", self.selector["percentile"] >= 1, when=[user, there])

@@ -1,12 +1,14 @@
-"""The pipelines that practitioners use first: the default space of ``PipelineSearchCV``.
+"""The pipelines that practitioners reach for first: the space of ``PipelineSearchCV`` if none is given.
 
-Ranges follow published portfolios (auto-sklearn 2, FLAML's zero-shot defaults, AutoGluon's presets) on the usual scales. C and the
-factor of gamma span decades about scikit-learn's defaults; numbers of leaves and rows of leaves are on a log scale. ``gamma`` is a
-factor of 1 / columns, so that 1 is ``gamma="scale"`` on standardised columns. A support vector classifier is calibrated by three
-folds, as it has no probabilities of its own.
+Ranges follow published portfolios (auto-sklearn 2, FLAML's zero-shot defaults, AutoGluon's presets) on the scale on which they are
+usually searched: C and the factor of gamma by decades about scikit-learn's defaults, numbers of leaves and rows of leaves by
+doublings. ``gamma`` is a factor of 1 / columns, so that 1 is ``gamma="scale"`` on standardised columns. A support vector classifier
+is calibrated by three folds, as it has no probabilities of its own.
 
-``starts`` are scikit-learn's defaults of the estimators, the cheapest first, behind a ``StandardScaler`` where they need one. They
-are the first proposals of a search, so that with as many evaluations its answer is never worse on the folds than the best of them.
+``starts`` are close to scikit-learn's defaults of the estimators, the cheapest first, behind a ``StandardScaler`` where they need
+one. What differs: support vector and network regressors see a standardised target, support vector classifiers are calibrated,
+discriminant analysis has the solver that takes a shrinkage, and histogram gradient boosting does not stop early. A search evaluates
+first those that its data allow. Networks for regression are seeded by 0.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ import mipcash as mc
 from mipcash.models._pipeline_parts import Algorithm, Call, Name
 
 USUAL = "usual"
+CALIBRATION_FOLDS = 3
 NEEDS_SCALE = ("logistic_regression", "ridge", "elastic_net", "svm", "mlp")
 """Estimators whose penalties, kernels or steps see the units of the columns."""
 INTERACTING = ("knn", "svm", "extra_trees", "random_forest", "hist_gradient_boosting", "mlp")
 """Estimators that find interactions by themselves: polynomial features cost them many times the columns and bring little."""
 
 _BOOL = mc.Categorical([False, True])
-_SHARE, _LEAF = mc.Real(0.05, 1.0), mc.Integer(1, 32, log=True)
+_SHARE, _LEAF = mc.Real(0.01, 1.0, log=True), mc.Integer(1, 32, log=True)
 _STANDARD_TARGET = Call("sklearn.preprocessing.StandardScaler")
 
 
@@ -33,7 +36,7 @@ def _support_vectors(classes: bool) -> Any:
     def argued(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
         machine = {**tuned, "gamma": tuned["gamma"] / max(1, columns)}
         if classes:
-            return {"estimator": Call("sklearn.svm.SVC", machine), "ensemble": False, "cv": 3}
+            return {"estimator": Call("sklearn.svm.SVC", machine), "ensemble": False, "cv": CALIBRATION_FOLDS}
         return {"regressor": Call("sklearn.svm.SVR", machine), "transformer": _STANDARD_TARGET}
 
     return argued
@@ -42,10 +45,11 @@ def _support_vectors(classes: bool) -> Any:
 def _network(classes: bool) -> Any:
     def argued(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
         layers = (tuned.pop("width"),) * tuned.pop("layers")
-        arguments = {**tuned, "hidden_layer_sizes": layers, "random_state": 0}
+        arguments = {**tuned, "hidden_layer_sizes": layers}
         if classes:
             return arguments
-        return {"regressor": Call("sklearn.neural_network.MLPRegressor", arguments), "transformer": _STANDARD_TARGET}
+        network = Call("sklearn.neural_network.MLPRegressor", {**arguments, "random_state": 0})
+        return {"regressor": network, "transformer": _STANDARD_TARGET}
 
     return argued
 
@@ -101,6 +105,7 @@ def _estimators(classes: bool) -> dict[str, Algorithm | None]:
                 "learning_rate_init": mc.Real(1e-4, 1e-1, log=True),
                 "early_stopping": _BOOL,
             },
+            random=classes,
             argued=_network(classes),
         ),
     }
@@ -170,8 +175,8 @@ def usual_modules(regression: bool) -> dict[str, Mapping[str, Algorithm | None]]
 
 def starts(regression: bool, columns: int) -> list[dict[str, Any]]:
     """scikit-learn's defaults as configurations of the space, the cheapest first."""
-    root = (math.isqrt(columns) + 0.5) / columns if columns > 3 else 1.0
-    forest = {"max_features": 1.0 if regression else min(1.0, root), "min_samples_leaf": 1}
+    root = min(1.0, max(_SHARE.low, (math.isqrt(columns) + 0.5) / columns))  # as many columns as their square root
+    forest = {"max_features": 1.0 if regression else root, "min_samples_leaf": 1}
     criterion = {} if regression else {"criterion": "gini"}
     listed: list[tuple[str, dict[str, Any]]] = [
         *([("ridge", {"alpha": 1.0})] if regression else [("logistic_regression", {"C": 1.0, "class_weight": None})]),

@@ -126,7 +126,7 @@ class Problem:
         **_: Any,
     ) -> Problem:
         choice("space", space, SPACES)
-        choice("ranges", ranges, RANGES)
+        choice("ranges", ranges, RANGES if space != USUAL else (AUTO_SKLEARN,))
         loaded = table(data, target, choice("task", task, (AUTO, CLASSIFICATION, REGRESSION)))
         regression = loaded.task == REGRESSION
         allowed = [m for m in METRICS if (m in OF_NUMBERS) == regression]

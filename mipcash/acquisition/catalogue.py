@@ -97,7 +97,7 @@ class Entry:
 
     Attributes:
         make: makes the function from acquisition inputs.
-        takes_limits: True if it uses ``Ingredients.limited``.
+        takes_limits: True if it uses ``AcquisitionInputs.limited``.
     """
 
     make: Callable[[AcquisitionInputs], Acquisition]

@@ -45,7 +45,7 @@ class Fantasies:
 
     Attributes:
         outcomes: the posteriors of the loss given each draw.
-        best: ``Ingredients.best`` given each draw, shape (K,).
+        best: ``AcquisitionInputs.best`` given each draw, shape (K,).
     """
 
     outcomes: Outcomes

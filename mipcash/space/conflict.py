@@ -138,7 +138,8 @@ def least_relaxation(
     if answer.columns is not None and 0.0 < answer.value < NARROW * most:
         # a solver resolves a column no finer than its range allows: solve again over a range in which the move is no longer small
         nearer = backend.solve(_move(program, rows, 2.0 * answer.value), settings)
-        answer = answer if nearer.columns is None else nearer
+        if nearer.columns is not None and (nearer.status == OPTIMAL or answer.status != OPTIMAL):
+            answer = nearer
     # a move is known only up to the rule's own slack and the solver's tolerance
     loose = 4.0 * rule.slack + CLOSE * abs(answer.value)
     if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > loose):

@@ -34,14 +34,14 @@ class Finalist:
         number: number of its trial in the search.
         searched: loss of that trial.
         fresh: known losses of its repeats, shape (R,).
-        fits: losses of the single steps of each repeat; empty tuples if the objective yielded none.
+        steps: losses of the single steps of each repeat; empty tuples if the objective yielded none.
         problem: why it cannot be recommended (a repeat failed or violated a constraint); empty if it can.
     """
 
     number: int
     searched: float
     fresh: tuple[float, ...]
-    fits: tuple[tuple[float, ...], ...]
+    steps: tuple[tuple[float, ...], ...]
     problem: str = ""
 
     @property
@@ -65,7 +65,7 @@ class Difference:
     @classmethod
     def of(cls, one: Finalist, other: Finalist) -> Difference:
         """Compare two finalists that have the same repeats."""
-        pairs = list(zip(one.fits, other.fits, strict=False))
+        pairs = list(zip(one.steps, other.steps, strict=False))
         alike = bool(pairs) and all(len(a) == len(b) > 1 for a, b in pairs)
         if alike:
             found = [x - y for a, b in pairs for x, y in zip(a, b, strict=True)]

@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import mipcash as mc
 from mipcash.errors import DataError
+from mipcash.integrations.sklearn.cross_validated import FEW_CELLS, FewThreads
 
 X, Y = load_iris(return_X_y=True)
 NUMBERS = load_diabetes(return_X_y=True)
@@ -206,3 +207,23 @@ def test_sparse_matrices_of_any_format() -> None:
 
 def bayes_of_sparse(_: Mapping[str, Any]) -> Any:
     return LogisticRegression(max_iter=50)
+
+
+def test_one_thread_for_small_tables_until_the_last_of_several_evaluations_ends() -> None:
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2):
+        before, one, other = threads(), FewThreads(np.zeros((9, 2))), FewThreads(np.broadcast_to(0.0, (FEW_CELLS, 2)))
+        one.__enter__()
+        one.__enter__()
+        one.__exit__()
+        assert threads() == {1}
+        one.__exit__()
+        assert threads() == before
+        with pickle.loads(pickle.dumps(other)):
+            assert threads() == before
+        with pickle.loads(pickle.dumps(one)):
+            assert threads() == {1}

@@ -92,6 +92,26 @@ def test_each_estimator_of_the_usual_space_fits(data: str) -> None:
             assert np.isfinite(objective.evaluate(chosen)["loss"])
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 60, 500])
+def test_the_default_forest_looks_at_as_many_columns_as_their_square_root(columns: int) -> None:
+    found = pipelines("usual", columns=columns)
+    facts = Facts(columns, False, 300, 100)
+    forest = next(c for c in found.starts if c["estimator"] == "random_forest")
+    assert found.declare(facts).validate(forest) == []
+    x, y = np.random.default_rng(0).random((30, columns)), np.arange(30) % 2
+    fitted = [found(forest).steps[-1][1].set_params(n_estimators=1).fit(x, y)]
+    fitted.append(type(fitted[0])(n_estimators=1).fit(x, y))
+    assert len({f.estimators_[0].max_features_ for f in fitted}) == 1
+
+
+def test_what_calibration_and_selection_refuse_is_ruled_out() -> None:
+    narrow = pipelines("usual", columns=1).declare(Facts(1, False, 20, 2))
+    assert narrow.optimum(narrow["estimator"]["svm"], "max").value == 0
+    assert narrow.optimum(narrow["selector"]["percentile"], "max").value == 0
+    with pytest.raises(ModelError, match="ranges='small'"):
+        automl.build(data="wine", space="usual", ranges="small")
+
+
 def test_the_usual_defaults_are_those_of_scikit_learn() -> None:
     for config in pipelines("usual", columns=13).starts:
         _, model = pipelines("usual", columns=13)(config).steps[-1]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -54,6 +54,45 @@ class Fold:
     loss: float = 0.0
     fit_seconds: float = 0.0
     predictions: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+
+
+class FewThreads:
+    """Limits BLAS and OpenMP to one thread for fits to a small table, where threads wait for each other longer than they work.
+
+    Histogram gradient boosting on 178 rows takes 0.26 s with one thread, and 20 s with two on two busy cores. The limit holds for
+    the process, until the last of several evaluations in threads ends.
+
+    Args:
+        x: rows of features; above FEW_CELLS cells there is no limit.
+    """
+
+    def __init__(self, x: Any) -> None:
+        self._small = math.prod(x.shape if hasattr(x, "shape") else (len(x), 1)) <= FEW_CELLS
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _few_threads, (self._small,)
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            self._inside += 1
+            if self._small and self._inside == 1:
+                self._limit = threadpool_limits(1)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._limit is not None and not self._inside:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+def _few_threads(small: bool) -> FewThreads:
+    """Return the same limit in another process."""
+    return FewThreads(np.broadcast_to(0.0, (1 if small else FEW_CELLS + 1, 1)))
 
 
 class CrossValidated:
@@ -117,6 +156,7 @@ class CrossValidated:
         self.build, self.measure, self.finish = build, measure, finish
         self.x, self.y = _rows(x), _column("y", y)
         _same_length("y", len(self.y), self.x)
+        self.threads = FewThreads(self.x)
         self.groups = None if groups is None else _column("groups", groups)
         if self.groups is not None:
             _same_length("groups", len(self.groups), self.x)
@@ -204,7 +244,7 @@ class CrossValidated:
 
     def _fold(self, config: Mapping[str, Any], number: int, train: Rows, held_out: Rows) -> Fold:
         began = time.perf_counter()
-        with warnings.catch_warnings(), few_threads(self.x):
+        with warnings.catch_warnings(), self.threads:
             warnings.simplefilter("ignore")  # the score reflects constant columns and slow convergence
             estimator = self._built(config).fit(rows_of(self.x, train), self.y[train])
             seconds = time.perf_counter() - began
@@ -233,17 +273,6 @@ class CrossValidated:
 
         told = (self.x, self.y, self.groups, self.scoring.name, self.folds, self.seed, self.task)
         return str(joblib.hash(told))
-
-
-def few_threads(x: Any) -> AbstractContextManager[Any]:
-    """Limit BLAS and OpenMP to one thread where the table is small: threads that wait for each other cost more than they save.
-
-    Histogram gradient boosting on 178 rows takes 0.26 s with one thread and 20 s with two on two busy cores.
-    """
-    from threadpoolctl import threadpool_limits
-
-    shape = getattr(x, "shape", (len(x), 1))
-    return nullcontext() if math.prod(shape) > FEW_CELLS else threadpool_limits(1)
 
 
 def rows_of(x: Any, rows: Rows) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import DataError
-from mipcash.integrations.sklearn.cross_validated import few_threads, predict
+from mipcash.integrations.sklearn.cross_validated import FewThreads, predict
 from mipcash.integrations.sklearn.measures import latency, single, size
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.splits import Rows
@@ -141,7 +141,7 @@ class SearchObjective:
 
         self.build, self.data, self.scores, self.fit = build, data, scores, fit
         self.quiet, self.predictions, self.classes = quiet, predictions, classes
-        self.config = sklearn.get_config()
+        self.config, self.threads = sklearn.get_config(), FewThreads(data.x)
         self.raised: BaseException | None = None
         """The last exception of a fold, if it ran in this process."""
 
@@ -258,7 +258,7 @@ class SearchObjective:
         import sklearn
 
         kept = warnings.catch_warnings() if self.quiet else nullcontext()
-        with sklearn.config_context(**self.config), kept, few_threads(self.data.x):
+        with sklearn.config_context(**self.config), kept, self.threads:
             if self.quiet:
                 warnings.simplefilter("ignore")
             yield

@@ -105,8 +105,9 @@ class PipelineSearchCV(SpaceSearch):
     Args:
         space: None or ``"usual"``: scaling, selection, PCA or polynomial features, and then linear models, support vector machines,
             nearest neighbours, naive Bayes, discriminant analysis, forests, histogram gradient boosting or a small network, for
-            the task at hand. scikit-learn's defaults of eight classifiers or six regressors are evaluated first. Texts become
-            columns and missing numbers medians. ``"a3"``, ``"a2"``: Tables A3 and A2 of Liu et al. (2020). Or a
+            the task at hand. Configurations near scikit-learn's defaults, of eight classifiers or six regressors as far as the
+            data allow them, are evaluated first. Texts become columns and missing numbers medians. ``"a3"``, ``"a2"``: Tables A3
+            and A2 of Liu et al. (2020). Or a
             :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
             algorithms are estimators; the last module predicts.
         build: ``build(configuration)`` returns an unfitted estimator, if the modules of the space do not define it.
@@ -270,7 +271,10 @@ class PipelineSearchCV(SpaceSearch):
             if isinstance(estimator, Pipeline)
             else {"": estimator}
         )
-        told = {f"{n}sample_weight": weights for n, step in steps.items() if has_fit_parameter(step, "sample_weight")}
+        inner = {
+            name: getattr(step, "regressor", None) or step for name, step in steps.items()
+        }  # behind a transformed target
+        told = {f"{n}sample_weight": weights for n, step in inner.items() if has_fit_parameter(step, "sample_weight")}
         with sklearn.config_context(enable_metadata_routing=False):  # the steps request no metadata
             return estimator.fit(x, y, **told)
 

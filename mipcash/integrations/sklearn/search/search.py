@@ -176,8 +176,10 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
                 pruning=self.pruning,
                 options=belonging,
             ) as study:
-                for config in () if study.trials else self._starts(objective.build):
-                    study.enqueue(config)
+                starts = [dict(config) for config in self._starts(objective.build)]
+                if all(trial.config in starts for trial in study.trials):  # the search has proposed nothing yet
+                    for config in starts[: int(self.n_iter)] if isinstance(self.n_iter, Integral) else starts:
+                        study.enqueue(config)
                 return run(
                     study,
                     called,
