@@ -117,7 +117,7 @@ sys.path.insert(0, {folder!r})
 import tiny
 import mipcash as mc
 
-{helper}
+{auxiliary}
 
 {objective}
 

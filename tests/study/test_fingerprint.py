@@ -128,7 +128,7 @@ CHANGES: list[tuple[str, mc.Space, mc.Space, str]] = [
     ("bounds", mutable(), after(mutable(), lambda m: m.parameters["y"].x.setub(4)), "the bounds of .*0.0, 5.0.*0.0, 4"),
     ("a fixed boolean", fixed_boolean(True), fixed_boolean(False), "fixed 'flag' was True and is False now"),
     ("a boolean set free", fixed_boolean(True), fixed_boolean(None), "fixed 'flag' was True and is not there now"),
-    ("helper domain", domain(pyo.Reals), domain(pyo.Integers), "variable 'helper' was Reals and is Integers now"),
+    ("auxiliary domain", domain(pyo.Reals), domain(pyo.Integers), "variable 'auxiliary' was Reals and is Integers now"),
     ("order", order("abc"), order("bac"), "the order of the parameters was 'a', 'b', 'c' and is 'b', 'a', 'c' now"),
     ("order of rules", order("abc"), order("abc", "ba"), "the order of the rules was 'a', 'b' and is 'b', 'a' now"),
     ("frozen fixing", fixed_when_declared(2.0), fixed_when_declared(3.0), "rule 'with a fixed one' was .*7.0.*6.0"),
