@@ -16,7 +16,7 @@ from mipcash.study.confirm import REPLICATE, ConfirmGiven, check_paid, confirm_o
 from mipcash.study.execution import Execution
 from mipcash.study.method import Method
 from mipcash.study.pruning import HALVING, PruningGiven, pruning_of
-from mipcash.study.records.directions import DirectionGiven, goals_of
+from mipcash.study.records.directions import DirectionGiven, objectives_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Amount, Cost, Spending, Steps
 from mipcash.study.text import one_line, shown
@@ -177,7 +177,7 @@ class Plan:
         if cost is not None and steps is not None:
             raise ModelError("a run has one budget: give --cost or --steps")
         try:
-            goals_of(chosen["direction"])
+            objectives_of(chosen["direction"])
         except ValueError as error:
             raise ModelError(str(error)) from None
         chosen["pruning"], chosen["confirm"] = pruning_said(chosen["pruning"]), confirm_said(chosen["confirm"])
@@ -204,7 +204,7 @@ class Plan:
             record.objectives,
         )
         limits = stored_limits(limits_of(self.limits))
-        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, goals_of(self.direction))
+        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, objectives_of(self.direction))
         return then != now
 
 

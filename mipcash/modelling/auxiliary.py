@@ -63,7 +63,7 @@ def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settle
     found = Settled(dict(assignment))
     left = _propagate(list(unsettled), found)
     for rules in _clusters(left, found.assignment):
-        search = HelperSearch(rules, found.assignment)
+        search = AuxiliarySearch(rules, found.assignment)
         solution = next(search.solutions(), None)
         if solution is not None:
             found.assignment.update(solution)
@@ -131,7 +131,7 @@ def name_of(variable: Any) -> str:
     return str(variable.name)
 
 
-class HelperSearch:
+class AuxiliarySearch:
     """Depth-first search for values of the auxiliary variables of some rules, all other variables being assigned.
 
     Args:

@@ -102,7 +102,7 @@ class CompiledSpace:
         """Return the same space with a deadline for its solver."""
         twin = replace(self, deadline=deadline)
         if self.in_rules:
-            _ = self._helpers, self.rule_rows  # computed here, because a copy lives for one proposal only
+            _ = self._auxiliaries, self.rule_rows  # computed here, because a copy lives for one proposal only
         # cached values remain valid
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
         twin.__dict__["backend"] = timed(self.backend, deadline)
@@ -220,11 +220,11 @@ class CompiledSpace:
         """
         kept: Recent[LegalNumbers | None] = self.program.derived.setdefault("legal numbers", Recent(KEPT))
         # only the columns of auxiliary variables matter: numbers are free, or 0 if inactive
-        key = (levels.tobytes(), columns[self._helpers].tobytes())
+        key = (levels.tobytes(), columns[self._auxiliaries].tobytes())
         return kept.get(key, lambda: self._legal_numbers(levels, columns))
 
     @cached_property
-    def _helpers(self) -> Indices:
+    def _auxiliaries(self) -> Indices:
         """Columns of the variables in rules that are neither levels nor numerical parameters."""
         numbers = {c for n in self.program.numbers for c in (n.column, n.latent)}
         return np.array([c for c in self.columns.values() if c not in numbers], dtype=np.int64)

@@ -87,7 +87,9 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
     return found
 
 
-def check_goals(objectives: Objectives, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None) -> None:
+def check_objectives(
+    objectives: Objectives, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None
+) -> None:
     """Check that the other arguments fit the objectives. Decoupled evaluations, pruning and ``confirm=`` need a single loss.
 
     Raises:

@@ -114,13 +114,13 @@ class Feasibility:
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Feasibility:
         searched = [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
         rows = joined(searched, (LOSS, *(limit.output for limit in limits)))
-        seen = goals_of_all(trials).turned(limits)
+        seen = objectives_of_all(trials).turned(limits)
         return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], seen)[0])
 
     @property
     def objectives(self) -> Objectives:
         """Objectives of the study, with their directions."""
-        return goals_of_all(self.trials)
+        return objectives_of_all(self.trials)
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -219,7 +219,7 @@ def told(trial: Trial) -> Observation:
     return Observation(dict(trial.config), *outcome, elsewhere, trial.legal, trial.evaluate, trial.repeat)
 
 
-def goals_of_all(trials: Sequence[Trial]) -> Objectives:
+def objectives_of_all(trials: Sequence[Trial]) -> Objectives:
     """Return the objectives of the study to which the trials belong."""
     return trials[0].objectives if trials else MINIMISED
 

@@ -12,7 +12,7 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_costs, check_goals, costs_by_output
+from mipcash.study.arguments import check_costs, check_objectives, costs_by_output
 from mipcash.study.calls import callbacks_of, check_direction, check_objective, check_order, explained
 from mipcash.study.confirm import (
     REPLICATE,
@@ -39,7 +39,7 @@ from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.pruning import PruningGiven, pruning_of
-from mipcash.study.records.directions import DirectionGiven, goals_of
+from mipcash.study.records.directions import DirectionGiven, objectives_of
 from mipcash.study.records.given import KnownGiven
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.replication import tells_variance
@@ -146,13 +146,13 @@ def minimize(
     budget, execution = Budget.of(budget), execution_of(execution)
     pruning_of(pruning)
     confirming = confirm_of(confirm, budget.amount)
-    objectives = goals_of(direction)
+    objectives = objectives_of(direction)
     check_direction(objective, objectives)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # otherwise the study raises the error
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, budget.costs, limits)
-    check_goals(objectives, costs, pruning_of(pruning), confirming)
+    check_objectives(objectives, costs, pruning_of(pruning), confirming)
     check_replicated(confirming, costs)
     check_paid(confirming, Spending.of_budget(budget.amount, costs))
     if execution.allowed is not None:
@@ -195,7 +195,7 @@ def run(
     spending = Spending.of_budget(budget.amount, study.costs)
     confirming = confirm_of(confirm, budget.amount)
     check_paid(confirming, spending)
-    check_goals(study.objectives, study.costs, study.pruning, confirming)
+    check_objectives(study.objectives, study.costs, study.pruning, confirming)
     reserve = reserve_of(confirming, budget.amount)
     callbacks, deadline = callbacks_of(callbacks), Deadline(budget.timeout)
     with _pool(objective, execution) as pool, make_progress(progress) as display:

@@ -18,7 +18,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.feasibility import Feasibility, Nearest, Violation, goals_of_all, observation, told
+from mipcash.study.feasibility import Feasibility, Nearest, Violation, objectives_of_all, observation, told
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.text import one_line, shown, visible, without_address
@@ -84,7 +84,7 @@ class Result:
     @property
     def objectives(self) -> Objectives:
         """Objectives of the study, with their directions."""
-        return goals_of_all(self.history)
+        return objectives_of_all(self.history)
 
     @property
     def best(self) -> Trial | None:

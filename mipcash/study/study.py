@@ -23,14 +23,14 @@ from mipcash.optimizers.outcome import LOSS
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_goals, costs_of, retries_of, seconds_of, seed_of
+from mipcash.study.arguments import check_objectives, costs_of, retries_of, seconds_of, seed_of
 from mipcash.study.calls import explained
 from mipcash.study.feasibility import Feasibility
 from mipcash.study.method import Method, OptimizerGiven
 from mipcash.study.proposer import Proposer
 from mipcash.study.pruning import PruningGiven, judge_for, pruning_of
 from mipcash.study.queue import Queue
-from mipcash.study.records.directions import DirectionGiven, goals_of
+from mipcash.study.records.directions import DirectionGiven, objectives_of
 from mipcash.study.records.fingerprint import record_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.limits import LimitsGiven, limits_of
@@ -105,11 +105,11 @@ class Study:
         self.seed = seed_of(seed)
         method, place = Method.of(optimizer), Journal.of(storage)
         self.optimizer = method.made(space)
-        self.limits, self.objectives = limits_of(limits), goals_of(direction)
+        self.limits, self.objectives = limits_of(limits), objectives_of(direction)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
         self.pruning = pruning_of(pruning)
-        check_goals(self.objectives, self.costs, self.pruning)
+        check_objectives(self.objectives, self.costs, self.pruning)
         record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.objectives)
         retries = retries_of(retries)
         self.renamed = move_aside(place.storage) if place.fresh else None

@@ -12,7 +12,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.backends.task import SolverSettings
-from mipcash.modelling.auxiliary import HelperSearch, settle
+from mipcash.modelling.auxiliary import AuxiliarySearch, settle
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -147,13 +147,13 @@ def test_helpers_are_searched_exhaustively_and_within_a_limit() -> None:
             w for w in itertools.product(range(10), repeat=4)
             if sum((k + 1) * v for k, v in enumerate(w)) == value and w[0] - w[3] >= 2
         }  # fmt: skip
-        search = HelperSearch(rules, assignment)
+        search = AuxiliarySearch(rules, assignment)
         order = [int(h.parent_block().index()[1:]) for h in search.auxiliaries]
         found = {tuple(int(s[id(h)]) for _, h in sorted(zip(order, search.auxiliaries, strict=True), key=lambda p: p[0]))
                  for s in search.solutions()}  # fmt: skip
         assert not search.over
         assert found == truth
         assert bool(settle(rules, assignment).misfits) == (not truth)
-    cut = HelperSearch(rules, {**fixed, id(group.variables[7]): 1.0}, limit=5)
+    cut = AuxiliarySearch(rules, {**fixed, id(group.variables[7]): 1.0}, limit=5)
     assert list(cut.solutions()) == []
     assert cut.over

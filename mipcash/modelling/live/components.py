@@ -18,7 +18,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.live.derived import erase, write
-from mipcash.modelling.live.holes import write_helper_domain
+from mipcash.modelling.live.holes import write_auxiliary_domain
 from mipcash.modelling.live.logic import refuse_logic
 from mipcash.modelling.live.parts import bounds_of
 from mipcash.modelling.live.special_sets import special_set_key, write_special_set
@@ -198,7 +198,7 @@ def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) ->
             "call from_pyomo as it is meant to be searched, or name it in auxiliary="
         )
     if not is_plain(variable):
-        write_helper_domain(declaration, variable)
+        write_auxiliary_domain(declaration, variable)
     low, high = variable.bounds
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         raise SpaceError(

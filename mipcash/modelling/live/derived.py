@@ -16,7 +16,7 @@ from mipcash.modelling.live.parts import Derived
 from mipcash.modelling.rules import make_rule
 
 
-def helper_block(declaration: Declaration, name: str) -> Any:
+def auxiliary_block(declaration: Declaration, name: str) -> Any:
     """Return a new block for the auxiliary variables of derived rules."""
     parameters: Any = declaration.model.parameters
     index = f"{name} (auxiliary)"
@@ -32,7 +32,7 @@ def write(declaration: Declaration, name: str, key: Hashable, relations: Sequenc
         RuleError: a relation that no value satisfies.
     """
     auxiliaries, rules = f"{name} (auxiliary)" in declaration.model.parameters, declaration.model.rules
-    erase(declaration, name, keep_helpers=auxiliaries)
+    erase(declaration, name, keep_auxiliaries=auxiliaries)
     made = []
     for k, relation in enumerate(relations):
         if is_bool(relation):
@@ -45,12 +45,12 @@ def write(declaration: Declaration, name: str, key: Hashable, relations: Sequenc
     declaration.parts.derived[name] = Derived(key, tuple(made))
 
 
-def erase(declaration: Declaration, name: str, *, keep_helpers: bool = False) -> None:
-    """Delete the rules derived under a name, and their auxiliary variables unless ``keep_helpers``."""
+def erase(declaration: Declaration, name: str, *, keep_auxiliaries: bool = False) -> None:
+    """Delete the rules derived under a name, and their auxiliary variables unless ``keep_auxiliaries``."""
     declaration.parts.derived.pop(name, None)
     rules, parameters = declaration.model.rules, declaration.model.parameters
     for index in [i for i in rules if isinstance(i, tuple) and i[0] == name and isinstance(i[1], int)]:
         del rules[index]
     auxiliaries = f"{name} (auxiliary)"
-    if not keep_helpers and auxiliaries in parameters:
+    if not keep_auxiliaries and auxiliaries in parameters:
         del parameters[auxiliaries]

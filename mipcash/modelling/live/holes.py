@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Integer, Ordinal
-from mipcash.modelling.live.derived import helper_block, write
+from mipcash.modelling.live.derived import auxiliary_block, write
 from mipcash.modelling.live.value_sets import Pieces, values_of
 from mipcash.modelling.quadratic import interval, take_apart
 
@@ -22,7 +22,7 @@ from mipcash.modelling.quadratic import interval, take_apart
 def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> None:
     """Restrict a variable to a union of intervals; on the model its domain becomes the reals between the outer ends."""
     name, parts = f"the domain of {variable.name}", pieces.parts
-    block = helper_block(declaration, name)
+    block = auxiliary_block(declaration, name)
     block.part = pyo.Var(range(len(parts)), domain=pyo.Binary)
     b = list(block.part.values())
     variable.domain, variable.bounds = pyo.Reals, (pieces.hull.low, pieces.hull.high)
@@ -34,7 +34,7 @@ def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> Non
     write(declaration, name, pieces, relations)
 
 
-def write_helper_domain(declaration: Declaration, variable: Any) -> None:
+def write_auxiliary_domain(declaration: Declaration, variable: Any) -> None:
     """Write the domain of a variable that is no parameter, if Pyomo's types do not describe it completely.
 
     Raises:
@@ -50,7 +50,7 @@ def write_helper_domain(declaration: Declaration, variable: Any) -> None:
     if isinstance(values, Integer) and values.step == 1:
         variable.domain, variable.bounds = pyo.Integers, (values.low, values.high)
         return
-    block = helper_block(declaration, name)
+    block = auxiliary_block(declaration, name)
     if isinstance(values, Ordinal):
         block.part = pyo.Var(range(len(values.values)), domain=pyo.Binary)
         value = sum(v * block.part[i] for i, v in enumerate(values.values))

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.live.derived import helper_block, write
+from mipcash.modelling.live.derived import auxiliary_block, write
 from mipcash.modelling.names import user_name
 
 SET_LIMIT = 256
@@ -43,7 +43,7 @@ def write_special_set(declaration: Declaration, data: Any) -> None:
             f"SOSConstraint {name!r} has {len(members)} variables, more than {SET_LIMIT}; split it, or declare a categorical "
             "parameter that says which of them may differ from 0"
         )
-    block = helper_block(declaration, name)
+    block = auxiliary_block(declaration, name)
     block.differs = pyo.Var(range(len(members)), domain=pyo.Binary)
     relations: list[Any] = []
     differs = [_differs(declaration, name, v, block.differs[i], relations) for i, v in enumerate(members)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
-from mipcash.modelling.auxiliary import HelperSearch, ids_of
+from mipcash.modelling.auxiliary import AuxiliarySearch, ids_of
 from mipcash.modelling.clusters import clusters
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import SNAP
@@ -42,7 +42,7 @@ def number_rules(
         [r for r in rules.rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
     )
     variables = {i: v for _, r in mixed for q in (r.body, *r.when) for i, v in q.variables.items() if i in unknown}
-    search = HelperSearch(pure, fixed, also=variables)
+    search = AuxiliarySearch(pure, fixed, also=variables)
     found = []
     for solution in search.solutions():
         found.append(solution)

@@ -14,7 +14,7 @@ DirectionGiven = str | Sequence[str] | Mapping[str, str]
 """Direction of the loss; or several outputs to minimise, or directions by name."""
 
 
-def goals_of(direction: Any = MINIMIZE) -> Objectives:
+def objectives_of(direction: Any = MINIMIZE) -> Objectives:
     """Return the objectives of a study.
 
     Args:
@@ -48,7 +48,7 @@ def _direction(name: str, said: Any) -> str:
 
 
 def direction_given(objectives: Objectives) -> str | dict[str, str]:
-    """Return the ``direction`` for which :func:`goals_of` gives these objectives."""
+    """Return the ``direction`` for which :func:`objectives_of` gives these objectives."""
     return (
         {objective.output: objective.direction for objective in objectives.each}
         if objectives.several

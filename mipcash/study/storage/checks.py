@@ -24,7 +24,7 @@ from mipcash.study.storage.protocol import (
     StudyRecord,
     TrialRow,
     asked_for,
-    read_goals,
+    read_objectives,
 )
 from mipcash.study.text import shown
 
@@ -122,7 +122,7 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
     if columns["recommended"] is not None and type(columns["recommended"]) is not int:
         raise DamageError(f"the recommended trial is {shown(columns['recommended'])}")
     try:
-        read_goals(columns["settings"])
+        read_objectives(columns["settings"])
     except ValueError as error:
         raise DamageError(str(error)) from None
     return StudyRecord(**columns)

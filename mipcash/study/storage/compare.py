@@ -28,7 +28,7 @@ def compare(
         then, now = getattr(stored, what), getattr(wanted, what)
         if then != (storable(now) if isinstance(now, str) else now):
             found.append(f"{what} was {then!r} and is {now!r} now")
-    found += _other_goals(stored, wanted)
+    found += _other_objectives(stored, wanted)
     # another optimizer has entirely different settings, and its name is enough
     same = stored.optimizer == storable(wanted.optimizer)
     parts = {
@@ -62,7 +62,7 @@ def _settings(record: StudyRecord) -> dict[str, Any]:
     return {name: value for name, value in (record.settings or {}).items() if name != OBJECTIVES}
 
 
-def _other_goals(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
+def _other_objectives(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
     """Return the difference in the objectives, in the words of ``direction=``; empty if there is none."""
     if stored.objectives == wanted.objectives:
         return []

@@ -47,7 +47,7 @@ OBJECTIVES = "objectives"
 """Key of the objectives in the settings of a study: name and direction of each. It is absent for a loss that is minimised."""
 
 
-def read_goals(settings: Mapping[str, Any] | None) -> Objectives:
+def read_objectives(settings: Mapping[str, Any] | None) -> Objectives:
     """Return the objectives in the settings of a study.
 
     Raises:
@@ -111,7 +111,7 @@ class StudyRecord:
     @cached_property
     def objectives(self) -> Objectives:
         """Objectives of the study, from its settings."""
-        return read_goals(self.settings)
+        return read_objectives(self.settings)
 
 
 @dataclass(frozen=True)
