@@ -42,12 +42,12 @@ SIZES: dict[str, dict[str, Any]] = {
 # -- the variants ---------------------------------------------------------------------------------------------------------------
 
 
-VARIANTS: dict[str, tuple[type[Hybrid], dict[str, Any]]] = {
-    "default": (Hybrid, {}),
-    "no warp": (Hybrid, {"warp": False}),
-    "with minimisers": (Hybrid, {"samples": 1}),
-    "no covering": (Hybrid, {"cover": 0}),
-    "thompson": (Hybrid, {"acquisition": "thompson"}),
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "no warp": {"warp": False},
+    "with minimisers": {"samples": 1},
+    "no covering": {"cover": 0},
+    "thompson": {"acquisition": "thompson"},
 }
 ONLY = {"no covering": ("pipelines",)}
 """Families in which a part does anything: those with modules of algorithms; elsewhere its runs are the default's."""
@@ -208,9 +208,9 @@ FAMILIES = {"choices": choices, "rules": ruled, "constraints": constrained, "pip
 
 def cell(family: str, variant: str, seed: int, evaluations: int) -> dict[str, Any]:
     """A run: the best feasible loss, that of half the evaluations, and CPU seconds an ask."""
-    of, (kind, settings) = FAMILIES[family](seed), VARIANTS[variant]
+    of = FAMILIES[family](seed)
     warnings.simplefilter("ignore")
-    optimizer = kind(Domain.of(of.space), HybridSettings(**settings))
+    optimizer = Hybrid(Domain.of(of.space), HybridSettings(**VARIANTS[variant]))
     study = mc.Study(of.space, optimizer=mc.Method(optimizer), limits=of.limits, seed=seed)
     cpu, best = 0.0, list[float]()
     for _ in range(evaluations):

@@ -216,7 +216,11 @@ def test_one_thread_for_small_tables_until_the_last_of_several_evaluations_ends(
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
     with threadpool_limits(2):
-        before, one, other = threads(), FewThreads(np.zeros((9, 2))), FewThreads(np.broadcast_to(0.0, (FEW_CELLS, 2)))
+        before, one, other = (
+            threads(),
+            FewThreads.of(np.zeros((9, 2))),
+            FewThreads.of(np.broadcast_to(0.0, (FEW_CELLS, 2))),
+        )
         one.__enter__()
         one.__enter__()
         one.__exit__()

@@ -63,16 +63,20 @@ class FewThreads:
     the process, until the last of several evaluations in threads ends.
 
     Args:
-        x: rows of features; above FEW_CELLS cells there is no limit.
+        small: whether the table is small; otherwise there is no limit.
     """
 
-    def __init__(self, x: Any) -> None:
-        self._small = math.prod(x.shape if hasattr(x, "shape") else (len(x), 1)) <= FEW_CELLS
-        self._lock, self._inside = threading.Lock(), 0
+    def __init__(self, small: bool) -> None:
+        self._small, self._lock, self._inside = small, threading.Lock(), 0
         self._limit: Any = None
 
+    @classmethod
+    def of(cls, x: Any) -> FewThreads:
+        """Return the limit for rows of features; up to FEW_CELLS cells are a small table."""
+        return cls(math.prod(x.shape if hasattr(x, "shape") else (len(x), 1)) <= FEW_CELLS)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _few_threads, (self._small,)
+        return FewThreads, (self._small,)
 
     def __enter__(self) -> None:
         from threadpoolctl import threadpool_limits
@@ -88,11 +92,6 @@ class FewThreads:
             if self._limit is not None and not self._inside:
                 self._limit.restore_original_limits()
                 self._limit = None
-
-
-def _few_threads(small: bool) -> FewThreads:
-    """Return the same limit in another process."""
-    return FewThreads(np.broadcast_to(0.0, (1 if small else FEW_CELLS + 1, 1)))
 
 
 class CrossValidated:
@@ -156,7 +155,7 @@ class CrossValidated:
         self.build, self.measure, self.finish = build, measure, finish
         self.x, self.y = _rows(x), _column("y", y)
         _same_length("y", len(self.y), self.x)
-        self.threads = FewThreads(self.x)
+        self.threads = FewThreads.of(self.x)
         self.groups = None if groups is None else _column("groups", groups)
         if self.groups is not None:
             _same_length("groups", len(self.groups), self.x)

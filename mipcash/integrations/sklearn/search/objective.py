@@ -141,7 +141,7 @@ class SearchObjective:
 
         self.build, self.data, self.scores, self.fit = build, data, scores, fit
         self.quiet, self.predictions, self.classes = quiet, predictions, classes
-        self.config, self.threads = sklearn.get_config(), FewThreads(data.x)
+        self.config, self.threads = sklearn.get_config(), FewThreads.of(data.x)
         self.raised: BaseException | None = None
         """The last exception of a fold, if it ran in this process."""
 

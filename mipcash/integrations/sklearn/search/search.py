@@ -98,10 +98,6 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:
         return estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
 
-    def _starts(self, build: Any) -> Sequence[Mapping[str, Any]]:
-        """Return the configurations to evaluate first."""
-        return getattr(build, "starts", ())
-
     # -- fit ----------------------------------------------------------------------------------------------------
 
     def _search(self, x: Any, y: Any, params: Mapping[str, Any]) -> Self:
@@ -176,7 +172,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
                 pruning=self.pruning,
                 options=belonging,
             ) as study:
-                starts = [dict(config) for config in self._starts(objective.build)]
+                starts = [dict(config) for config in getattr(objective.build, "starts", ())]
                 if all(trial.config in starts for trial in study.trials):  # the search has proposed nothing yet
                     for config in starts[: int(self.n_iter)] if isinstance(self.n_iter, Integral) else starts:
                         study.enqueue(config)
