@@ -112,8 +112,7 @@ class Feasibility:
 
     @classmethod
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Feasibility:
-        searched = [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
-        rows = joined(searched, (LOSS, *(limit.output for limit in limits)))
+        rows = joined(without_repeats(trials), (LOSS, *(limit.output for limit in limits)))
         seen = objectives_of_all(trials).turned(limits)
         return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], seen)[0])
 
@@ -205,6 +204,11 @@ class Feasibility:
             outside = float(here[np.isfinite(here)].sum())
             ranked.append((int(np.isinf(here).sum()), outside, loss, self.tells(row), k))
         return sorted(ranked)
+
+
+def without_repeats(trials: Sequence[Trial]) -> list[Observation]:
+    """Return the trials as observations, of which repeats count as pending."""
+    return [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
 
 
 def observation(trial: Trial) -> Observation:

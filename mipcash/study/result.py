@@ -18,7 +18,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.feasibility import Feasibility, Nearest, Violation, objectives_of_all, observation, told
+from mipcash.study.feasibility import Feasibility, Nearest, Violation, objectives_of_all, told, without_repeats
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.text import one_line, shown, visible, without_address
@@ -264,7 +264,7 @@ class Result:
         from mipcash.space.domain import Domain
 
         limits = self.objectives.turned(self.under)
-        return probabilities(Domain.of(self.declared), [observation(t) for t in self.history], limits)
+        return probabilities(Domain.of(self.declared), without_repeats(self.history), limits)
 
     # -- counts and tables --------------------------------------------------------------------------------------
 

@@ -207,6 +207,18 @@ def test_noise_makes_the_safe_one_stand_back() -> None:
         assert all(not r.breaks(t) for t in at if t is not None)
 
 
+@pytest.mark.parametrize("confirm", [2, "replicate"])
+def test_repeats_are_no_rows_of_their_own(confirm: Any) -> None:
+    def objective(config: dict[str, Any], repeat: int = 0) -> dict[str, float]:
+        return {"loss": -config["x"] + 1e-9 * repeat, "heat": config["x"]}
+
+    result = mc.minimize(
+        objective, line(), 12, optimizer="random", limits={"heat": 0.5}, confirm=confirm, progress=False
+    )
+    assert any(t.repeat for t in result.history)
+    assert result.safe(0.5) is result.best
+
+
 def test_failures_count(tmp_path: Path) -> None:
     def objective(config: dict[str, Any]) -> float:
         if config["x"] > 0.5:
