@@ -13,7 +13,7 @@ TORCH ?= torch==2.13.0
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
-	$(BIN)/mipcash run sklearn_pipeline --budget 40 --confirm 3 --fresh
+	$(BIN)/mipcash run sklearn_pipeline --limit latency_ms=5 --confirm 3 --workers 2 --fresh
 
 test: lint core docs
 	$(BIN)/python -m pytest -n $(or $(TEST_WORKERS),2) --dist worksteal

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from importlib import import_module
 from statistics import mean, median
 from typing import Any
 
 import numpy as np
 
 import mipcash as mc
+from benchmarks.automl import ordered
 from benchmarks.proxies import proxy
 from benchmarks.registry import benchmark
+from mipcash.models import artificial
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 
 WANTED = {"sklearn_pipeline": 0.05, "artificial": 0.1}
 """CPU seconds of a proposal, by space."""
+SPACES: dict[str, Callable[[], mc.Space]] = {"sklearn_pipeline": lambda: ordered.build()[0], "artificial": lambda: artificial.space}
 LOSSES = ("structured", "noise")
 OBSERVATIONS = {"smoke": 20, "quick": 100, "full": 100}
 PROPOSALS = {"smoke": 2, "quick": 25, "full": 97}
@@ -40,7 +42,7 @@ def losses_of(kind: str, space: mc.Space) -> Callable[[dict[str, Any]], float]:
 
 def measured(name: str, kind: str, size: str) -> dict[str, Any]:
     """CPU seconds of each proposal but the first."""
-    space = import_module(f"mipcash.models.{name}").space
+    space = SPACES[name]()
     objective, optimizer = losses_of(kind, space), make_optimizer("hybrid", space)
     history = [Observation(c, DONE, objective(c)) for c in space.sample(OBSERVATIONS[size], 0)]
     cpu, state = list[float](), dict[str, Any]()

@@ -1,7 +1,8 @@
 """Losses of a search's results on unseen rows: the lowest loss, the recommendation, the confirmed one, an ensemble.
 
-Half of the rows (at most ROWS of them) are searched on, 5 stratified folds, 1 - ROC AUC over the space of ``sklearn_pipeline``; the
-other half is held out. One search of N evaluations gives all answers, at equal numbers of evaluations:
+Half of the rows (at most ROWS of them) are searched on, 5 stratified folds, 1 - ROC AUC over the space of
+:mod:`benchmarks.automl.ordered`; the other half is held out. One search of N evaluations gives all answers, at equal numbers of
+evaluations:
 
 * ``lowest loss``: of N evaluations, the luckiest,
 * ``recommended``: what ``result.config`` is: by posterior mean for ``hybrid``,
@@ -24,11 +25,11 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
+from benchmarks.automl import ordered as pipelines
 from benchmarks.raw import append_line, lines
 from benchmarks.records import FOLDER
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.integrations.sklearn.ensemble import Selected, selected
-from mipcash.models import sklearn_pipeline as pipelines
 from mipcash.models._data import table
 from mipcash.study.feasibility import observation
 from mipcash.study.minimize import run as run_study

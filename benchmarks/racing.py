@@ -1,6 +1,6 @@
 """Racing on and off at an equal number of fits, and what the rule saves and loses on the same evaluations.
 
-The pipelines of the model ``sklearn_pipeline``, five folds of each data set, 1 - AUC. Two parts:
+The pipelines of :mod:`benchmarks.automl.ordered`, five folds of each data set, 1 - AUC. Two parts:
 
 * runs: ``off``, ``on`` (c = 1.5) and, but for the size quick, ``halving``, with the same number of fits. The loss of the search's
   folds, and that of the same configuration on fresh folds, which no search has seen.
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
+from benchmarks.automl import ordered
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.display import counted
-from mipcash.models import sklearn_pipeline
 from mipcash.study.pruning import Halving, Racing, judge_of
 from mipcash.study.reading import read_outcome
 
@@ -106,7 +106,7 @@ def curve(history: Sequence[mc.Trial], fits: int) -> list[float | None]:
 def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) -> Iterator[dict[str, Any]]:
     """All runs of a data set and a seed, which share their fits."""
     folds = chosen.get("folds", 5)
-    space, objective = sklearn_pipeline.build(data=data, metric=chosen.get("metric", "roc_auc"), folds=folds, seed=seed)
+    space, objective = ordered.build(data=data, metric=chosen.get("metric", "roc_auc"), folds=folds, seed=seed)
     remembered, fresh = Remembered(objective), dict[str, float]()
     for optimizer in chosen["optimizers"]:
         for way in chosen.get("ways", WAYS):

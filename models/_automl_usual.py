@@ -5,10 +5,10 @@ usually searched: C and the factor of gamma by decades about scikit-learn's defa
 doublings. ``gamma`` is a factor of 1 / columns, so that 1 is ``gamma="scale"`` on standardised columns. A support vector classifier
 is calibrated by three folds, as it has no probabilities of its own.
 
-``starts`` are close to scikit-learn's defaults of the estimators, the cheapest first, behind a ``StandardScaler`` where they need
-one. What differs: support vector and network regressors see a standardised target, support vector classifiers are calibrated,
-discriminant analysis has the solver that takes a shrinkage, and histogram gradient boosting does not stop early. A search evaluates
-first those that its data allow. Networks for regression are seeded by 0.
+``defaults_of`` returns configurations close to scikit-learn's defaults of the estimators, the cheapest first, behind a
+``StandardScaler`` where they need one. What differs: support vector and network regressors see a standardised target, support
+vector classifiers are calibrated, discriminant analysis has the solver that takes a shrinkage, and histogram gradient boosting does
+not stop early. A search evaluates first those that its data allow. Networks for regression are seeded by 0.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def usual_modules(regression: bool) -> dict[str, Mapping[str, Algorithm | None]]
     }
 
 
-def starts(regression: bool, columns: int) -> list[dict[str, Any]]:
+def defaults_of(regression: bool, columns: int) -> list[dict[str, Any]]:
     """scikit-learn's defaults as configurations of the space, the cheapest first."""
     root = min(1.0, max(_SHARE.low, (math.isqrt(columns) + 0.5) / columns))  # as many columns as their square root
     forest = {"max_features": 1.0 if regression else root, "min_samples_leaf": 1}
@@ -191,6 +191,10 @@ def starts(regression: bool, columns: int) -> list[dict[str, Any]]:
                 **{"learning_rate": 0.1, "max_iter": 100, "max_leaf_nodes": 31, "min_samples_leaf": 20},
                 **{"l2_regularization": 1e-9, "early_stopping": False},
             },
+        ),
+        (
+            "mlp",
+            {"layers": 1, "width": 100, "alpha": 1e-4, "learning_rate_init": 1e-3, "early_stopping": False},
         ),
     ]
     return [

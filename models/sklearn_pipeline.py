@@ -1,331 +1,270 @@
-"""A scikit-learn classification pipeline: scaler, transformer and selector in any order, then an estimator.
+"""A scikit-learn pipeline on real data, for classes or numbers, under rules of what cannot work or costs too much.
 
-The modules of Table A3 of Liu et al., "An ADMM based framework for AutoML pipeline configuration", with the selectors
-of their Table A2 and two estimators more. Ranges are auto-sklearn's, with exceptions. Ensembles have 10 to 100 members, so that an
-evaluation takes about a second. There are at most 1,000 quantiles and 2^10 leaves, and no scores by mutual information (slow).
-``max_features`` is a share of the columns. ``reg_param`` stays above 0, which keeps discriminant analysis regular.
+``space=usual`` (the default) has the pipelines that practitioners use first (:mod:`mipcash.models._automl_usual`). scikit-learn's
+defaults of its estimators are evaluated first: on the folds of the search, the answer is never worse than the best of them.
 
-Besides the loss, an evaluation has outputs for outcome constraints, ``--limit latency_ms=5 --limit disparity=0.07``:
+``space=a2`` is Table A2 of Liu et al., "An ADMM based framework for AutoML pipeline configuration": 8 x 11 x 7 x 11 = 6,776
+compositions with 92 hyperparameters. ``space=a3`` is its Table A3, 6 x 3 x 6 = 108. Algorithms and ranges of the tables are in
+:mod:`mipcash.models._automl_algorithms`, and the rules on their combinations in :mod:`mipcash.models._automl_rules`. With
+``order=yes`` the modules before the estimator may stand in any order.
 
-* ``fit_seconds``: seconds that the fits of all folds took,
-* ``latency_ms``: milliseconds in which 1,000 rows are predicted,
-* ``disparity``, if a column is protected: the difference between the error rates of its groups;
+Texts become one column per value and missing numbers the median (the imputer and the encoder of the tables, which leave no choice).
 
-see :mod:`mipcash.models._pipeline_measures`.
-
-The rules are knowledge of an expert: which algorithm needs non-negative or scaled inputs and which modules may stand between them.
-They also bound the columns of polynomial features, and exclude equivalent orders and values.
+An evaluation cross-validates the pipeline. Its outputs other than the loss, for ``--limit``, are in
+:mod:`mipcash.models._pipeline_measures`. One that crashes, takes longer than ``--evaluation-timeout`` or more memory than
+``--evaluation-memory`` is a failure with its cause, and the search goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import mipcash as mc
-from mipcash.integrations.sklearn.cross_validated import CrossValidated, Late
-from mipcash.models._data import file_of, table
-from mipcash.models._options import choice, whole
-from mipcash.models._pipeline_measures import METRICS, groups_of, objective_of
-from mipcash.models._pipeline_parts import (
-    Algorithm,
-    Call,
-    Facts,
-    Modules,
-    Name,
-    idle_last,
-    most_inputs,
-    no_more_leaves_than_room,
-    pipeline_of,
-    quantiles_in_percent,
-    script,
-    steps,
-)
-from mipcash.models._pipeline_parts import before as stands_before
-from mipcash.models._pipeline_report import compared
+from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.measures import CLOCKS
+from mipcash.models._automl_algorithms import AUTO_SKLEARN, RANGES, SPACES, modules_of
+from mipcash.models._automl_rules import Rules
+from mipcash.models._automl_usual import USUAL, defaults_of
+from mipcash.models._data import AUTO, CLASSIFICATION, REGRESSION, Table, table
+from mipcash.models._group_measures import ERROR, OF
+from mipcash.models._options import choice, flag, whole
+from mipcash.models._pipeline_measures import METRICS, OF_NUMBERS, groups_of, objective_of
+from mipcash.models._pipeline_parts import Call, Facts, Modules, pipeline_of, script, steps
+from mipcash.models._pipeline_report import compared, share_predictions
 
-DEFAULTS = {"budget": 40}
+DEFAULTS = {"budget": 40, "evaluation_timeout": 120.0, "evaluation_memory": 4000.0}
 
 
-def _scores(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-    return {**tuned, "score_func": Name(f"sklearn.feature_selection.{tuned['score_func']}")}
+@dataclass(frozen=True)
+class Pipelines:
+    """The pipelines of a space: called with a configuration, it builds one.
+
+    Attributes:
+        space: of SPACES.
+        regression: whether numbers are predicted.
+        columns: of the data.
+        ranges: of RANGES.
+        order: whether the modules before the estimator may stand in any order.
+        seed: of every algorithm that is random.
+    """
+
+    space: str
+    regression: bool
+    columns: int
+    ranges: str = AUTO_SKLEARN
+    order: bool = False
+    seed: int = 0
+
+    @cached_property
+    def modules(self) -> Modules:
+        """In the order in which they run, unless that is searched too."""
+        return modules_of(self.space, self.regression, self.ranges)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "modules"}
+
+    def declare(self, facts: Facts, *, rules: bool = True, tuned: bool = True) -> mc.Space:
+        """The space.
+
+        Args:
+            facts: of the data.
+            rules: False: without what is known beforehand.
+            tuned: False: the algorithms alone, without their hyperparameters.
+        """
+        space = mc.Space("pipelines" if self.space == USUAL else f"pipelines of table {self.space.upper()}")
+        declared = {
+            name: space.module(name, {a: c.tuned if c and tuned else {} for a, c in algorithms.items()})
+            for name, algorithms in self.modules.items()
+        }
+        movable = [m for name, m in declared.items() if name != "estimator"]
+        order = space.ordering("order", movable) if self.order else None
+        if rules:
+            Rules(space, declared, facts, order, tuned).add()
+        return space
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        """Configurations to propose first, for the usual space; [] for the tables of the papers."""
+        return defaults_of(self.regression, self.columns) if self.space == USUAL else []
+
+    def steps(self, config: Mapping[str, Any]) -> list[tuple[str, Call]]:
+        """The steps of a configuration, as they run."""
+        order = (*config["order"], "estimator") if self.order else tuple(self.modules)
+        return steps(self.modules, config, order, self.seed, self.columns)
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        """The configuration as a ``sklearn.pipeline.Pipeline``."""
+        return pipeline_of(self.steps(config))
 
 
-_ALPHA = mc.Real(0.01, 0.5)
-_FOREST = {
-    "n_estimators": mc.Integer(10, 100, log=True),
-    "criterion": mc.Categorical(["gini", "entropy"]),
-    "max_features": mc.Real(0.05, 1.0),
-    "min_samples_split": mc.Integer(2, 20),
-    "min_samples_leaf": mc.Integer(1, 20),
-    "bootstrap": mc.Categorical([True, False]),
-}
-MODULES: Modules = {
-    "scaler": {
-        "none": None,
-        "normalizer": Algorithm("sklearn.preprocessing.Normalizer"),
-        "quantile": Algorithm(
-            "sklearn.preprocessing.QuantileTransformer",
-            {
-                "n_quantiles": mc.Integer(10, 1000, log=True),
-                "output_distribution": mc.Categorical(["uniform", "normal"]),
-            },
-            random=True,
-        ),
-        # Without clip=True a held-out row beyond the training range would leave [0, 1], and could turn negative.
-        "minmax": Algorithm("sklearn.preprocessing.MinMaxScaler", fixed={"clip": True}),
-        "standard": Algorithm("sklearn.preprocessing.StandardScaler"),
-        "robust": Algorithm(
-            "sklearn.preprocessing.RobustScaler",
-            {
-                "q_min": mc.Real(0.001, 0.3),
-                "q_max": mc.Real(0.7, 0.999),
-                "with_centering": mc.Categorical([True, False]),
-                "with_scaling": mc.Categorical([True, False]),
-            },
-            argued=quantiles_in_percent,
-        ),
-    },
-    "transformer": {
-        "none": None,
-        # n_components in (0, 1) is the share of the variance to keep.
-        "pca": Algorithm(
-            "sklearn.decomposition.PCA",
-            {"n_components": mc.Real(0.5, 0.9999), "whiten": mc.Categorical([False, True])},
-            random=True,
-        ),
-        "polynomial": Algorithm(
-            "sklearn.preprocessing.PolynomialFeatures",
-            {
-                "degree": mc.Integer(2, 3),
-                "interaction_only": mc.Categorical([False, True]),
-                "include_bias": mc.Categorical([True, False]),
-            },
-        ),
-    },
-    "selector": {
-        "none": None,
-        "percentile": Algorithm(
-            "sklearn.feature_selection.SelectPercentile",
-            {"percentile": mc.Integer(1, 99), "score_func": mc.Categorical(["f_classif", "chi2"])},
-            argued=_scores,
-        ),
-        "fpr": Algorithm("sklearn.feature_selection.SelectFpr", {"alpha": _ALPHA}),
-        "fdr": Algorithm("sklearn.feature_selection.SelectFdr", {"alpha": _ALPHA}),
-        "fwe": Algorithm("sklearn.feature_selection.SelectFwe", {"alpha": _ALPHA}),
-        "variance_threshold": Algorithm(
-            "sklearn.feature_selection.VarianceThreshold", {"threshold": mc.Real(1e-6, 1e-3, log=True)}
-        ),
-    },
-    "estimator": {
-        "gaussian_nb": Algorithm("sklearn.naive_bayes.GaussianNB"),
-        "multinomial_nb": Algorithm(
-            "sklearn.naive_bayes.MultinomialNB",
-            {"alpha": mc.Real(1e-2, 100, log=True), "fit_prior": mc.Categorical([True, False])},
-        ),
-        "qda": Algorithm(
-            "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis", {"reg_param": mc.Real(1e-3, 1, log=True)}
-        ),
-        "logistic_regression": Algorithm(
-            "sklearn.linear_model.LogisticRegression",
-            {"C": mc.Real(0.03125, 32768, log=True), "class_weight": mc.Categorical([None, "balanced"])},
-            {"max_iter": 200},
-        ),
-        "knn": Algorithm(
-            "sklearn.neighbors.KNeighborsClassifier",
-            {
-                "n_neighbors": mc.Integer(1, 100, log=True),
-                "weights": mc.Categorical(["uniform", "distance"]),
-                "p": mc.Ordinal([1, 2]),
-            },
-        ),
-        "random_forest": Algorithm("sklearn.ensemble.RandomForestClassifier", _FOREST, random=True),
-        "extra_trees": Algorithm("sklearn.ensemble.ExtraTreesClassifier", _FOREST, random=True),
-        "gradient_boosting": Algorithm(
-            "sklearn.ensemble.GradientBoostingClassifier",
-            {
-                "learning_rate": mc.Real(0.01, 1, log=True),
-                "n_estimators": mc.Integer(10, 100, log=True),
-                "max_depth": mc.Integer(1, 10),
-                "max_leaf_nodes": mc.Integer(2, 1024, log=True),
-                "min_samples_split": mc.Integer(2, 20),
-                "min_samples_leaf": mc.Integer(1, 20),
-                "subsample": mc.Real(0.1, 1.0),
-                "max_features": mc.Real(0.1, 1.0),
-            },
-            random=True,
-        ),
-    },
-}
-"""Module -> algorithm -> class of scikit-learn; None: the module does nothing."""
+@dataclass(frozen=True)
+class Problem:
+    """Options of :func:`build`, checked, with the data they name."""
 
+    data: Table
+    pipelines: Pipelines
+    metric: str
+    folds: int
+    seed: int
 
-BREAST_CANCER = Facts(columns=30, nonnegative=True, fold_rows=455, fold_class_rows=169)
-"""The default data in five folds, so that the space can be declared without loading scikit-learn."""
-
-
-def declare(facts: Facts) -> mc.Space:
-    """The space of pipelines for data of these sizes."""
-    space = mc.Space("scikit-learn pipeline")
-    scaler, transformer, selector, estimator = modules = [
-        space.module(name, {a: c.tuned if c else {} for a, c in algorithms.items()})
-        for name, algorithms in MODULES.items()
-    ]
-    preprocessors = modules[:3]
-    order = space.ordering("order", preprocessors)
-    before = partial(stands_before, space, order)
-
-    # Sizes. scikit-learn would clip the first with a warning, and refuse the second.
-    quantiles = scaler.parameter("quantile", "n_quantiles")
-    neighbors = estimator.parameter("knn", "n_neighbors")
-    space.rule("quantiles: at most the rows of a fold", quantiles <= facts.fold_rows, when=scaler["quantile"])
-    space.rule("neighbors: at most the rows of a fold", neighbors <= facts.fold_rows, when=estimator["knn"])
-    depth = estimator.parameter("gradient_boosting", "max_depth")
-    leaves = estimator.parameter("gradient_boosting", "max_leaf_nodes")
-    no_more_leaves_than_room(space, estimator["gradient_boosting"], depth, leaves)
-
-    idle_last(space, order, preprocessors)
-
-    # Scales. PCA and the solver of logistic regression see the units of unscaled columns and little else.
-    centered = scaler.parameter("robust", "with_centering")[True]
-    scaled = scaler.parameter("robust", "with_scaling")[True]
-    space.rule("robust does something", centered + scaled >= 1, when=scaler["robust"])
-    one_scale = scaler.is_("quantile", "minmax", "standard") + scaled
-    space.rule("pca needs columns of one scale", transformer["pca"] <= one_scale)
-    before("pca comes after the scaler", scaler, transformer, [transformer["pca"]])
-    space.rule("logistic regression needs columns of one scale", estimator["logistic_regression"] <= one_scale)
-    # Components come ordered already; keep fewer of them instead of selecting among them.
-    before("pca comes after the selector", selector, transformer, [transformer["pca"], 1 - selector["none"]])
-    # The norm of a row is that of all its columns; of a single column it would leave a constant.
-    before("normalizer comes before the selector", scaler, selector, [scaler["normalizer"], 1 - selector["none"]])
-    # Standardised columns have equal variances: a threshold would keep all or none.
-    equal = scaler.is_("standard", "quantile")
-    before("variances differ before scaling only", selector, scaler, [selector["variance_threshold"], equal])
-    # Rows of norm 1 have small entries, so a larger threshold would leave no column.
-    threshold = selector.parameter("variance_threshold", "threshold")
-    small = [selector["variance_threshold"], scaler["normalizer"]]
-    space.rule("normalized columns vary little", threshold <= 1e-4, when=small)
-
-    # Signs. Counting algorithms refuse negative inputs.
-    uniform = scaler.parameter("quantile", "output_distribution")["uniform"]
-    normal = scaler.parameter("quantile", "output_distribution")["normal"]
-    chi2 = selector.parameter("percentile", "score_func")["chi2"]
-    for makes_negative, what in ((scaler["standard"], "standard"), (normal, "normal quantiles"), (centered, "robust")):
-        space.rule(f"multinomial_nb: no negative inputs from {what}", estimator["multinomial_nb"] + makes_negative <= 1)
-        before(f"chi2: no negative inputs from {what}", selector, scaler, [chi2, makes_negative])
-    space.rule("multinomial_nb: no negative inputs from pca", estimator["multinomial_nb"] + transformer["pca"] <= 1)
-    if not facts.nonnegative:
-        space.rule("multinomial_nb: negative data", estimator["multinomial_nb"] <= scaler["minmax"] + uniform)
-        space.rule("chi2: negative data", chi2 <= scaler["minmax"] + uniform)
-        before("chi2: scaled before, as the data has negatives", scaler, selector, [chi2])
-
-    # Columns. k columns make C(k + degree, degree) polynomial features: too many, unless k columns are selected before.
-    # Discriminant analysis wants fewer columns than the smallest class has rows, so for it degree 1 counts as well.
-    trees = ["random_forest", "extra_trees", "gradient_boosting"]
-    others = [a for a in MODULES["estimator"] if a not in (*trees, "qda")]
-    degree = transformer.parameter("polynomial", "degree")
-    percentile = selector.parameter("percentile", "percentile")
-    for family, limit, degrees in (
-        (others, 500, (2, 3)),
-        (trees, 60, (2, 3)),
-        (["qda"], facts.fold_class_rows - 1, (1, 2, 3)),
-    ):
-        for d in degrees:
-            k = most_inputs(d, limit)
-            if k >= facts.columns:
-                continue
-            what = f"{'/'.join(family)}, degree {d}"
-            when = [estimator.is_(*family)]
-            if d > 1:
-                when.append(degree.is_(d))
-                before(f"{what}: polynomials of selected columns", selector, transformer, when)
-            space.rule(f"{what}: of a percentile", selector["percentile"] >= 1, when=when)
-            space.rule(f"{what}: of at most {k} columns", percentile * facts.columns / 100 <= k, when=when)
-    return space
+    @classmethod
+    def of(
+        cls,
+        data: str = "digits",
+        target: str = "target",
+        space: str = USUAL,
+        task: str = AUTO,
+        metric: str | None = None,
+        folds: int | str = 5,
+        seed: int | str = 0,
+        ranges: str = AUTO_SKLEARN,
+        order: bool | str = False,
+        **_: Any,
+    ) -> Problem:
+        choice("space", space, SPACES)
+        choice("ranges", ranges, RANGES if space != USUAL else (AUTO_SKLEARN,))
+        loaded = table(data, target, choice("task", task, (AUTO, CLASSIFICATION, REGRESSION)))
+        regression = loaded.task == REGRESSION
+        allowed = [m for m in METRICS if (m in OF_NUMBERS) == regression]
+        chosen = metric or ("r2" if regression else "accuracy")
+        number, fixed = whole("folds", folds, low=2), whole("seed", seed)
+        loaded.check_folds(number)
+        pipelines = Pipelines(space, regression, loaded.x.shape[1], ranges, flag("order", order), fixed)
+        return cls(loaded, pipelines, choice("metric", chosen, allowed), number, fixed)
 
 
 def build(
     *,
-    data: str = "breast_cancer",
+    data: str = "digits",
     target: str = "target",
-    metric: str = "accuracy",
+    space: str = USUAL,
+    task: str = AUTO,
+    metric: str | None = None,
     folds: int | str = 5,
     seed: int | str = 0,
+    ranges: str = AUTO_SKLEARN,
+    order: bool | str = False,
     protected: str | None = None,
-) -> tuple[mc.Space, Late]:
+    edges: str | None = None,
+    disparity_of: str = ERROR,
+    clock: str = "wall",
+) -> tuple[mc.Space, CrossValidated]:
     """The space for a data set, and the cross-validated loss on it.
 
     Args:
         data: a name or the path of a CSV file, see :func:`mipcash.models._data.table`.
-        target: the column of a CSV file that holds the class.
-        metric: accuracy, balanced_accuracy, f1 (macro), roc_auc or log_loss.
-        folds: of the stratified cross-validation.
+        target: the column of a CSV file that holds the class, or the number.
+        space: ``usual``, ``a2`` or ``a3``.
+        task: ``classification`` (of two or more classes), ``regression``, or ``auto``: what the target looks like.
+        metric: accuracy (the default), balanced_accuracy, roc_auc, f1 (macro) or log_loss; of numbers r2 (the default), rmse or
+            mae.
+        folds: of the cross-validation, stratified for classes.
         seed: of the folds and of every algorithm that is random.
-        protected: the column of a CSV file whose groups ``disparity`` compares, see :meth:`mipcash.models._data.Table.groups`;
-            None: that of PROTECTED, if the data are there; then there is no disparity otherwise.
+        ranges: ``auto-sklearn``, or ``small`` with bounds on what makes fits slow.
+        order: whether the modules before the estimator may stand in any order.
+        protected: the column of a CSV file whose groups are compared, see :meth:`mipcash.models._data.Table.grouped`.
+        edges: numbers that cut it into groups, ``30,40,50``.
+        disparity_of: what is compared, ``error`` or ``roc_auc``.
+        clock: of the latency, ``wall`` or ``cpu``.
 
     Raises:
         ModelError: an option that does not fit, no such data or column, or a class with fewer rows than there are folds.
     """
-    choice("metric", metric, METRICS)
-    number, fixed_seed = whole("folds", folds, low=2), whole("seed", seed)
-    default = (data, target) == ("breast_cancer", "target") and file_of(data) is None and number == 5
-    if not default:
-        table(data, target).check_folds(number)
-    facts = BREAST_CANCER if default else Facts.of(table(data, target), number)
-
-    groups = groups_of(data, target, protected)
-
-    def make() -> CrossValidated:
-        return objective_of(partial(pipeline, seed=fixed_seed), table(data, target), metric, number, fixed_seed, groups)
-
-    return declare(facts), Late(make)
+    problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
+    measured = {"protected": protected, "edges": edges, "disparity_of": disparity_of, "clock": clock}
+    objective = _objective(problem.pipelines, problem, {"data": data, "target": target, **measured})
+    share_predictions(objective)
+    return problem.pipelines.declare(Facts.of(problem.data, problem.folds)), objective
 
 
-def pipeline(config: Mapping[str, Any], seed: int = 0) -> Any:
-    """The configuration as a ``sklearn.pipeline.Pipeline``."""
-    return pipeline_of(_steps(config, seed))
-
-
-def _steps(config: Mapping[str, Any], seed: int) -> list[tuple[str, Call]]:
-    return steps(MODULES, config, (*config["order"], "estimator"), seed)
-
-
-def code(
-    config: Mapping[str, Any],
+def pipelines_of(
+    x: NDArray[np.float64],
+    y: NDArray[Any],
+    trained: Sequence[NDArray[np.int64]],
     *,
-    data: str = "breast_cancer",
-    target: str = "target",
-    metric: str = "accuracy",
-    folds: int | str = 5,
-    seed: int | str = 0,
-) -> str:
+    space: str = USUAL,
+    ranges: str = AUTO_SKLEARN,
+    seed: int = 0,
+) -> tuple[mc.Space, Pipelines]:
+    """The space for data at hand, and what builds its pipelines: for searches that evaluate them themselves.
+
+    Args:
+        x: shape (rows, columns), without missing values.
+        y: classes 0, 1, ... as integers, or floats to regress on.
+        trained: rows that each fold is fitted to.
+        space: ``usual``, ``a2`` or ``a3``.
+        ranges: see :func:`build`.
+        seed: of every algorithm that is random.
+    """
+    data = Table(x, y, "")
+    pipelines = Pipelines(choice("space", space, SPACES), data.task == REGRESSION, x.shape[1], ranges, seed=seed)
+    return pipelines.declare(Facts.of_folds(data, trained)), pipelines
+
+
+def code(config: Mapping[str, Any], **options: Any) -> str:
     """The configuration as scikit-learn code that runs on its own; the options are those of :func:`build`."""
-    cv = Call(
-        "sklearn.model_selection.StratifiedKFold",
-        {"n_splits": int(folds), "shuffle": True, "random_state": int(seed)},
-    )
-    return script(_steps(config, int(seed)), table(data, target).source, cv, METRICS[metric][0])
+    problem = Problem.of(**options)
+    folds = {"n_splits": problem.folds, "shuffle": True, "random_state": problem.seed}
+    kind = "KFold" if problem.pipelines.regression else "StratifiedKFold"
+    cv = Call(f"sklearn.model_selection.{kind}", folds)
+    return script(problem.pipelines.steps(config), problem.data.source, cv, METRICS[problem.metric][0])
+
+
+def starts(**options: Any) -> list[dict[str, Any]]:
+    """scikit-learn's defaults that the data allow, the cheapest first; the options are those of :func:`build`."""
+    problem = Problem.of(**options)
+    space = problem.pipelines.declare(Facts.of(problem.data, problem.folds))
+    return [config for config in problem.pipelines.starts if not space.validate(config)]
 
 
 def report(result: Any, **options: Any) -> str:
-    """The best pipeline as code, and its score and that of an ensemble beside those of two usual pipelines."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    """The best pipeline as code, and its score and that of an ensemble beside those of the best default.
 
-    metric, folds, seed = options.get("metric", "accuracy"), int(options.get("folds", 5)), int(options.get("seed", 0))
-    source = (options.get("data", "breast_cancer"), options.get("target", "target"))
-    loaded, groups = table(*source), groups_of(*source, options.pop("protected", None))
-    models = {
-        "best pipeline found": pipeline(result.config, seed),
-        "StandardScaler + LogisticRegression, defaults": make_pipeline(StandardScaler(), LogisticRegression()),
-        "RandomForestClassifier, defaults": RandomForestClassifier(random_state=seed),
-    }
-    lines = compared(result, models, lambda build: objective_of(build, loaded, metric, folds, seed, groups))
+    The best default is that with the lowest loss of those that the search evaluated and that keep the outcome constraints. For the
+    tables of the papers, a linear model and a forest stand in its place.
+    """
+    problem = Problem.of(**options)
+    first = problem.pipelines.starts
+    defaults = [
+        t for t in result.history if t.config in first and not t.repeat and t.loss is not None and not result.breaks(t)
+    ]
+    models = {"best pipeline found": problem.pipelines(result.config)}
+    if defaults:
+        best = min(defaults, key=lambda trial: trial.loss)
+        models[f"best of {len(defaults)} defaults: {best.config['estimator']}"] = problem.pipelines(best.config)
+    else:
+        models |= _two_defaults(problem)
+    lines = compared(result, models, lambda build: _objective(build, problem, options))
     return "\n".join([code(result.config, **options), "", *lines])
 
 
-space, objective = build()
+def _two_defaults(problem: Problem) -> dict[str, Any]:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    regression = problem.pipelines.regression
+    linear = Ridge() if regression else LogisticRegression()
+    forest = RandomForestRegressor if regression else RandomForestClassifier
+    return {
+        f"StandardScaler + {type(linear).__name__}, defaults": make_pipeline(StandardScaler(), linear),
+        f"{forest.__name__}, defaults": forest(random_state=problem.seed),
+    }
+
+
+def _objective(
+    build: Callable[[Mapping[str, Any]], Any], problem: Problem, options: Mapping[str, Any]
+) -> CrossValidated:
+    """Return the objective that cross-validates the pipelines of ``build``; the options are those of :func:`build`."""
+    data, target = options.get("data", "digits"), options.get("target", "target")
+    groups = groups_of(data, target, options.get("protected"), options.get("edges"), problem.data.task)
+    told = choice("disparity_of", options.get("disparity_of", ERROR), OF)
+    timed = choice("clock", options.get("clock", "wall"), CLOCKS)
+    return objective_of(build, problem.data, problem.metric, problem.folds, problem.seed, groups, told, timed)

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mipcash as mc
+from benchmarks.automl import ordered
 from benchmarks.automl.data import MULTICLASS, REGRESSION, Split
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
-from mipcash.models import automl, sklearn_pipeline
+from mipcash.models import sklearn_pipeline
 from mipcash.models._automl_algorithms import SMALL
 from mipcash.models._data import Table
 from mipcash.models._pipeline_parts import Facts
@@ -39,19 +40,19 @@ class Pipelines:
 
 
 def _bundled(split: Split) -> mc.Space:
-    return sklearn_pipeline.declare(sklearn_pipeline.Facts.of(Table(split.x, split.y, ""), FOLDS))  # type: ignore[arg-type]
+    return ordered.declare(Facts.of(Table(split.x, split.y, ""), FOLDS))  # type: ignore[arg-type]
 
 
 def _pipeline(split: Split, config: Mapping[str, Any]) -> Any:
-    return sklearn_pipeline.pipeline(config, split.seed)
+    return ordered.pipeline(config, split.seed)
 
 
 def _of_table(name: str) -> Pipelines:
     """Table A2 or A3 of liu2020, with ensembles of at most 100 members."""
 
-    def made(split: Split) -> automl.Pipelines:
+    def made(split: Split) -> sklearn_pipeline.Pipelines:
         regression = split.task == REGRESSION
-        return automl.Pipelines(name, regression, split.x.shape[1], ranges=SMALL, seed=split.seed)
+        return sklearn_pipeline.Pipelines(name, regression, split.x.shape[1], ranges=SMALL, seed=split.seed)
 
     def declare(split: Split) -> mc.Space:
         return made(split).declare(Facts.of(Table(split.x, split.y, ""), FOLDS))
@@ -67,7 +68,7 @@ SPACES: dict[str, Pipelines] = {
     "a2": _of_table("a2"),
     "a3": _of_table("a3"),
 }
-"""bundled: what ``mipcash run sklearn_pipeline`` searches; a2, a3: the papers' tables."""
+"""bundled: :mod:`benchmarks.automl.ordered`; a2, a3: the papers' tables."""
 USUAL = {"binary": "bundled", MULTICLASS: "bundled", REGRESSION: "a3"}
 """The space by task, unless another is asked for."""
 

@@ -10,6 +10,7 @@ The contract of a model file:
                                                     # objective = {"loss": f, "latency_ms": g},
     COSTS = {"loss": 60, "latency_ms": 1}           # and their costs, optional: as `costs=` of mc.minimize
     def build(*, folds: int = 5): return space, objective    # or this, or both; its arguments are the model's options
+    def starts(**options) -> list[dict]: ...        # optional: configurations to evaluate first
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
 
 ``build`` is used when options are given, or when there is no pair at module level.
@@ -77,12 +78,23 @@ class Model:
 
     def report(self, result: Any) -> str:
         """Return the model's own report on a result; empty if it has none."""
-        function = getattr(self.module, "report", None)
+        return str(self._call("report", result) or "")
+
+    def starts(self) -> list[Mapping[str, Any]]:
+        """Return the configurations that a run evaluates first.
+
+        Raises:
+            ModelError: ``starts`` of the model fails.
+        """
+        return list(_guarded(f"starts() of {self.title}", lambda: self._call("starts")) or ())
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Return what an optional function of the model returns, called with the options that it accepts; None: there is none."""
+        function = getattr(self.module, name, None)
         if function is None:
-            return ""
+            return None
         accepted = _keywords(function)
-        options = {k: v for k, v in self.options.items() if accepted is None or k in accepted}
-        return str(function(result, **options))
+        return function(*arguments, **{k: v for k, v in self.options.items() if accepted is None or k in accepted})
 
 
 def names() -> dict[str, str]:

@@ -59,6 +59,8 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
                 options=plan.options,
             ) as study,
         ):
+            for config in loaded.starts()[: plan.amount if isinstance(plan.amount, int) else None]:
+                study.enqueue(config)
             result = run_study(
                 study,
                 loaded.objective,

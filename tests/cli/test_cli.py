@@ -67,6 +67,21 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     assert f"{best_first[2]:.6g}" not in top
 
 
+def test_starts_of_a_model_are_evaluated_first(write: Write) -> None:
+    path = write()
+    more = """
+
+def starts(low: float = 0.0):
+    return [{"x": low + 0.5, "n": 2, "act": None}, {"x": low + 0.25, "n": 1, "act": True}]
+"""
+    path.write_text(path.read_text() + more)
+    for budget in ("1", "4"):
+        assert mipcash("run", "bowl.py", "--budget", budget, "--option", "low=1").exit_code == 0
+    rows = read_journal("runs/bowl-seed0.db")[1]
+    assert [row.loss for row in rows[:2]] == [1.5**2 + 2, 1.25**2 + 1]
+    assert [row.origin == "enqueued" for row in rows] == [True, True, False, False]
+
+
 def test_a_finished_run_is_shown_and_a_larger_budget_goes_on(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--budget", "3")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mipcash.errors import ModelError
-from mipcash.models import _data, automl, sklearn_pipeline
+from mipcash.models import _data, sklearn_pipeline
 
 MIXED = "size,colour,ok,target\n1,red,True,b\n2,blue,False,a\n,red,True,b\n4,,False,a\n"
 
@@ -107,6 +107,5 @@ def test_the_loader_is_light() -> None:
 
 def test_data_with_a_target_of_their_own_take_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MIPCASH_DATA", raising=False)
-    for build in (automl.build, sklearn_pipeline.build):
-        with pytest.raises(ModelError, match=r"'breast_cancer' has no column 'nope' to predict.*leave target= out"):
-            build(data="breast_cancer", target="nope")
+    with pytest.raises(ModelError, match=r"'breast_cancer' has no column 'nope' to predict.*leave target= out"):
+        sklearn_pipeline.build(data="breast_cancer", target="nope")

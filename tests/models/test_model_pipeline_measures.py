@@ -17,7 +17,7 @@ from mipcash.errors import ModelError
 from mipcash.integrations.sklearn import measures
 from mipcash.integrations.sklearn.cross_validated import Fold
 from mipcash.models import _group_measures as grouped
-from mipcash.models import automl
+from mipcash.models import sklearn_pipeline
 from mipcash.models._data import Groups, table
 from mipcash.models._group_measures import GroupMeasures
 from tests.slow import FakeClock
@@ -158,14 +158,14 @@ def config_of(space: mc.Space) -> dict[str, Any]:
 
 def test_they_come_with_an_evaluation_and_can_be_limited(tmp_path: Path) -> None:
     options = {"data": ages(tmp_path / "d.csv"), "space": "a3", "folds": 3}
-    space, plain = automl.build(**options)
+    space, plain = sklearn_pipeline.build(**options)
     config = config_of(space)
     told = plain.evaluate(config)
     assert told.keys() == {"loss", "fit_seconds", "latency_ms", "single_ms", "model_bytes"}
     train, _ = plain.splits()[0]
     fitted = plain.build(config).fit(plain.x[train], plain.y[train])
     assert told["model_bytes"] == pytest.approx(len(pickle.dumps(fitted, protocol=5)), rel=0.01)
-    _, objective = automl.build(**options, protected="age", edges="40", disparity_of="roc_auc", clock="cpu")
+    _, objective = sklearn_pipeline.build(**options, protected="age", edges="40", disparity_of="roc_auc", clock="cpu")
     both = objective.evaluate(config)
     assert both["loss"] == told["loss"]
     assert 0.1 < both["disparity_folds"] <= 1.0
@@ -177,8 +177,8 @@ def test_they_come_with_an_evaluation_and_can_be_limited(tmp_path: Path) -> None
 def test_a_group_that_has_no_such_value_fails_the_limit_and_not_the_run(tmp_path: Path) -> None:
     data = ages(tmp_path / "d.csv", rare=True)
     with pytest.raises(ModelError, match="roc_auc is not defined for the group 'from 55'"):
-        automl.build(data=data, space="a3", folds=3, protected="age", edges="40,55", disparity_of="roc_auc")
-    space, objective = automl.build(data=data, space="a3", folds=3, protected="age", edges="40,55")
+        sklearn_pipeline.build(data=data, space="a3", folds=3, protected="age", edges="40,55", disparity_of="roc_auc")
+    space, objective = sklearn_pipeline.build(data=data, space="a3", folds=3, protected="age", edges="40,55")
     result = mc.minimize(objective, space, 2, optimizer="random", limits={"fpr_disparity": 0.5}, progress=False)
     assert "false positives is not defined for the group 'from 55' of column 'age'" in str(
         result.history[0].outcome["fpr_disparity"].message
@@ -197,20 +197,20 @@ def test_edges_cut_groups(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="holds texts, which edges='3' do not cut"):
         data.grouped("colour", "3")
     with pytest.raises(ModelError, match="give protected=COLUMN too"):
-        automl.build(data=str(tmp_path / "d.csv"), edges="30")
+        sklearn_pipeline.build(data=str(tmp_path / "d.csv"), edges="30")
     numbers = tmp_path / "n.csv"
     numbers.write_text("a,g,target\n" + "\n".join(f"{k},{k % 2},{k * 1.5}" for k in range(40)))
     with pytest.raises(ModelError, match="the target holds numbers; leave protected= out"):
-        automl.build(data=str(numbers), protected="g")
+        sklearn_pipeline.build(data=str(numbers), protected="g")
 
 
 def test_a_column_that_is_protected_unasked_is_none_of_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
     rows = "".join(f"{k},{'ab'[k % 2]},{k % 2}\n" for k in range(40))
     (tmp_path / "german.csv").write_text("a,x9,target\n" + rows)
-    _, objective = automl.build(data="german", task="regression")
+    _, objective = sklearn_pipeline.build(data="german", task="regression")
     assert objective.finish.grouped is None
-    _, objective = automl.build(data="german")
+    _, objective = sklearn_pipeline.build(data="german")
     assert objective.finish.grouped is not None
     with pytest.raises(ModelError, match="leave protected= out"):
-        automl.build(data="german", task="regression", protected="x9")
+        sklearn_pipeline.build(data="german", task="regression", protected="x9")

@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 import mipcash as mc
+from benchmarks.automl import ordered as pipelines
 from benchmarks.peers.problem import LOWER_BOUND, Config, Problem, described
-from mipcash.models import sklearn_pipeline as pipelines
+from mipcash.models._data import table
 
 ROUNDS = (3, 200)
 SPLITS = (0, 1, 2)
@@ -43,8 +44,8 @@ def _halves(data: str) -> tuple[Any, Any, Any, Any]:
     """Half of the rows to train on, half held out, stratified: x and y of each."""
     from sklearn.model_selection import train_test_split
 
-    table = pipelines.table(data)
-    x_train, x_test, y_train, y_test = train_test_split(table.x, table.y, test_size=0.5, random_state=0, stratify=table.y)
+    rows = table(data)
+    x_train, x_test, y_train, y_test = train_test_split(rows.x, rows.y, test_size=0.5, random_state=0, stratify=rows.y)
     return x_train, y_train, x_test, y_test
 
 
@@ -78,7 +79,7 @@ def _learning(name: str, data: str, optimum: float, held_out: bool = False) -> P
         group="rules",
         optimum=optimum,
         certificate=LOWER_BOUND,
-        source=f"bundled sklearn_pipeline space, {data} data",
+        source=f"ordered pipelines, {data} data",
         held_out=held_out,
         tolerance=0.0,
     )

@@ -90,7 +90,7 @@ class Prepared:
 
 
 SPACES = ("usual", "a2", "a3")
-MODEL = "mipcash.models.automl"
+MODEL = "mipcash.models.sklearn_pipeline"
 """Module that declares their spaces; imported by name, as all models are."""
 DEFAULT = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
 """Default scores: the ``score`` of scikit-learn's estimators."""

@@ -1,0 +1,230 @@
+"""Pipelines whose modules stand in any order: scaler, transformer and selector, then an estimator.
+
+The modules of Table A3 of Liu et al., "An ADMM based framework for AutoML pipeline configuration", with the selectors
+of their Table A2 and two estimators more. Ranges are auto-sklearn's, with exceptions. Ensembles have 10 to 100 members, so that an
+evaluation takes about a second. There are at most 1,000 quantiles and 2^10 leaves, and no scores by mutual information (slow).
+``max_features`` is a share of the columns. ``reg_param`` stays above 0, which keeps discriminant analysis regular.
+
+The rules are knowledge of an expert: which algorithm needs non-negative or scaled inputs and which modules may stand between them.
+They also bound the columns of polynomial features, and exclude equivalent orders and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import mipcash as mc
+from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.models._data import table
+from mipcash.models._pipeline_measures import objective_of
+from mipcash.models._pipeline_parts import (
+    Algorithm,
+    Facts,
+    Modules,
+    Name,
+    idle_last,
+    most_inputs,
+    no_more_leaves_than_room,
+    pipeline_of,
+    quantiles_in_percent,
+    steps,
+)
+from mipcash.models._pipeline_parts import before as stands_before
+
+
+def _scores(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
+    return {**tuned, "score_func": Name(f"sklearn.feature_selection.{tuned['score_func']}")}
+
+
+_ALPHA = mc.Real(0.01, 0.5)
+_FOREST = {
+    "n_estimators": mc.Integer(10, 100, log=True),
+    "criterion": mc.Categorical(["gini", "entropy"]),
+    "max_features": mc.Real(0.05, 1.0),
+    "min_samples_split": mc.Integer(2, 20),
+    "min_samples_leaf": mc.Integer(1, 20),
+    "bootstrap": mc.Categorical([True, False]),
+}
+MODULES: Modules = {
+    "scaler": {
+        "none": None,
+        "normalizer": Algorithm("sklearn.preprocessing.Normalizer"),
+        "quantile": Algorithm(
+            "sklearn.preprocessing.QuantileTransformer",
+            {"n_quantiles": mc.Integer(10, 1000, log=True), "output_distribution": mc.Categorical(["uniform", "normal"])},
+            random=True,
+        ),
+        # Without clip=True a held-out row beyond the training range would leave [0, 1], and could turn negative.
+        "minmax": Algorithm("sklearn.preprocessing.MinMaxScaler", fixed={"clip": True}),
+        "standard": Algorithm("sklearn.preprocessing.StandardScaler"),
+        "robust": Algorithm(
+            "sklearn.preprocessing.RobustScaler",
+            {
+                "q_min": mc.Real(0.001, 0.3),
+                "q_max": mc.Real(0.7, 0.999),
+                "with_centering": mc.Categorical([True, False]),
+                "with_scaling": mc.Categorical([True, False]),
+            },
+            argued=quantiles_in_percent,
+        ),
+    },
+    "transformer": {
+        "none": None,
+        # n_components in (0, 1) is the share of the variance to keep.
+        "pca": Algorithm(
+            "sklearn.decomposition.PCA",
+            {"n_components": mc.Real(0.5, 0.9999), "whiten": mc.Categorical([False, True])},
+            random=True,
+        ),
+        "polynomial": Algorithm(
+            "sklearn.preprocessing.PolynomialFeatures",
+            {
+                "degree": mc.Integer(2, 3),
+                "interaction_only": mc.Categorical([False, True]),
+                "include_bias": mc.Categorical([True, False]),
+            },
+        ),
+    },
+    "selector": {
+        "none": None,
+        "percentile": Algorithm(
+            "sklearn.feature_selection.SelectPercentile",
+            {"percentile": mc.Integer(1, 99), "score_func": mc.Categorical(["f_classif", "chi2"])},
+            argued=_scores,
+        ),
+        "fpr": Algorithm("sklearn.feature_selection.SelectFpr", {"alpha": _ALPHA}),
+        "fdr": Algorithm("sklearn.feature_selection.SelectFdr", {"alpha": _ALPHA}),
+        "fwe": Algorithm("sklearn.feature_selection.SelectFwe", {"alpha": _ALPHA}),
+        "variance_threshold": Algorithm(
+            "sklearn.feature_selection.VarianceThreshold", {"threshold": mc.Real(1e-6, 1e-3, log=True)}
+        ),
+    },
+    "estimator": {
+        "gaussian_nb": Algorithm("sklearn.naive_bayes.GaussianNB"),
+        "multinomial_nb": Algorithm(
+            "sklearn.naive_bayes.MultinomialNB", {"alpha": mc.Real(1e-2, 100, log=True), "fit_prior": mc.Categorical([True, False])}
+        ),
+        "qda": Algorithm("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis", {"reg_param": mc.Real(1e-3, 1, log=True)}),
+        "logistic_regression": Algorithm(
+            "sklearn.linear_model.LogisticRegression",
+            {"C": mc.Real(0.03125, 32768, log=True), "class_weight": mc.Categorical([None, "balanced"])},
+            {"max_iter": 200},
+        ),
+        "knn": Algorithm(
+            "sklearn.neighbors.KNeighborsClassifier",
+            {
+                "n_neighbors": mc.Integer(1, 100, log=True),
+                "weights": mc.Categorical(["uniform", "distance"]),
+                "p": mc.Ordinal([1, 2]),
+            },
+        ),
+        "random_forest": Algorithm("sklearn.ensemble.RandomForestClassifier", _FOREST, random=True),
+        "extra_trees": Algorithm("sklearn.ensemble.ExtraTreesClassifier", _FOREST, random=True),
+        "gradient_boosting": Algorithm(
+            "sklearn.ensemble.GradientBoostingClassifier",
+            {
+                "learning_rate": mc.Real(0.01, 1, log=True),
+                "n_estimators": mc.Integer(10, 100, log=True),
+                "max_depth": mc.Integer(1, 10),
+                "max_leaf_nodes": mc.Integer(2, 1024, log=True),
+                "min_samples_split": mc.Integer(2, 20),
+                "min_samples_leaf": mc.Integer(1, 20),
+                "subsample": mc.Real(0.1, 1.0),
+                "max_features": mc.Real(0.1, 1.0),
+            },
+            random=True,
+        ),
+    },
+}
+"""Module -> algorithm -> class of scikit-learn; None: the module does nothing."""
+
+
+def declare(facts: Facts) -> mc.Space:
+    """The space of pipelines for data of these sizes."""
+    space = mc.Space("scikit-learn pipeline")
+    scaler, transformer, selector, estimator = modules = [
+        space.module(name, {a: c.tuned if c else {} for a, c in algorithms.items()}) for name, algorithms in MODULES.items()
+    ]
+    preprocessors = modules[:3]
+    order = space.ordering("order", preprocessors)
+    before = partial(stands_before, space, order)
+
+    # Sizes. scikit-learn would clip the first with a warning, and refuse the second.
+    quantiles = scaler.parameter("quantile", "n_quantiles")
+    neighbors = estimator.parameter("knn", "n_neighbors")
+    space.rule("quantiles: at most the rows of a fold", quantiles <= facts.fold_rows, when=scaler["quantile"])
+    space.rule("neighbors: at most the rows of a fold", neighbors <= facts.fold_rows, when=estimator["knn"])
+    depth = estimator.parameter("gradient_boosting", "max_depth")
+    leaves = estimator.parameter("gradient_boosting", "max_leaf_nodes")
+    no_more_leaves_than_room(space, estimator["gradient_boosting"], depth, leaves)
+
+    idle_last(space, order, preprocessors)
+
+    # Scales. PCA and the solver of logistic regression see the units of unscaled columns and little else.
+    centered = scaler.parameter("robust", "with_centering")[True]
+    scaled = scaler.parameter("robust", "with_scaling")[True]
+    space.rule("robust does something", centered + scaled >= 1, when=scaler["robust"])
+    one_scale = scaler.is_("quantile", "minmax", "standard") + scaled
+    space.rule("pca needs columns of one scale", transformer["pca"] <= one_scale)
+    before("pca comes after the scaler", scaler, transformer, [transformer["pca"]])
+    space.rule("logistic regression needs columns of one scale", estimator["logistic_regression"] <= one_scale)
+    # Components come ordered already; keep fewer of them instead of selecting among them.
+    before("pca comes after the selector", selector, transformer, [transformer["pca"], 1 - selector["none"]])
+    # The norm of a row is that of all its columns; of a single column it would leave a constant.
+    before("normalizer comes before the selector", scaler, selector, [scaler["normalizer"], 1 - selector["none"]])
+    # Standardised columns have equal variances: a threshold would keep all or none.
+    equal = scaler.is_("standard", "quantile")
+    before("variances differ before scaling only", selector, scaler, [selector["variance_threshold"], equal])
+    # Rows of norm 1 have small entries, so a larger threshold would leave no column.
+    threshold = selector.parameter("variance_threshold", "threshold")
+    small = [selector["variance_threshold"], scaler["normalizer"]]
+    space.rule("normalized columns vary little", threshold <= 1e-4, when=small)
+
+    # Signs. Counting algorithms refuse negative inputs.
+    uniform = scaler.parameter("quantile", "output_distribution")["uniform"]
+    normal = scaler.parameter("quantile", "output_distribution")["normal"]
+    chi2 = selector.parameter("percentile", "score_func")["chi2"]
+    for makes_negative, what in ((scaler["standard"], "standard"), (normal, "normal quantiles"), (centered, "robust")):
+        space.rule(f"multinomial_nb: no negative inputs from {what}", estimator["multinomial_nb"] + makes_negative <= 1)
+        before(f"chi2: no negative inputs from {what}", selector, scaler, [chi2, makes_negative])
+    space.rule("multinomial_nb: no negative inputs from pca", estimator["multinomial_nb"] + transformer["pca"] <= 1)
+    if not facts.nonnegative:
+        space.rule("multinomial_nb: negative data", estimator["multinomial_nb"] <= scaler["minmax"] + uniform)
+        space.rule("chi2: negative data", chi2 <= scaler["minmax"] + uniform)
+        before("chi2: scaled before, as the data has negatives", scaler, selector, [chi2])
+
+    # Columns. k columns make C(k + degree, degree) polynomial features: too many, unless k columns are selected before.
+    # Discriminant analysis wants fewer columns than the smallest class has rows, so for it degree 1 counts as well.
+    trees = ["random_forest", "extra_trees", "gradient_boosting"]
+    others = [a for a in MODULES["estimator"] if a not in (*trees, "qda")]
+    degree = transformer.parameter("polynomial", "degree")
+    percentile = selector.parameter("percentile", "percentile")
+    for family, limit, degrees in ((others, 500, (2, 3)), (trees, 60, (2, 3)), (["qda"], facts.fold_class_rows - 1, (1, 2, 3))):
+        for d in degrees:
+            k = most_inputs(d, limit)
+            if k >= facts.columns:
+                continue
+            what = f"{'/'.join(family)}, degree {d}"
+            when = [estimator.is_(*family)]
+            if d > 1:
+                when.append(degree.is_(d))
+                before(f"{what}: polynomials of selected columns", selector, transformer, when)
+            space.rule(f"{what}: of a percentile", selector["percentile"] >= 1, when=when)
+            space.rule(f"{what}: of at most {k} columns", percentile * facts.columns / 100 <= k, when=when)
+    return space
+
+
+def build(
+    *, data: str = "breast_cancer", metric: str = "accuracy", folds: int = 5, seed: int = 0
+) -> tuple[mc.Space, CrossValidated]:
+    """The space for a data set, and the cross-validated loss on it; see :func:`mipcash.models.sklearn_pipeline.build`."""
+    loaded = table(data, "target")
+    objective = objective_of(partial(pipeline, seed=seed), loaded, metric, folds, seed)
+    return declare(Facts.of(loaded, folds)), objective
+
+
+def pipeline(config: Mapping[str, Any], seed: int = 0) -> Any:
+    """The configuration as a ``sklearn.pipeline.Pipeline``."""
+    return pipeline_of(steps(MODULES, config, (*config["order"], "estimator"), seed))
