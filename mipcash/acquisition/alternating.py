@@ -6,7 +6,7 @@ Notation
 From each start, alternate
 
     s <- argmin_z f(z, u)    the MIP, at fixed numbers, started from local search
-    u <- argmin_u f(z, u)    the continuous step (:mod:`mipcash.acquisition.continuous_step`)
+    u <- argmin_u f(z, u)    the continuous step (``mipcash.acquisition.continuous_step``)
 
 until f stops falling. In each step the variables of the other step are constant, and the start is legal. Integers are rounded and
 legality is checked before a step is taken, so f decreases along legal points only.

@@ -1,6 +1,6 @@
 """Logical formulas over rules: ``(a <= 3) | act["relu"]``, ``~act["relu"]``, ``implies(act["relu"], depth >= 2)``.
 
-A formula records what the user wrote; :mod:`mipcash.modelling.composed` turns it into rules of degree at most two. Its parts are
+A formula records what the user wrote; ``mipcash.modelling.composed`` turns it into rules of degree at most two. Its parts are
 relations, 0/1 indicators and formulas.
 """
 
@@ -194,7 +194,7 @@ def no_truth(condition: Any, asked: str = BRANCH) -> str:
     """Return the error message for code that asks whether a relation or a formula is true.
 
     Args:
-        asked: the construct that asked (:mod:`mipcash.modelling.asking`).
+        asked: the construct that asked (``mipcash.modelling.asking``).
     """
     text = shortened(written(condition), 60)
     equal = " == " in text

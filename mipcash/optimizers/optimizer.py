@@ -146,11 +146,11 @@ class Request:
         limits: outcome constraints; non-empty only for optimizers with ``takes_limits``.
         costs: for decoupled evaluation, the cost of one evaluation of each output by name, with the loss among them; empty if an
             evaluation returns all outputs. An optimizer that selects outputs names them in ``Proposal.outputs``. Observations of
-            one configuration may then hold different outputs; :func:`joined` merges them.
+            one configuration may then hold different outputs; ``joined`` merges them.
         seconds: wall-clock limit of the proposal with all of its parts; None for the limits in the optimizer's settings alone. A
             part that reaches the limit returns the best it has found, so such runs differ between machines
             (``Proposal.trace["cut"]`` names the parts). If no legal new configuration is known by then, see
-            :mod:`mipcash.optimizers.in_time`.
+            ``mipcash.optimizers.in_time``.
     """
 
     history: History
@@ -204,7 +204,7 @@ class Proposal:
 
 
 class Optimizer(ABC):
-    """Proposes configurations. Construct with ``(domain, settings)``; see :mod:`mipcash.optimizers.registry`.
+    """Proposes configurations. Construct with ``(domain, settings)``; see ``mipcash.optimizers.registry``.
 
     Attributes:
         name: name in the registry.
@@ -226,13 +226,13 @@ class Optimizer(ABC):
 
     @abstractmethod
     def propose(self, request: Request) -> Proposal:
-        """Return the proposal for :meth:`ask`; implemented by subclasses."""
+        """Return the proposal for [`ask`][mipcash.optimizers.optimizer.Optimizer.ask]; implemented by subclasses."""
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
         """Return the optimizer of the sub-space in which some parameters are active and have given values.
 
         Args:
-            fixed: label -> value, as for :meth:`mipcash.space.domain.Domain.restricted`.
+            fixed: label -> value, as for ``mipcash.space.domain.Domain.restricted``.
 
         Raises:
             InfeasibleSpaceError: no legal configuration has these values.
@@ -260,7 +260,7 @@ class Optimizer(ABC):
 
         A pruned trial is never recommended, since its loss is an estimate.
 
-        If constrained outputs of the configuration were evaluated in other trials (:func:`joined`), the trial with the loss is
+        If constrained outputs of the configuration were evaluated in other trials (``joined``), the trial with the loss is
         returned.
         """
         return next(iter(self.ranked(history, limits)), None)

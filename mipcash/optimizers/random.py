@@ -44,7 +44,7 @@ class RandomSearch(Optimizer):
         return RandomSearch(self.domain.restricted(fixed), self.settings)
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
+        """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         began, domain = time.perf_counter(), self.domain.until(Deadline.after(request.seconds))
         for _ in range(self.settings.attempts):
             try:

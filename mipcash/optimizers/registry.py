@@ -1,11 +1,11 @@
 """Optimizers by name: those of the core, and those that installed packages register as entry points.
 
-A package adds an optimizer by an entry point of the group ``mipcash.optimizers``, whose object is an :class:`Entry`:
+A package adds an optimizer by an entry point of the group ``mipcash.optimizers``, whose object is an ``Entry``:
 
     [project.entry-points."mipcash.optimizers"]
     mine = "my_package.optimizer:ENTRY"
 
-The published methods (:mod:`mipcash.methods`) are registered in this way. An entry point is imported on first use of its name.
+The published methods (``mipcash.methods``) are registered in this way. An entry point is imported on first use of its name.
 """
 
 from __future__ import annotations

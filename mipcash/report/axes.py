@@ -1,4 +1,4 @@
-"""The pictures of a report on matplotlib axes; the numbers are those of the page (:mod:`mipcash.report.data`).
+"""The pictures of a report on matplotlib axes; the numbers are those of the page (``mipcash.report.data``).
 
 Every function takes a result, a study, or the path of a journal (with ``space=`` if the picture needs the space). It draws on
 ``ax`` or on new axes, and returns them. matplotlib is the extra ``plots``.
@@ -84,7 +84,7 @@ def plot_parallel_coordinates(
         parameters: those to show; None: the most important ones.
 
     Raises:
-        MipcashError: fewer than two trials have a loss; see :func:`plot_convergence`.
+        MipcashError: fewer than two trials have a loss; see [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, run = new_axes(ax, (9.0, 4.5)), Run.of(source, space)
     found = effects(run) if parameters is None else None
@@ -128,7 +128,7 @@ def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | No
     """Plot the share of each parameter in the variance of the modelled loss, alone and with interactions; whiskers: 90 %.
 
     Raises:
-        MipcashError: there is no model of the loss; see :func:`plot_convergence`.
+        MipcashError: there is no model of the loss; see [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, found = new_axes(ax), _effects(source, space)
     rows = [(p.label, p.whole, p.alone) for p in found.parameters[:SHOWN]]
@@ -143,7 +143,7 @@ def plot_interactions(source: Source, *, ax: Axes | None = None, space: Space | 
     """Plot the shares of pairwise interactions in the variance of the modelled loss; whiskers: 90 %.
 
     Raises:
-        MipcashError: as :func:`plot_importance`.
+        MipcashError: as [`plot_importance`][mipcash.report.axes.plot_importance].
     """
     axes, found = new_axes(ax), _effects(source, space)
     draw_bars(axes, [(f"{p.first} × {p.second}", p.share) for p in found.pairs[:SHOWN]], INNER, "together")
@@ -159,7 +159,8 @@ def plot_slice(
         parameter: one that is active in the incumbent; None: the most important one.
 
     Raises:
-        MipcashError: there is no model of the loss, or no such parameter in the incumbent; see :func:`plot_convergence`.
+        MipcashError: there is no model of the loss, or no such parameter in the incumbent; see
+            [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, run = new_axes(ax), Run.of(source, space)
     found = effects(run)
@@ -184,7 +185,7 @@ def plot_limits(
         output: its name; None: the first with an outcome constraint, or else the first.
 
     Raises:
-        MipcashError: there is no such output; see :func:`plot_convergence`.
+        MipcashError: there is no such output; see [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, found = new_axes(ax), limits(Run.of(source, space))
     one = next((a for a in found if output in (None, a.output)), None)
@@ -214,7 +215,7 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
     """Plot the first two of several objectives: the Pareto front, its balanced trial, and dominated trials.
 
     Raises:
-        MipcashError: there is one objective; see :func:`plot_convergence`.
+        MipcashError: there is one objective; see [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, found = new_axes(ax), fronts(Run.of(source, space))
     if not found:
@@ -238,7 +239,7 @@ def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | Non
     """Plot the residuals of an optimizer by operator splitting, on a logarithmic scale.
 
     Raises:
-        MipcashError: the optimizer reports none; see :func:`plot_convergence`.
+        MipcashError: the optimizer reports none; see [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, found = new_axes(ax), Residuals.of(Run.of(source, space).result)
     if found is None:
@@ -253,7 +254,7 @@ def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = 
     """Plot the seconds of each proposal and each evaluation, on a logarithmic scale.
 
     Raises:
-        MipcashError: see :func:`plot_convergence`.
+        MipcashError: see [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, found = new_axes(ax), solving(Run.of(source, space))
     for values, color, label in ((found.evaluation, DOT, "evaluation"), (found.ask, VIOLET, "suggestion")):
@@ -268,7 +269,8 @@ def plot_gaps(source: Source, *, ax: Axes | None = None, space: Space | None = N
     """Plot the relative gap of the solve behind each proposal, in percent.
 
     Raises:
-        MipcashError: no gap is known, as in a journal that is read without its space; see :func:`plot_convergence`.
+        MipcashError: no gap is known, as in a journal that is read without its space; see
+            [`plot_convergence`][mipcash.report.axes.plot_convergence].
     """
     axes, found = new_axes(ax), solving(Run.of(source, space))
     known = np.isfinite(found.gap)

@@ -1,4 +1,4 @@
-"""Conversion of other libraries' spaces to and from ``Space``; the converters are in :mod:`mipcash.integrations.spaces`.
+"""Conversion of other libraries' spaces to and from ``Space``; the converters are in ``mipcash.integrations.spaces``.
 
 It also exports the compiled program as a file for other solvers.
 """
@@ -87,7 +87,7 @@ DEFAULTS = 16
 
 
 def _converter(name: str) -> Any:
-    """Import a module of :mod:`mipcash.integrations.spaces`, which the core refers to only by name."""
+    """Import a module of ``mipcash.integrations.spaces``, which the core refers to only by name."""
     return import_module(f"mipcash.integrations.spaces.{name}")
 
 
@@ -104,7 +104,7 @@ class Exchanged:
             distributions: name -> ``FloatDistribution | IntDistribution | CategoricalDistribution``.
 
         Raises:
-            SpaceError: see :func:`mipcash.integrations.spaces.optuna_distributions.declare_distributions`.
+            SpaceError: see ``mipcash.integrations.spaces.optuna_distributions.declare_distributions``.
         """
         space = cls._empty(name)
         _converter("optuna_distributions").declare_distributions(space._declaration, distributions)
@@ -130,7 +130,7 @@ class Exchanged:
                 ...; or a list of such dicts, of which one is active.
 
         Raises:
-            SpaceError: see :func:`mipcash.integrations.spaces.param_distributions.declare_param_distributions`.
+            SpaceError: see ``mipcash.integrations.spaces.param_distributions.declare_param_distributions``.
         """
         space = cls._empty(name)
         _converter("param_distributions").declare_param_distributions(space._declaration, param_distributions)
@@ -144,7 +144,7 @@ class Exchanged:
             name: title of the space; None takes the name of the given space.
 
         Raises:
-            SpaceError: see :func:`mipcash.integrations.spaces.from_configspace.declare_configspace`.
+            SpaceError: see ``mipcash.integrations.spaces.from_configspace.declare_configspace``.
         """
         made = cls._empty(name or getattr(space, "name", None) or "space")
         _converter("from_configspace").declare_configspace(made._declaration, space)

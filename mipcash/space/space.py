@@ -46,8 +46,11 @@ from mipcash.space.solution import Solution
 class Space(Exchanged):
     """A search space with rules (known constraints).
 
-    Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
-    :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
+    Declare it with [`real`][mipcash.space.space.Space.real], [`integer`][mipcash.space.space.Space.integer],
+    [`ordinal`][mipcash.space.space.Space.ordinal], [`categorical`][mipcash.space.space.Space.categorical],
+    [`module`][mipcash.space.space.Space.module], [`ordering`][mipcash.space.space.Space.ordering],
+    [`auxiliary`][mipcash.space.space.Space.auxiliary] and [`rule`][mipcash.space.space.Space.rule]; ``space.model`` is the
+    live Pyomo model behind it.
 
     Args:
         name: a title for messages and reports.
@@ -72,7 +75,7 @@ class Space(Exchanged):
             auxiliary: names of auxiliary variables: in constraints, absent from configurations.
 
         Raises:
-            SpaceError: see :func:`mipcash.modelling.live.adoption.adopt_model`.
+            SpaceError: see ``mipcash.modelling.live.adoption.adopt_model``.
         """
         name = getattr(model, "name", "space") or "space"
         space = cls(name, expand_limit=EXPAND_LIMIT if expand_limit is None else expand_limit)
@@ -221,7 +224,7 @@ class Space(Exchanged):
                 and 0/1 indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
             when: an indicator or a list of them. The rule applies only if all of them hold. An inactive parameter counts as 0, so a
                 rule about a conditional parameter usually needs ``when=parameter.is_active()``. A rule that forces it to be active
-                causes a warning (:class:`mipcash.errors.RuleWarning`) when the space is first searched.
+                causes a warning ([`mipcash.errors.RuleWarning`][mipcash.errors.RuleWarning]) when the space is first searched.
 
         Raises:
             RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
@@ -235,13 +238,14 @@ class Space(Exchanged):
         """Return every reason why a configuration is illegal, by name; an empty list if it is legal.
 
         Values are compared with the domains and the rules as declared, at natural values. A rule has a tolerance of 1e-9 of its
-        largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliary variables, and disjunctions, hold if some values
+        largest coefficient (``mipcash.modelling.rules``). Rules over auxiliary variables, and disjunctions, hold if some values
         of the auxiliary variables and indicators satisfy them.
         """
         return compiled(self).violations(config)
 
     def is_legal(self, config: Configuration) -> bool:
-        """Return True if a configuration is legal; :meth:`validate` returns the reasons if not."""
+        """Return True if a configuration is legal; [`validate`][mipcash.space.space.Space.validate] returns the reasons if
+        not."""
         return not self.validate(config)
 
     def why_illegal(self, config: Configuration) -> str:

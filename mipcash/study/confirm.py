@@ -46,7 +46,7 @@ class Confirm:
 
 
 REPLICATE = "replicate"
-"""Value of ``confirm=`` for repeats that are chosen one by one (:mod:`mipcash.study.replication`)."""
+"""Value of ``confirm=`` for repeats that are chosen one by one (``mipcash.study.replication``)."""
 
 ConfirmGiven = bool | int | str | Confirm | None
 """Type of ``confirm=``: a number of finalists, 0 or False for none, True for the defaults, or ``replicate``."""

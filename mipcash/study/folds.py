@@ -35,7 +35,7 @@ class TurnedJudge:
     judge: Judge
 
     def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
-        """Return estimates as a :data:`Judge` does, with the objective's own sign."""
+        """Return estimates as a ``Judge`` does, with the objective's own sign."""
         told = self.judge([{**fit, LOSS: -fit[LOSS]} if LOSS in fit else fit for fit in fits])
         return {name: (-value if name == LOSS else value, variance) for name, (value, variance) in told.items()}
 

@@ -22,10 +22,10 @@ class Method:
     """A method that makes proposals: ``optimizer=mc.Method("hybrid", solver="scip", settings={"n_initial": 8})``.
 
     Attributes:
-        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.optimizer.Optimizer`, which has its
-            own settings and solver.
+        optimizer: a name of ``mipcash.optimizers.registry``, or an [`Optimizer`][mipcash.optimizers.optimizer.Optimizer],
+            which has its own settings and solver.
         settings: settings of a named optimizer: a dict of those that differ from the defaults, or an object of
-            :mod:`mipcash.settings`.
+            ``mipcash.settings``.
         solver: a name of ``mipcash solvers``, or a backend, which certifies the proposals; ``auto``: the fastest that is installed.
         seconds_per_proposal: limit on the wall-clock seconds of a proposal; the best configuration found by then is proposed. None:
             no limit but those of the settings. It depends on the machine, and may change when a journal is resumed.

@@ -228,7 +228,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
 def judge_for(
     racing: Racing | Halving | None, trial: Trial, trials: Sequence[Trial], limits: Sequence[Limit]
 ) -> Judge | None:
-    """Return the judge (:func:`judge_of`) for the evaluation of a trial that starts now, with the objective's own sign.
+    """Return the judge (``judge_of``) for the evaluation of a trial that starts now, with the objective's own sign.
 
     It uses the outcomes recorded so far, wherever the evaluation runs. Repeats use other folds: they are never stopped, and their
     outcomes are not used.

@@ -92,7 +92,7 @@ class Result:
 
         It is usually the first feasible trial with the lowest loss (or the highest, if the loss is maximised). It is always a trial
         of the search, never a repeat. With several objectives it is a compromise, the balanced trial of the front
-        (:mod:`mipcash.study.front`).
+        (``mipcash.study.front``).
         """
         if self.objectives.several:
             return Front.of(self.feasibility).balanced
@@ -213,7 +213,8 @@ class Result:
         return self.feasibility.breaks(trial if isinstance(trial, int) else trial.number)
 
     def probability(self, trial: Trial | int | None = None) -> float:
-        """Return the posterior probability that a trial is feasible and does not fail; see :meth:`safe`.
+        """Return the posterior probability that a trial is feasible and does not fail; see
+        [`safe`][mipcash.study.result.Result.safe].
 
         Args:
             trial: a trial or its number; None: the best.

@@ -1,7 +1,7 @@
 """The loop by hand: ``ask`` for a trial, evaluate it, ``tell`` its outcome.
 
-A study is composed of a storage, a table of its trials (:mod:`mipcash.study.table`), a proposer (:mod:`mipcash.study.proposer`) and
-the queue that hands trials out (:mod:`mipcash.study.queue`). Trial k is proposed with a generator derived from (seed, k), from the
+A study is composed of a storage, a table of its trials (``mipcash.study.table``), a proposer (``mipcash.study.proposer``) and
+the queue that hands trials out (``mipcash.study.queue``). Trial k is proposed with a generator derived from (seed, k), from the
 history and from the optimizer's state after the previous trial. All of these are in the journal, so a resumed study proposes the
 same trials as an uninterrupted one.
 """
@@ -51,8 +51,8 @@ class Study:
 
     Args:
         space: the space to search.
-        optimizer: a name of ``mipcash.optimizers.registry``, a :class:`mipcash.Method` with its settings and solver, or an
-            :class:`~mipcash.optimizers.optimizer.Optimizer`.
+        optimizer: a name of ``mipcash.optimizers.registry``, a [`mipcash.Method`][mipcash.study.method.Method] with its
+            settings and solver, or an [`Optimizer`][mipcash.optimizers.optimizer.Optimizer].
         direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal keep the objective's own sign.
             Several objectives: their names, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``.
             Proposals then minimise random weightings of them, and ``result.front`` is the Pareto front.
@@ -61,11 +61,12 @@ class Study:
         seed: an integer >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, accessible to its owner only (0600); an existing one is resumed. An address,
             ``postgresql://user@host/database`` or ``sqlite:///run.db``, lets several processes share the study, see
-            :mod:`mipcash.study.storage.address`. None keeps the journal in memory; a
-            :class:`~mipcash.study.storage.protocol.Storage` is used as it is. With ``mc.Journal(path, fresh=True)`` an existing
+            ``mipcash.study.storage.address``. None keeps the journal in memory; a
+            ``Storage`` is used as it is. With ``mc.Journal(path, fresh=True)`` an existing
             journal is renamed in its folder, and ``study.renamed`` is its new path.
-        pruning: rule for ``should_stop()`` of a trial that reports, as in :func:`mipcash.minimize`: ``"halving"`` for epochs, True
-            for folds. It may change when a journal is resumed.
+        pruning: rule for ``should_stop()`` of a trial that reports, as in
+            [`mipcash.minimize`][mipcash.study.minimize.minimize]: ``"halving"`` for epochs, True for folds. It may change when
+            a journal is resumed.
         costs: cost of one evaluation of each output, by name, in any one unit, for decoupled evaluation; the loss and all
             constrained outputs must be included. The optimizer may then request only some outputs (``trial.evaluate``), and propose
             a configuration again for the rest. None: each evaluation gives all outputs. It may change when a journal is resumed.
@@ -80,7 +81,7 @@ class Study:
     Raises:
         StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or limits.
         MipcashError: the optimizer does not support outcome constraints.
-        TypeError: ``space`` is no :class:`mipcash.Space`.
+        TypeError: ``space`` is no [`mipcash.Space`][mipcash.space.space.Space].
     """
 
     @explained
@@ -191,10 +192,11 @@ class Study:
 
         Args:
             trial: a trial that ``ask`` returned and that has no outcome yet.
-            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`, which may also stand for
-                a single output in the dict. Anything else (nan, inf, None, a string ...) is recorded as failed, with a message that
-                says so. Reports of the trial are stored with it. If its evaluation ended because of ``trial.should_stop()``, None
-                is allowed, and an estimate for the complete evaluation is recorded.
+            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or
+                [`Failed`][mipcash.study.trial.Failed], which may also stand for a single output in the dict. Anything else
+                (nan, inf, None, a string ...) is recorded as failed, with a message that says so. Reports of the trial are
+                stored with it. If its evaluation ended because of ``trial.should_stop()``, None is allowed, and an estimate
+                for the complete evaluation is recorded.
             seconds: duration of the evaluation; None: the time since ``ask``.
             partial: True if more outputs will follow; the trial is pending until then. None: if the trial names its outputs
                 (``trial.evaluate``), it stays pending after a dict until all of them are known; otherwise the outcome is complete.
@@ -203,7 +205,7 @@ class Study:
             worker: name of the worker that evaluated it; empty: this process.
 
         Raises:
-            TellError: the trial belongs to another study, or already has an outcome; :class:`LateError`: another worker sharing the
+            TellError: the trial belongs to another study, or already has an outcome; ``LateError``: another worker sharing the
                 storage took this worker for dead and recorded the outcome.
             ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
         """
@@ -228,7 +230,7 @@ class Study:
             cause: the evidence that the worker died.
 
         Raises:
-            TellError: as for :meth:`tell`.
+            TellError: as for [`tell`][mipcash.study.study.Study.tell].
         """
         said = storable(cause, MESSAGE_LIMIT)
         return self.table.agreed(lambda: self.table.lose(self.table.mine(trial).number, said)).copy()
@@ -237,7 +239,7 @@ class Study:
         """Return a trial to the study without an outcome; a later ``ask`` hands it out again.
 
         Raises:
-            TellError: as for :meth:`tell`.
+            TellError: as for [`tell`][mipcash.study.study.Study.tell].
         """
         self.table.agreed(lambda: self.table.give_back(self.table.mine(trial).number))
 
@@ -256,7 +258,8 @@ class Study:
 
         Args:
             config: its configuration. If it is in the study already, the outcome counts as another measurement of it.
-            outcome: a number, a dict with ``"loss"`` or :class:`Failed`, as for :meth:`tell`.
+            outcome: a number, a dict with ``"loss"`` or [`Failed`][mipcash.study.trial.Failed], as for
+                [`tell`][mipcash.study.study.Study.tell].
             illegal: ``refuse`` a configuration that violates rules, or ``learn`` from it: the model uses it, and it is never
                 recommended.
 
@@ -276,12 +279,13 @@ class Study:
         return self.table.agreed(lambda: self.table.know([known])[0]).copy()
 
     def add_missing(self, known: KnownGiven) -> None:
-        """Add those of several pairs of a configuration and its outcome that are missing in the study, as :meth:`add` does.
+        """Add those of several pairs of a configuration and its outcome that are missing in the study, as
+        [`add`][mipcash.study.study.Study.add] does.
 
         A pair that is given twice is added twice. All pairs are checked before the first is added.
 
         Raises:
-            ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
+            ConfigurationError, ValueError: as for [`add`][mipcash.study.study.Study.add], with the pair's index.
             TypeError: the argument is no list of pairs.
         """
         listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.objectives)

@@ -74,7 +74,7 @@ class LateError(TellError):
 
 
 class Reporter(Protocol):
-    """Interface for the reports of a running evaluation; see :class:`mipcash.study.reports.Reports`."""
+    """Interface for the reports of a running evaluation; see ``mipcash.study.reports.Reports``."""
 
     def report(self, step: int, value: Any) -> None: ...
 
@@ -144,7 +144,7 @@ class Trial:
             step: an integer, at least 0, larger than the previous one. All evaluations should report at the same steps, because the
                 k-th report is compared with the k-th report of other evaluations.
             value: the loss, or a dict with ``"loss"`` and further named numbers. A value that is not finite, or
-                :class:`~mipcash.Failed`, means that the evaluation has failed at this step.
+                [`Failed`][mipcash.study.trial.Failed], means that the evaluation has failed at this step.
 
         Raises:
             ValueError: the step is no integer, repeated or out of order, or the value is no number at all.
@@ -160,7 +160,7 @@ class Trial:
         ``pruning=`` the result is False, except after a report that is not finite.
 
         Raises:
-            TellError: as for :meth:`report`.
+            TellError: as for [`report`][mipcash.study.trial.Trial.report].
         """
         return self._running("should_stop").should_stop()
 

@@ -23,7 +23,8 @@ def known_from(
 
     The outcome of a complete trial is a dict. It has ``loss`` (the value, with its own sign), the user attributes that are numbers
     by name, and constraints as ``constraint NAME``, of which only the distance from the bound is known. The outcome of a failed
-    trial is :class:`mipcash.Failed`. Pruned trials are left out, since they have no value of a complete evaluation.
+    trial is [`mipcash.Failed`][mipcash.study.trial.Failed]. Pruned trials are left out, since they have no value of a complete
+    evaluation.
 
     Args:
         study: of one objective.

@@ -43,7 +43,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         space: the parameters that objectives suggest, with the same names and ranges, and the rules between them. The objective
             stays define-by-run: it suggests the active parameters. None: the parameters that all complete trials have in common
             form a space without rules, as in Optuna's own model-based samplers, and ``independent_sampler`` samples the rest.
-        optimizer, settings, solver: as in :class:`mipcash.Study`; by name.
+        optimizer, settings, solver: as in [`mipcash.Study`][mipcash.study.study.Study]; by name.
         limits: outcome constraints on user attributes that the objective sets, by name: an upper end or (low, high). The sampler
             passes them to Optuna as constraints. Constraints set by ``trial.set_constraint`` are modelled without being listed
             here.
@@ -55,7 +55,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         independent_sampler: for parameters that no space contains; None: random.
 
     Pruned trials count as noisier observations of their last value, failed trials as failures; see
-    :mod:`mipcash.integrations.optuna.history`. The study is stopped when every legal configuration has been evaluated. If only a
+    ``mipcash.integrations.optuna.history``. The study is stopped when every legal configuration has been evaluated. If only a
     proposal can show that (numerical parameters, more than 10,000 settings, fixed values), the best one is evaluated once more
     first.
 

@@ -95,7 +95,8 @@ class FewThreads:
 
 
 class CrossValidated:
-    """An objective for :func:`mipcash.minimize`: the cross-validated loss of the estimator that a configuration builds.
+    """An objective for [`mipcash.minimize`][mipcash.study.minimize.minimize]: the cross-validated loss of the estimator that a
+    configuration builds.
 
     >>> objective = mc.CrossValidated(build, x, y, scoring="roc_auc")
     >>> result = mc.minimize(objective, space, 40)
@@ -355,7 +356,7 @@ def _same_length(name: str, length: int, x: Any) -> None:
 
 
 class Late:
-    """A :class:`CrossValidated` made by ``make`` at the first call; in another process it is made there again.
+    """A ``CrossValidated`` made by ``make`` at the first call; in another process it is made there again.
 
     Args:
         make: takes no arguments; it must be importable if the objective is pickled.
@@ -373,11 +374,11 @@ class Late:
         return {"make": self.make}
 
     def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """Return a generator, see :class:`CrossValidated`."""
+        """Return a generator, see ``CrossValidated``."""
         return self.cross_validated(config, repeat)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """See :meth:`CrossValidated.evaluate`."""
+        """See ``CrossValidated.evaluate``."""
         return self.cross_validated.evaluate(config, repeat)
 
 

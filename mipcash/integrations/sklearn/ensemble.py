@@ -199,7 +199,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
     Each member satisfies the outcome constraints of the run. The ensemble need not: its latencies, for instance, add up.
 
     Args:
-        result: of a run over a :class:`mipcash.CrossValidated`.
+        result: of a run over a [`mipcash.CrossValidated`][mipcash.integrations.sklearn.cross_validated.CrossValidated].
         objective: that objective, if the result does not contain it because it was read from a journal.
         size: steps of the selection; a member may be added several times.
         best: number of candidate members: configurations with the lowest losses.
@@ -221,7 +221,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
 
 
 def selected(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Selected:
-    """Return the members of :func:`ensemble`, before they are fitted."""
+    """Return the members of ``ensemble``, before they are fitted."""
     for name, value in (("size", size), ("best", best)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")

@@ -5,7 +5,7 @@ Notation
                 column per member of an ordering (its position). Numerical parameters have their unit values. Inactive columns
                 are 1/2.
 
-1. One Gaussian process over all columns (:mod:`mipcash.methods.admm.matern`), with a length-scale per column.
+1. One Gaussian process over all columns (``mipcash.methods.admm.matern``), with a length-scale per column.
    Pending trials count at their means, so that deviations shrink near them (the kriging believer of ginsbourger2010). A proposal
    keeps a distance to them if it can.
 2. Expected improvement at the rounded points, over the lowest posterior mean.
@@ -14,7 +14,7 @@ Notation
 The expected improvement of the process is maximised over the whole cube, evaluated at rounded points only.
 
 Notation
-    x (B, d)    rows of the cube (:mod:`mipcash.optimizers.unit_cube`); inactive columns are 1/2.
+    x (B, d)    rows of the cube (``mipcash.optimizers.unit_cube``); inactive columns are 1/2.
     P(x)        x rounded to levels and orders, with columns that its conditions switch off at 1/2. Numerical parameters stay as
                 they are, also wide integers, whose steps are below 1/64.
     a(x)        minus the logarithm of the expected improvement

@@ -36,7 +36,7 @@ class AdmmboSettings:
         coordinates: of numerical parameters, ``unit``, or ``natural`` as in the paper.
         equality: tolerance of an equality constraint, in units of the range of the output's values.
         local_search: limits of the search.
-        refit, restart_every: as in :class:`mipcash.optimizers.hybrid.HybridSettings`.
+        refit, restart_every: as in [`mipcash.optimizers.hybrid.HybridSettings`][mipcash.optimizers.hybrid.HybridSettings].
     """
 
     n_initial: int = 6

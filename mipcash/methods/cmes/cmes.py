@@ -1,6 +1,6 @@
 """Constrained max-value entropy search (Perrone et al. 2019): evaluate what gives most information on the constrained minimum.
 
-1. Models, design and search over legal points are those of :mod:`mipcash.optimizers.hybrid`. An outcome constraint with binary
+1. Models, design and search over legal points are those of ``mipcash.optimizers.hybrid``. An outcome constraint with binary
    feedback (satisfied or violated) is modelled by regression on -1 and 1.
 2. y_*, the least feasible loss, is drawn from the posteriors of the loss and of all constraints at many legal points.
    These are a fixed sample of the space, the observations, walks from the best of them, the minimiser of the mean by alternation,

@@ -45,7 +45,7 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
 
     Raises:
         TypeError: the argument is none of these.
-        StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
+        StorageError: see ``mipcash.study.storage.sqlite.JournalFile``.
     """
     if storage is None or storage == MEMORY:
         return MemoryStorage()
@@ -90,7 +90,7 @@ def one_writer(path: str | os.PathLike[str]) -> Storage:
     """Return a storage in a file that has no other writers.
 
     Raises:
-        StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
+        StorageError: see ``mipcash.study.storage.sqlite.JournalFile``.
     """
     from mipcash.study.storage.sql import SQLStorage
     from mipcash.study.storage.sqlite import JournalFile

@@ -108,19 +108,22 @@ class PipelineSearchCV(SpaceSearch):
             the task at hand. Configurations near scikit-learn's defaults, of eight classifiers or six regressors as far as the
             data allow them, are evaluated first. Texts become columns and missing numbers medians. ``"a3"``, ``"a2"``: Tables A3
             and A2 of Liu et al. (2020). Or a
-            :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
-            algorithms are estimators; the last module predicts.
+            [`mipcash.Space`][mipcash.space.space.Space] whose modules are the steps, in the order of their declaration (or of
+            an ordering), and whose algorithms are estimators; the last module predicts.
         build: ``build(configuration)`` returns an unfitted estimator, if the modules of the space do not define it.
         estimators: algorithm (or ``module.algorithm``) of the space -> estimator, or its class; other algorithms are scikit-learn's
             classes by name, and ``none`` omits a step.
         task: ``classification``, ``regression``, or None: inferred from y and the scoring. Give it if the search
             itself is passed to another function of scikit-learn, which asks before there is a y.
-        scoring: as in :class:`SpaceSearchCV`; None means the accuracy or r2.
+        scoring: as in [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV]; None means the
+            accuracy or r2.
         random_state: of the search and of the algorithms.
-        n_iter: this and all arguments that are not listed here are those of :class:`SpaceSearchCV`.
+        n_iter: this and all arguments that are not listed here are those of
+            [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV].
 
     Attributes:
-        best_params_: the best configuration of the space. The other attributes are those of :class:`SpaceSearchCV`.
+        best_params_: the best configuration of the space. The other attributes are those of
+            [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV].
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
