@@ -81,9 +81,9 @@ FIT, POOL, SEARCH, CERTIFY = 0.35, 0.5, 0.75, 0.75
 
 @dataclass(frozen=True)
 class HybridSettings:
-    """Settings of the default optimizer.
+    """Settings of the default optimizer, ``hybrid``.
 
-    Attributes:
+    Args:
         acquisition: ``log-ei``, ``mes`` (max-value entropy) or ``thompson`` (``mipcash.acquisition.catalogue``).
         n_initial: size of the initial design.
         samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean. ``mes``
@@ -102,6 +102,18 @@ class HybridSettings:
         cover: maximum size of the initial design, which goes on until it has every algorithm of every module.
         solver: limits of the MIP of step 5. Its time limit also holds for each MIP of the alternation. The request limits the time
             of all parts together.
+
+    Raises:
+        SpaceError: a setting is below its least value, or there is no such acquisition.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 99)
+        >>> method = mc.Method("hybrid", settings=mc.settings.HybridSettings(n_initial=3))
+        >>> run = mc.minimize(lambda c: (c["a"] - 40) ** 2, space, 4, optimizer=method, progress=False)
+        >>> [trial.origin for trial in run.history].count("initial design")
+        3
     """
 
     acquisition: str = "log-ei"

@@ -71,14 +71,11 @@ def minimize(
 ) -> Result:
     """Find the legal configuration of a space that minimises, or maximises, an expensive objective.
 
-    >>> space = mc.Space("network")
-    >>> layers = space.integer("layers", 1, 3)
-    >>> rate = space.real("rate", 1e-4, 1e-1, log=True)
-    >>> result = mc.minimize(lambda config: (config["rate"] - 0.01) ** 2 + config["layers"], space, 25)
-    >>> result.config, result.value
+    Objective, space and budget define the search; most scripts add ``storage=``, ``limits=`` or ``execution=``. Related
+    settings share one argument: a plain value for the common case, an object for the rest.
 
-    Objective, space and budget define the search; most scripts add ``storage=``, ``limits=`` or ``execution=``. Related settings
-    share one argument: a plain value for the common case, an object for the rest.
+    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. The interrupted
+    evaluations are repeated.
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float, or a dict with ``"loss"`` and further
@@ -126,9 +123,6 @@ def minimize(
         progress: None shows a bar on a terminal and otherwise a line per evaluation; True forces the bar, False is silent; a
             ``Progress`` displays the run in its own way.
 
-    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. The interrupted evaluations
-    are repeated.
-
     Returns:
         The best trial, ``result.config`` and ``result.value``, and all trials, ``result.history``.
 
@@ -144,6 +138,16 @@ def minimize(
             package) occurred before any evaluation succeeded, or the same error in each of the first five. Those evaluations do not
             count; they are repeated when the corrected objective is run again. [`mipcash.Failed`][mipcash.study.trial.Failed]
             and nan describe a configuration and never end a run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("network")
+        >>> layers = space.integer("layers", 1, 3)
+        >>> rate = space.real("rate", 1e-4, 1e-1, log=True)
+        >>> rule = space.rule("deep networks learn slowly", rate <= 0.03, when=layers[3])
+        >>> result = mc.minimize(lambda c: abs(c["rate"] - 0.01) + c["layers"], space, 4, progress=False)
+        >>> result.n_done, space.is_legal(result.config)
+        (4, True)
     """
     check_order(objective, space, budget)
     budget, execution = Budget.of(budget), execution_of(execution)

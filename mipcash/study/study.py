@@ -47,7 +47,10 @@ from mipcash.study.trial import Trial
 
 
 class Study:
-    """Proposes configurations and records their outcomes.
+    """Propose configurations and record their outcomes, step by step: ``ask``, evaluate, ``tell``.
+
+    Methods are thread-safe; while one thread is in ``ask``, other threads may call ``tell``. A study holds its journal
+    until ``close()`` or the end of its ``with`` block.
 
     Args:
         space: the space to search.
@@ -75,13 +78,22 @@ class Study:
             retry.
         model, options: needed by ``mipcash resume`` to load the space and the objective again.
 
-    Methods are thread-safe; while one thread is in ``ask``, other threads may call ``tell``. A study holds its journal until
-    ``close()`` or the end of its ``with`` block.
-
     Raises:
         StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or limits.
         MipcashError: the optimizer does not support outcome constraints.
         TypeError: ``space`` is no [`mipcash.Space`][mipcash.space.space.Space].
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("sum", a + b >= 5)
+        >>> with mc.Study(space, "random", seed=1) as study:
+        ...     for _ in range(3):
+        ...         trial = study.ask()
+        ...         _ = study.tell(trial, trial.config["a"] + 2 * trial.config["b"])
+        >>> study.n_told, space.is_legal(study.result.config)
+        (3, True)
     """
 
     @explained
@@ -147,6 +159,9 @@ class Study:
                 the optimizer's predictions for pending trials then diversify the batch.
             seconds: limit for each proposal, if lower than ``seconds_per_proposal``.
 
+        Returns:
+            The pending trial, or the list of them.
+
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
@@ -204,6 +219,9 @@ class Study:
             cost: cost of the evaluation, or of each output, by name; None: its seconds.
             worker: name of the worker that evaluated it; empty: this process.
 
+        Returns:
+            The updated trial.
+
         Raises:
             TellError: the trial belongs to another study, or already has an outcome; ``LateError``: another worker sharing the
                 storage took this worker for dead and recorded the outcome.
@@ -227,7 +245,11 @@ class Study:
         A later ``ask`` hands it out again. After more than ``retries`` lost attempts it has failed, with the cause as message.
 
         Args:
+            trial: a trial that ``ask`` returned and that has no outcome yet.
             cause: the evidence that the worker died.
+
+        Returns:
+            The updated trial.
 
         Raises:
             TellError: as for [`tell`][mipcash.study.study.Study.tell].
@@ -238,6 +260,9 @@ class Study:
     def give_back(self, trial: Trial) -> None:
         """Return a trial to the study without an outcome; a later ``ask`` hands it out again.
 
+        Args:
+            trial: a trial that ``ask`` returned and that has no outcome yet.
+
         Raises:
             TellError: as for [`tell`][mipcash.study.study.Study.tell].
         """
@@ -245,6 +270,12 @@ class Study:
 
     def reopen(self, trial: Trial) -> Trial:
         """Discard the outcome of a trial, for instance after a defect; a later ``ask`` hands the trial out again.
+
+        Args:
+            trial: a trial with an outcome.
+
+        Returns:
+            The pending trial.
 
         Raises:
             TellError: the trial belongs to another study, has no outcome, or was evaluated outside the study.
@@ -263,6 +294,9 @@ class Study:
             illegal: ``refuse`` a configuration that violates rules, or ``learn`` from it: the model uses it, and it is never
                 recommended.
 
+        Returns:
+            The new trial.
+
         Raises:
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains, or violated rules.
             ValueError: the outcome is invalid (None, a text, a dict without the loss ...), or ``illegal`` has another value.
@@ -279,10 +313,13 @@ class Study:
         return self.table.agreed(lambda: self.table.know([known])[0]).copy()
 
     def add_missing(self, known: KnownGiven) -> None:
-        """Add those of several pairs of a configuration and its outcome that are missing in the study, as
-        [`add`][mipcash.study.study.Study.add] does.
+        """Add those pairs of a configuration and its outcome that are missing in the study.
 
-        A pair that is given twice is added twice. All pairs are checked before the first is added.
+        Each pair is added as [`add`][mipcash.study.study.Study.add] does. A pair that is given twice is added twice. All
+        pairs are checked before the first is added.
+
+        Args:
+            known: pairs of a configuration and its outcome.
 
         Raises:
             ConfigurationError, ValueError: as for [`add`][mipcash.study.study.Study.add], with the pair's index.
@@ -293,6 +330,9 @@ class Study:
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
         """Enqueue a configuration: ``ask`` hands out enqueued ones, in order, before it calls the optimizer.
+
+        Args:
+            config: a legal configuration.
 
         Returns:
             The pending trial. If the configuration was proposed before or is known, its existing trial; nothing is evaluated twice.
@@ -308,6 +348,7 @@ class Study:
         """Evaluate the configuration of a trial again: ``ask`` hands the repeat out before it calls the optimizer.
 
         Args:
+            trial: a trial of this study.
             number: of the repeat, from 1. It becomes ``trial.repeat``, from which an objective derives other folds or seeds.
 
         Returns:
@@ -346,6 +387,8 @@ class Study:
         """Note the settings of a run in the journal, so that ``mipcash resume`` can continue it.
 
         Args:
+            budget: number of evaluations; None: the budget is in steps or costs.
+            timeout: seconds after which no evaluation starts; None: no limit.
             objective: objective of the run. A warning is issued if the finished trials were evaluated by another one.
         """
         timeout = None if timeout is None else float(timeout)
@@ -360,13 +403,24 @@ class Study:
             self.table.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)
 
     def stop(self, reason: str) -> None:
-        """Note in the journal why a run ended; it becomes ``result.stopped``."""
+        """Note in the journal why a run ended; it becomes ``result.stopped``.
+
+        Args:
+            reason: the text.
+        """
         with self.proposer.lock, self.table.lock:
             found = self.proposer.recommended(self.table.history)
             self.table.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
 
     def finalists(self, count: int) -> list[Trial]:
-        """Return the best trials of the search according to the optimizer, best first, each of a different configuration."""
+        """Return the best trials of the search according to the optimizer, best first, each of a different configuration.
+
+        Args:
+            count: largest number of trials.
+
+        Returns:
+            The trials.
+        """
         with self.proposer.lock, self.table.lock:
             numbers = self.proposer.finalists(self.table.history, count)
             return [self.table.trials[k].copy() for k in numbers]

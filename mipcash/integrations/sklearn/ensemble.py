@@ -190,11 +190,8 @@ class Selected:
 def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
     """Fit an ensemble of the best configurations of a run.
 
-    >>> model = mc.ensemble(mc.minimize(objective, space, 40))  # objective: mc.CrossValidated(...)
-    >>> model.predict_proba(x), model.weights, model.named_estimators_
-
-    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never worse
-    than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.
+    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never
+    worse than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.
 
     Each member satisfies the outcome constraints of the run. The ensemble need not: its latencies, for instance, add up.
 
@@ -216,6 +213,18 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
         MipcashError: no evaluation succeeded, or none is feasible.
         TypeError: ``result`` is no result of a run.
         ValueError: ``size`` or ``best`` is no whole number of at least 1.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> x, y = load_iris(return_X_y=True)
+        >>> space = mc.Space("knn")
+        >>> k = space.integer("k", 1, 9)
+        >>> objective = mc.CrossValidated(lambda c: KNeighborsClassifier(c["k"]), x, y, scoring="accuracy", folds=3)
+        >>> model = mc.ensemble(mc.minimize(objective, space, 3, optimizer="random", progress=False), size=4)
+        >>> model.predict(x[:1]), model.predict_proba(x[:1]).shape
+        (array([0]), (1, 3))
     """
     return selected(result, objective, size=size, best=best).fit()
 

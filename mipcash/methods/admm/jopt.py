@@ -160,13 +160,21 @@ FIT, SEARCH = 0.35, 0.7
 
 @dataclass(frozen=True)
 class JoptSettings:
-    """Settings of the joint optimization.
+    """Settings of the optimizer ``jopt``, joint optimization over relaxed levels and numbers.
 
-    Attributes:
+    Args:
         n_initial: size of the initial design.
         samples: random points from which the starts are chosen.
         starts: runs of L-BFGS-B.
         iterations: of each run.
+
+    Raises:
+        SpaceError: ``n_initial`` or ``starts`` is below 1, or there are fewer samples than starts.
+
+    Examples:
+        >>> from mipcash.methods.admm import JoptSettings
+        >>> JoptSettings(starts=2, iterations=10).samples
+        600
     """
 
     n_initial: int = 10

@@ -22,10 +22,7 @@ from mipcash.space.space import Space
 class SpaceSearchCV(SpaceSearch):
     """Search the parameters of an estimator, or of a pipeline, under the rules of a space.
 
-    A replacement for ``RandomizedSearchCV`` or ``GridSearchCV``:
-
-    >>> search = SpaceSearchCV(SVC(), {"C": loguniform(1e-2, 1e3), "kernel": ["rbf", "linear"]}, n_iter=30)
-    >>> search.fit(x, y).best_params_
+    A replacement for ``RandomizedSearchCV`` or ``GridSearchCV``.
 
     Args:
         estimator: with ``fit``; scored by ``scoring``, or by its own ``score``.
@@ -68,6 +65,17 @@ class SpaceSearchCV(SpaceSearch):
         result_: the [`mipcash.Result`][mipcash.study.result.Result].
         space_: the space that was searched.
         ensemble_: the members and their weights, if ``ensemble_size`` is given.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.integrations.sklearn import SpaceSearchCV
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> x, y = load_iris(return_X_y=True)
+        >>> space = {"C": mc.Real(0.01, 100.0, log=True), "kernel": ["rbf", "linear"]}
+        >>> search = SpaceSearchCV(SVC(), space, n_iter=4, cv=3, random_state=0).fit(x, y)
+        >>> search.best_score_ > 0.9, sorted(search.best_params_)
+        (True, ['C', 'kernel'])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -134,6 +142,9 @@ class SpaceSearchCV(SpaceSearch):
             X: rows that the estimator accepts.
             y: target; None for unsupervised estimators.
             params: of the estimator's ``fit``, of the scorers and the splitter (``groups``), as in ``RandomizedSearchCV``.
+
+        Returns:
+            The search itself.
 
         Raises:
             SpaceError: the space has a parameter that the estimator lacks.
