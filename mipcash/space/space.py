@@ -203,7 +203,7 @@ class Space(Exchanged):
             The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
 
         Raises:
-            SpaceError: the name is taken or invalid, or the range is.
+            SpaceError: the name is taken or invalid, or the range is invalid.
         """
         return self._declaration.real(name, low, high, step=step, log=log, when=when)
 
@@ -224,7 +224,7 @@ class Space(Exchanged):
             The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
 
         Raises:
-            SpaceError: the name is taken or invalid, or the range is.
+            SpaceError: the name is taken or invalid, or the range is invalid.
         """
         return self._declaration.integer(name, low, high, step=step, log=log, when=when)
 
@@ -242,7 +242,7 @@ class Space(Exchanged):
             else a [`ChoiceParameter`][mipcash.modelling.parameters.ChoiceParameter].
 
         Raises:
-            SpaceError: the name is taken or invalid, or the list of values is.
+            SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
         return self._declaration.ordinal(name, values, step=step, when=when)
 
@@ -259,7 +259,7 @@ class Space(Exchanged):
             ([`ChoiceParameter`][mipcash.modelling.parameters.ChoiceParameter]).
 
         Raises:
-            SpaceError: the name is taken or invalid, or the list of values is.
+            SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
         return self._declaration.categorical(name, values, when=when)
 
@@ -296,7 +296,7 @@ class Space(Exchanged):
             The ordering ([`OrderingParameter`][mipcash.modelling.parameters.OrderingParameter]).
 
         Raises:
-            SpaceError: the name is taken or invalid, or the list of modules is.
+            SpaceError: the name is taken or invalid, or the list of modules is invalid.
         """
         return self._declaration.ordering(name, modules)
 
@@ -312,7 +312,7 @@ class Space(Exchanged):
             The auxiliary variable, an expression for rules.
 
         Raises:
-            SpaceError: the name is taken or invalid, or the range is.
+            SpaceError: the name is taken or invalid, or the range is invalid.
         """
         return self._declaration.auxiliary(name, low, high)
 
