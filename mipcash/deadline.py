@@ -17,7 +17,7 @@ from mipcash.errors import MipcashError
 
 
 class Limited(Protocol):
-    """A settings dataclass with a time limit in seconds, such as :class:`mipcash.backends.task.SolverSettings`."""
+    """A settings dataclass with a time limit in seconds, such as ``mipcash.backends.task.SolverSettings``."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

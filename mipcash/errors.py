@@ -7,71 +7,241 @@ from pathlib import Path
 
 
 class MipcashError(Exception):
-    """Base class of everything that mipcash raises on purpose."""
+    """Base class of everything that mipcash raises on purpose.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> try:
+        ...     mc.Space("box").real("a", 1.0, 0.0)
+        ... except mc.errors.MipcashError as error:
+        ...     print(error)
+        parameter 'a': low > high (1.0 > 0.0); swap them
+    """
 
 
 class SpaceError(MipcashError, ValueError):
-    """A declaration that is not valid in a space (refused when it is declared)."""
+    """A declaration that is not valid in a space (refused when it is declared).
+
+    Examples:
+        >>> import mipcash as mc
+        >>> mc.Space("box").real("a", 0.0, 1.0, log=True)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.SpaceError: parameter 'a': log=True needs low > 0, got low=0.0; raise low or drop log
+    """
 
 
 class RuleError(SpaceError):
-    """A rule that is not valid in a space: not a relation, degree above two, parameters of another space ..."""
+    """A rule that is not valid in a space: no relation, degree above two, parameters of another space ...
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> space.rule("cubic", a**3 <= 20)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.RuleError: ...
+    """
 
 
 class RuleWarning(UserWarning):
-    """A rule that is valid but most likely means more than intended."""
+    """A rule that is valid but most likely means more than intended.
+
+    Examples:
+        >>> import warnings
+        >>> import mipcash as mc
+        >>> space = mc.Space("network")
+        >>> layers = space.integer("layers", 1, 3)
+        >>> dropout = space.real("dropout", 0.0, 0.5, when=layers.is_(2, 3))
+        >>> rule = space.rule("regularised", dropout >= 0.1)  # an inactive dropout counts as 0
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = space.sample(1)
+        >>> [each.category.__name__ for each in caught]
+        ['RuleWarning']
+    """
 
 
 class StepWarning(UserWarning):
-    """A range whose last value is below its upper bound, because no step ends there."""
+    """A range whose last value is below its upper bound, because no step ends there.
+
+    Examples:
+        >>> import warnings
+        >>> import mipcash as mc
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = mc.Space("box").integer("a", 0, 10, step=4)
+        >>> [each.category.__name__ for each in caught]
+        ['StepWarning']
+    """
 
 
 class ConfigurationError(MipcashError, ValueError):
-    """A configuration that the space does not allow; the message lists every problem."""
+    """A configuration that the space does not allow; the message lists every problem.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> mc.Study(space, "random").enqueue({"a": 12})
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.ConfigurationError: ...12 is outside [0, 9]...
+    """
 
 
 class InfeasibleSpaceError(MipcashError, ValueError):
-    """No legal configuration exists; the message names the rules in conflict."""
+    """No legal configuration exists; the message names the rules in conflict.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rules = space.rule("large", a + b >= 10), space.rule("small", a + b <= 5)
+        >>> space.sample(1)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.InfeasibleSpaceError: ...
+    """
 
 
 class SpaceExhaustedError(MipcashError):
-    """Every legal configuration has been proposed, so that no new one is left."""
+    """Every legal configuration has been proposed, so that no new one is left.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 1)
+        >>> study = mc.Study(space, "random")
+        >>> trials = study.ask(2)
+        >>> study.ask()
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.SpaceExhaustedError: ...
+    """
 
 
 class SolverError(MipcashError, RuntimeError):
-    """A solver is missing, does not accept the program, or failed."""
+    """A solver is missing, does not accept the program, or failed.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> space.optimum(a, solver="simplex")
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.SolverError: ...
+    """
 
 
 class UndecidedError(SolverError):
-    """A solver reached a limit before it could decide. Nothing is proven; with more time there may be an answer."""
+    """A solver reached a limit before it could decide. Nothing is proven; with more time there may be an answer.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> space.conflict(time_limit=0)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.UndecidedError: ...
+    """
 
 
 class StorageError(MipcashError, RuntimeError):
-    """A journal cannot be read, belongs to another study, or is in use."""
+    """A journal cannot be read, belongs to another study, or is in use.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> mc.Study(space, "random", storage="run.db", seed=0).close()
+        >>> mc.Study(space, "random", storage="run.db", seed=1)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.StorageError: ...
+    """
 
 
 class ExecutorError(MipcashError, RuntimeError):
-    """An executor is broken. Its trials are kept, and the run can be resumed with another executor."""
+    """An executor is broken. Its trials are kept, and the run can be resumed with another executor.
+
+    Examples:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> pool = ThreadPoolExecutor(1)
+        >>> pool.shutdown()
+        >>> execution = mc.Execution(executor=pool)
+        >>> mc.minimize(lambda c: c["a"], space, 3, optimizer="random", execution=execution, progress=False)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.ExecutorError: ...
+    """
 
 
 class ObjectiveError(MipcashError, TypeError):
-    """An objective that cannot run in the chosen executor; nothing was evaluated."""
+    """An objective that cannot run in the chosen executor; nothing was evaluated.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> run = mc.minimize(lambda c: c["a"], space, 3, optimizer="random", progress=False)
+        >>> mc.ensemble(run)  # the objective is not cross-validated
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.ObjectiveError: ...
+    """
 
 
 class DefectError(MipcashError, RuntimeError):
-    """An objective that fails because of a defect in its own code; its configuration is evaluated again once that is fixed."""
+    """An objective that fails because of a defect in its own code. Its configuration is evaluated again once that is fixed.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> mc.minimize(lambda c: c["a"] + undefined, space, 3, optimizer="random", progress=False)
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.DefectError: ...
+    """
 
 
 class DataError(MipcashError, ValueError):
-    """Data, a scoring or folds that do not fit together, or from which no model can be fitted."""
+    """Data, a scoring or folds that do not fit together, or from which no model can be fitted.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> mc.CrossValidated(dict, [[0.0], [1.0]], [0, 1, 1], scoring="accuracy")
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.DataError: ...
+    """
 
 
 class ModelError(MipcashError, ValueError):
-    """A model file (``models/*.py`` or a path) that does not exist or lacks a required declaration."""
+    """A model file (``models/*.py`` or a path) that does not exist or lacks a required declaration.
+
+    Examples:
+        >>> from mipcash.cli.modelfile import load
+        >>> load("missing.py")
+        Traceback (most recent call last):
+            ...
+        mipcash.errors.ModelError: ...
+    """
 
 
 def stack_level() -> int:
-    """Return the ``stacklevel`` at which a warning points to the first caller outside this package."""
+    """Return the ``stacklevel`` at which a warning points to the first caller outside this package.
+
+    Returns:
+        The level.
+    """
     inside, level = str(Path(__file__).parent), 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
@@ -81,6 +251,10 @@ def stack_level() -> int:
 
 def at_least(settings: object, **least: float) -> None:
     """Check settings against their least values, given by name.
+
+    Args:
+        settings: a dataclass of settings.
+        least: setting -> its least value.
 
     Raises:
         SpaceError: a setting is below its least value, or nan.

@@ -3,9 +3,9 @@
 Notation
     Points    B points: levels (B, G), units (B, D);   z (n_z,) binaries of one point;   lower values are better
 
-An :class:`Acquisition` owns the models it is made of: one or several posteriors, samples of a minimum, multipliers. The mixed
+An ``Acquisition`` owns the models it is made of: one or several posteriors, samples of a minimum, multipliers. The mixed
 search uses only its values over points and its sections. An acquisition function that is quadratic in the binaries, as posterior
-means and samples are, is a :class:`mipcash.surrogates.protocols.MixedFunction`, which a MIP can minimise.
+means and samples are, is a ``mipcash.surrogates.protocols.MixedFunction``, which a MIP can minimise.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Notation
 From each start, alternate
 
     s <- argmin_z f(z, u)    the MIP, at fixed numbers, started from local search
-    u <- argmin_u f(z, u)    the continuous step (:mod:`mipcash.acquisition.continuous_step`)
+    u <- argmin_u f(z, u)    the continuous step (``mipcash.acquisition.continuous_step``)
 
 until f stops falling. In each step the variables of the other step are constant, and the start is legal. Integers are rounded and
 legality is checked before a step is taken, so f decreases along legal points only.
@@ -38,16 +38,22 @@ from mipcash.surrogates.protocols import MixedFunction
 
 @dataclass(frozen=True)
 class AlternatingSettings:
-    """Limits of the alternation.
+    """Limits of the alternation between a MIP over the levels and a continuous step over the numbers.
 
-    The deadline of the domain limits the total time.
+    The time limit of a proposal also limits the total time.
 
-    Attributes:
+    Args:
         rounds: alternations per start.
         tolerance: relative decrease of f below which the alternation stops; also that of the continuous step without rules.
         continuous_starts: random starts of the continuous step besides the current point (without rules on numbers).
         restarts: local search descents per round.
         solver: limits of each MIP.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> alternation = mc.settings.AlternatingSettings(rounds=2, restarts=4)
+        >>> mc.settings.HybridSettings(alternation=alternation).alternation.rounds
+        2
     """
 
     rounds: int = 8

@@ -134,7 +134,7 @@ class MaxValueEntropy:
 
 @dataclass(frozen=True)
 class AnalyticAcquisition:
-    """A closed form of the mean and deviation of one posterior, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
+    """A closed form of the mean and deviation of one posterior, as an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
         posterior: the model, or moments derived from a model.
@@ -169,7 +169,7 @@ class AnalyticSection:
 
 @dataclass(frozen=True)
 class SampleAcquisition:
-    """A posterior sample itself: Thompson sampling as an :class:`mipcash.acquisition.acquisition.Acquisition`."""
+    """A posterior sample itself: Thompson sampling as an ``mipcash.acquisition.acquisition.Acquisition``."""
 
     sample: MixedFunction
 

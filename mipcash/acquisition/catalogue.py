@@ -1,9 +1,9 @@
 """Acquisition functions by name, each made from the models and samples of a proposal.
 
     log-ei      Expected improvement. Under outcome constraints it is multiplied by the probability of feasibility, which is used
-                alone while no observation is feasible (:mod:`mipcash.acquisition.constrained`).
+                alone while no observation is feasible (``mipcash.acquisition.constrained``).
     thompson    A sample of the posterior. Under outcome constraints, SCBO's selection by one joint draw
-                (:mod:`mipcash.acquisition.feasible_first`).
+                (``mipcash.acquisition.feasible_first``).
     mes         Max-value entropy, without outcome constraints. With them, use the optimizer ``cmes``.
 
 A subclass of ``hybrid`` may use another function by overriding ``acquisition_of``.
@@ -16,7 +16,7 @@ Notation
 
     EI = (1/K) sum_k sd h(t_k),   log EI = log sd + log sum_k exp(log h(t_k)) - log K
 
-with h as in :mod:`mipcash.acquisition.analytic`. Selecting one point after the other in this way is greedy q-expected improvement
+with h as in ``mipcash.acquisition.analytic``. Selecting one point after the other in this way is greedy q-expected improvement
 (ginsbourger2010, snoek2012, wilson2018).
 """
 
@@ -47,7 +47,7 @@ from mipcash.surrogates.protocols import Outcomes, OutcomeSection
 
 @dataclass(frozen=True)
 class FantasisedEI:
-    """Negative logarithm of expected improvement over fantasies, an :class:`mipcash.acquisition.acquisition.Acquisition`.
+    """Negative logarithm of expected improvement over fantasies, an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
         outcomes: the posteriors given each set of outcomes.

@@ -40,9 +40,9 @@ TAKINGS = 8
 BLOCK = 60
 """Numbers that SLSQP moves together. The time of its iterations grows with the cube of this number."""
 WALK_STEPS = 6
-"""Hit-and-run steps of :meth:`ContinuousStep.wander`."""
+"""Hit-and-run steps of ``ContinuousStep.wander``."""
 SPREAD = 0.15
-"""Standard deviation, on the unit scale, of the random steps in :meth:`ContinuousStep.wander` of numbers that are in no rule."""
+"""Standard deviation, on the unit scale, of the random steps in ``ContinuousStep.wander`` of numbers that are in no rule."""
 
 
 class ContinuousStep:

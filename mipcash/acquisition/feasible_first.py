@@ -17,7 +17,7 @@ minimised over all legal points instead of a finite set of candidates, and witho
 A sample of the structured part plus the mean of the residual given what the sample leaves of the observations:
 
 Notation
-    q~(x) = q0(x) + K(x, X) w    the sample (:class:`mipcash.surrogates.structured.functions.surface.Surface`)
+    q~(x) = q0(x) + K(x, X) w    the sample (``mipcash.surrogates.structured.functions.surface.Surface``)
     f~(x) = q~(x) + R(x, X) w    interpolates the observations, which q~ alone does not
 
 R is not quadratic, so a MIP cannot minimise f~. Far from all observations the residual is at its mean, 0.
@@ -44,7 +44,7 @@ from mipcash.surrogates.structured.functions.surface import Surface
 
 @dataclass(frozen=True)
 class WholeSample:
-    """The sample f~, an :class:`mipcash.acquisition.acquisition.Acquisition`.
+    """The sample f~, an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
         surface: q~.
@@ -107,7 +107,7 @@ class Excess:
 
 @dataclass(frozen=True)
 class FeasibleFirst:
-    """Penalised function of the module's description, an :class:`mipcash.acquisition.acquisition.Acquisition`.
+    """Penalised function of the module's description, an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
         function: a.

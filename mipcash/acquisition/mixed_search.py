@@ -34,9 +34,9 @@ LEAST_GAIN = 1e-12
 
 @dataclass(frozen=True)
 class LocalSearchSettings:
-    """Limits of the mixed search.
+    """Limits of the local search for the best point of an acquisition function.
 
-    Attributes:
+    Args:
         walks: random legal points in the pool.
         survivors: points of the pool that are improved.
         moved: of those, the number of best points after the first sweep whose numbers are moved.
@@ -44,9 +44,16 @@ class LocalSearchSettings:
         rounds: rounds of levels, then numbers.
         sweeps: single moves per round.
         pairs: random pair moves tried once single moves end.
-        tolerance: relative decrease below which the numbers stop moving; ROUGH in the first round, which selects the finalists.
+        tolerance: relative decrease below which the numbers stop moving; larger in the first round, which selects the
+            finalists.
         exchanges: from the second round on, single moves of the best point whose numbers are then optimised too.
         forbidden: restrict exchanges to moves that the rules forbid at the current numerical values.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> search = mc.settings.LocalSearchSettings(walks=40, rounds=2)
+        >>> mc.settings.HybridSettings(local_search=search).local_search.walks
+        40
     """
 
     walks: int = 160

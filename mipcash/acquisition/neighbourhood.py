@@ -4,7 +4,7 @@ Notation
     s (R, G)    levels of R points, off if a group is inactive;   latent levels (R, G) give every group a level
     u (R, D)    unit values
 
-The moves are those of :mod:`mipcash.program.moves`. A group that becomes active takes its level from ``memory``. If legality cannot
+The moves are those of ``mipcash.program.moves``. A group that becomes active takes its level from ``memory``. If legality cannot
 be decided without a solver, the solver checks the most promising moves only.
 """
 

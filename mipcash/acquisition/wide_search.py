@@ -17,7 +17,7 @@ from mipcash.program.points import Point, Points
 
 
 class WideSearch(MixedSearch):
-    """Mixed search in wide domains; see :class:`MixedSearch`."""
+    """Mixed search in wide domains; see ``MixedSearch``."""
 
     def _sweep(self, acquisition: Acquisition, pool: Pool) -> Pool:
         if not len(self.program.groups):

@@ -2,7 +2,7 @@
 
 A solver works within tolerances, also on integers: an indicator of 1e-7 rounds to 0, yet its big-M row admits a numerical parameter
 that the indicator should switch off. An answer is therefore rounded and checked against the rows with their own slack
-(:mod:`mipcash.modelling.rules`). An answer that violates a row is solved again with
+(``mipcash.modelling.rules``). An answer that violates a row is solved again with
 
     1. its integers fixed: a linear program over the numerical columns, at the tightest tolerance
     2. its levels fixed, if it has further integers
@@ -273,7 +273,7 @@ def _bounds(program: BinaryProgram, fixed: Mapping[int, float]) -> tuple[Vector,
 
 
 def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
-    """Return columns near the given ones that satisfy every row, or None, and what is proven as in :func:`_with_integers`.
+    """Return columns near the given ones that satisfy every row, or None, and what is proven as in ``_with_integers``.
 
     All integers are kept if possible, else only the levels.
     """

@@ -1,6 +1,6 @@
 """HiGHS through highspy: each program is loaded once, then only the cost vector changes.
 
-Tasks pass through reductions first (:mod:`mipcash.backends.reductions`): dominated levels are closed, products of the objective
+Tasks pass through reductions first (``mipcash.backends.reductions``): dominated levels are closed, products of the objective
 become columns, and rows are tightened where rules allow it. The HiGHS instance of each reduced program is kept (least recently used
 ones are dropped).
 """
@@ -63,7 +63,7 @@ FEASIBILITY: Mapping[str, float | str] = {
     "mip_feasibility_tolerance": 1e-9,
     "presolve": "choose",
 }
-"""The tolerance of rules (:mod:`mipcash.modelling.rules`), on rows that are scaled to their largest coefficient."""
+"""The tolerance of rules (``mipcash.modelling.rules``), on rows that are scaled to their largest coefficient."""
 WIDER: Mapping[str, float | str] = {
     "primal_feasibility_tolerance": 1e-6,
     "mip_feasibility_tolerance": 1e-6,
@@ -111,7 +111,7 @@ class HighsBackend:
         self._instances: Recent[tuple[BinaryProgram, Any]] = Recent(KEPT_PROGRAMS)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`."""
+        """See ``mipcash.backends.task.Backend.solve``."""
         return certified(task, settings, self._solve, self.name, self._widely)
 
     def _widely(self, task: Task, settings: SolverSettings) -> Answer:

@@ -1,6 +1,6 @@
 """``solver="auto"``, the default: enumeration within a node limit, then the installed solver that is fastest for the structure.
 
-Enumeration (:mod:`mipcash.backends.enumeration.backend`) proves most tasks in milliseconds. The remaining tasks go to toulbar2,
+Enumeration (``mipcash.backends.enumeration.backend``) proves most tasks in milliseconds. The remaining tasks go to toulbar2,
 whose bounds are strong if many pairs interact. For many bits that all interact, the native MIQP of Gurobi is faster, if it is
 installed and its licence is large enough. Tasks that neither accepts go to HiGHS. Every stage checks its own answers, and an answer
 names the stage that proved it.
@@ -19,7 +19,7 @@ from mipcash.errors import SolverError
 
 NODES = 200_000.0
 MOST_NODES = 20_000_000.0
-"""The effort of enumeration, see :class:`mipcash.backends.enumeration.branching.Effort`."""
+"""The effort of enumeration, see ``mipcash.backends.enumeration.branching.Effort``."""
 DISCRETE = "toulbar2"
 NATIVE = "gurobi form=quadratic"
 GENERAL = "highs"
@@ -55,7 +55,7 @@ class PortfolioBackend:
         self._named = make_backend(solver, given) if solver else None
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`."""
+        """See ``mipcash.backends.task.Backend.solve``."""
         began = time.perf_counter()
         try:
             early = self._enumeration.solve(task, settings)

@@ -169,7 +169,7 @@ def read_profile(path: Path) -> SolverProfile:
     """Read a profile from a file.
 
     Raises:
-        SolverError: the file cannot be read or is invalid, see :func:`parse_profile`.
+        SolverError: the file cannot be read or is invalid, see ``parse_profile``.
     """
     try:
         text = path.read_text(encoding="utf-8")

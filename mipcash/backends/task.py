@@ -42,7 +42,7 @@ def relative_gap(value: float, bound: float) -> float:
 class SolverSettings:
     """Limits of one solve.
 
-    Attributes:
+    Args:
         time_limit: seconds of wall-clock time.
         gap: relative gap at which the solver may stop and report the incumbent as optimal.
         threads: number of threads; 1 keeps runs reproducible.
@@ -51,6 +51,12 @@ class SolverSettings:
 
     Raises:
         SpaceError: a limit is negative or not a number, or there are no threads.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> solver = mc.settings.SolverSettings(time_limit=1.0, node_limit=50)
+        >>> mc.settings.HybridSettings(solver=solver).solver.node_limit
+        50
     """
 
     time_limit: float = 60.0

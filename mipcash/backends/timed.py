@@ -27,7 +27,7 @@ class TimedBackend:
         return self.backend.name
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`."""
+        """See ``mipcash.backends.task.Backend.solve``."""
         if self.deadline.passed:
             return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
         return self.backend.solve(task, self.deadline.within(settings))

@@ -90,7 +90,7 @@ def open_archive(path: Path | str) -> Archive:
     """Read a journal from a path or an address.
 
     Raises:
-        StorageError: see :func:`mipcash.study.storage.registry.read_study`.
+        StorageError: see ``mipcash.study.storage.registry.read_study``.
     """
     record, rows = read_study(path)
     if isinstance(path, str):

@@ -117,7 +117,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
     """Load a model by name or by path.
 
     Args:
-        reference: a name of :func:`names`, or the path of a Python file.
+        reference: a name of ``names``, or the path of a Python file.
         options: ``--option key=value`` as given; they become arguments of the model's ``build``.
 
     Raises:
@@ -148,7 +148,7 @@ def load_space(reference: str, options: Mapping[str, str] | None = None) -> Spac
     """Load only the space of a model; its file need not declare an objective.
 
     Raises:
-        ModelError: see :func:`load`.
+        ModelError: see ``load``.
     """
     if is_path(reference) and not options:
         path = Path(reference).expanduser().resolve()

@@ -62,7 +62,7 @@ EXPAND_LIMIT = 64
 
 
 class Declaration:
-    """The declarations of a space, from which everything else is made; users call :class:`mipcash.Space`.
+    """The declarations of a space, from which everything else is made; users call ``mipcash.Space``.
 
     Args:
         name: a title for messages and reports.
@@ -111,30 +111,30 @@ class Declaration:
     def real(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: Any = None
     ) -> NumericParameter:
-        """Declare a real parameter; see :meth:`mipcash.Space.real`."""
+        """Declare a real parameter; see ``mipcash.Space.real``."""
         made: NumericParameter = self.declare(name, self._domain(name, Real, low, high, log, step), when)
         return made
 
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
     ) -> NumericParameter:
-        """Declare an integer parameter; see :meth:`mipcash.Space.integer`."""
+        """Declare an integer parameter; see ``mipcash.Space.integer``."""
         made: NumericParameter = self.declare(name, self._domain(name, Integer, low, high, step, log), when)
         return made
 
     def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: Any = None) -> Any:
-        """Declare an ordered list of values; see :meth:`mipcash.Space.ordinal`."""
+        """Declare an ordered list of values; see ``mipcash.Space.ordinal``."""
         return self.declare(name, self._domain(name, Ordinal, values, step), when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
-        """Declare an unordered list of values; see :meth:`mipcash.Space.categorical`."""
+        """Declare an unordered list of values; see ``mipcash.Space.categorical``."""
         made: ChoiceParameter = self.declare(name, self._domain(name, Categorical, values), when)
         return made
 
     def module(
         self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: Any = None
     ) -> ModuleParameter:
-        """Declare a choice of algorithm; see :meth:`mipcash.Space.module`."""
+        """Declare a choice of algorithm; see ``mipcash.Space.module``."""
         algorithms = self._algorithms(name, algorithms)
         for algorithm, domains in algorithms.items():
             for hyper, domain in domains.items():
@@ -172,7 +172,7 @@ class Declaration:
         return dict(algorithms)
 
     def ordering(self, name: str, modules: Sequence[Any]) -> OrderingParameter:
-        """Declare an order of modules; see :meth:`mipcash.Space.ordering`."""
+        """Declare an order of modules; see ``mipcash.Space.ordering``."""
         self._free_name(name)
         members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)
         if len(set(members)) != len(members):
@@ -209,7 +209,7 @@ class Declaration:
         return parameter
 
     def auxiliary(self, name: str, low: int, high: int) -> NumericParameter:
-        """Declare an integer auxiliary variable; see :meth:`mipcash.Space.auxiliary`."""
+        """Declare an integer auxiliary variable; see ``mipcash.Space.auxiliary``."""
         domain = self._domain(name, Integer, low, high)
         block = self.block(name)
         block.x = pyo.Var(domain=pyo.Integers, bounds=(domain.low, domain.high))
@@ -231,7 +231,7 @@ class Declaration:
     # -- rules --------------------------------------------------------------------------------------------------
 
     def rule(self, name: str, relation: Any = None, *, when: Any = None) -> Rule:
-        """Declare a rule; see :meth:`mipcash.Space.rule`."""
+        """Declare a rule; see ``mipcash.Space.rule``."""
         if not isinstance(name, str) or not name:
             given = shortened(written(name) if hasattr(name, "is_expression_type") else repr(name), 60)
             raise RuleError(
@@ -253,7 +253,7 @@ class Declaration:
         return rule
 
     def _composed(self, name: str, relation: Any, indicators: Sequence[Quadratic]) -> Rule:
-        """Write a rule that contains functions or logic; see :mod:`mipcash.modelling.composed`."""
+        """Write a rule that contains functions or logic; see ``mipcash.modelling.composed``."""
         auxiliaries: list[Any] = []
 
         def selector() -> Any:

@@ -80,7 +80,7 @@ class Link:
 
 
 class Declared(Protocol):
-    """Interface of a declaration in progress (:class:`mipcash.modelling.declaration.Declaration`).
+    """Interface of a declaration in progress (``mipcash.modelling.declaration.Declaration``).
 
     Attributes:
         model: the live Pyomo model.

@@ -65,7 +65,11 @@ def level_among(values: Sequence[Value], value: Value) -> int:
 class Real:
     """All real numbers in ``[low, high]``, or with a step ``low, low + step, ..., <= high``.
 
-    ``log=True`` searches on the log scale.
+    Args:
+        low: the lower bound.
+        high: the upper bound.
+        log: search on the log scale, which needs ``low > 0`` and no step.
+        step: distance between successive values; None: all reals in the range.
 
     Attributes:
         values: those of a range with a step; a range without a step has no such attribute.
@@ -74,6 +78,13 @@ class Real:
     Raises:
         SpaceError: bounds not finite, ``low >= high``, ``log`` with ``low <= 0`` or with a step, or a step that is not positive,
             or too small or too large for the range.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> list(mc.Real(0.0, 0.3, step=0.1).values)
+        [0.0, 0.1, 0.2, 0.3]
+        >>> print(mc.Real(1e-4, 0.1, log=True))
+        real in [0.0001, 0.1], log scale
     """
 
     low: float
@@ -129,7 +140,14 @@ class Real:
         return min(self.high, max(self.low, value))
 
     def snapped(self, value: float) -> float:
-        """Return the bound or zero if a value is within rounding of it, else the value."""
+        """Return the bound or zero if a value is within rounding of it, else the value.
+
+        Args:
+            value: a number.
+
+        Returns:
+            The bound, zero or the value.
+        """
         near = SNAP * (self.high - self.low)
         if value <= self.low + (SNAP * self.low if self.log else near):
             return self.low
@@ -138,7 +156,14 @@ class Real:
         return 0.0 if abs(value) <= near and self.low <= 0.0 <= self.high else value
 
     def nearest(self, value: float) -> float:
-        """Return the value of the domain nearest to a number."""
+        """Return the value of the domain nearest to a number.
+
+        Args:
+            value: a number.
+
+        Returns:
+            The nearest value.
+        """
         if self.step is not None:
             return self.values[self._place(value)]
         return min(self.high, max(self.low, float(value)))
@@ -149,7 +174,14 @@ class Real:
         return min(len(self.values) - 1, max(0, round((float(value) - self.low) / self.step)))
 
     def level(self, value: Value) -> int | None:
-        """Return the index of a value of a range with a step; None if it is not a value of the range."""
+        """Return the index of a value of a range with a step; None if it is not a value of the range.
+
+        Args:
+            value: any value.
+
+        Returns:
+            The index, from 0, or None.
+        """
         return None if self.problem(value) else self._place(value)
 
     def problem(self, value: Value) -> str | None:
@@ -181,13 +213,24 @@ class Real:
 
 @dataclass(frozen=True)
 class Integer:
-    """The integers ``low, low + step, ..., <= high``; ``log=True`` searches on the log scale.
+    """The integers ``low, low + step, ..., <= high``.
+
+    Args:
+        low: the lower bound.
+        high: the upper bound.
+        step: distance between successive values.
+        log: search on the log scale, which needs ``low > 0``.
 
     Attributes:
         unreached: the given upper bound, if the steps end below it; else None.
 
     Raises:
         SpaceError: bounds missing, infinite or fractional, ``low > high``, ``step < 1``, or ``log`` with ``low <= 0``.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> list(mc.Integer(8, 32, step=8).values)
+        [8, 16, 24, 32]
     """
 
     low: int
@@ -226,7 +269,14 @@ class Integer:
         return range(self.low, self.high + 1, self.step)
 
     def level(self, value: Value) -> int | None:
-        """Return the index of a value; None if it is not a value of the domain."""
+        """Return the index of a value; None if it is not a value of the domain.
+
+        Args:
+            value: any value.
+
+        Returns:
+            The index, from 0, or None.
+        """
         return None if self.problem(value) else (int(value) - self.low) // self.step
 
     def to_unit(self, value: Value) -> float:
@@ -247,7 +297,14 @@ class Integer:
         return self.nearest(value)
 
     def nearest(self, value: float) -> int:
-        """Return the value of the domain nearest to a number."""
+        """Return the value of the domain nearest to a number.
+
+        Args:
+            value: a number.
+
+        Returns:
+            The nearest value.
+        """
         k = round((value - self.low) / self.step)
         return self.low + min(len(self) - 1, max(0, k)) * self.step
 
@@ -370,13 +427,20 @@ class Ordinal(_Listed):
 
     Args:
         values: all of them; with a step the lowest and the highest number, ``Ordinal((16, 128), step=16)``.
-        step: distance between successive numbers.
+        step: distance between successive numbers; None: ``values`` lists all of them.
 
     Attributes:
         unreached: the given upper bound, if the steps end below it; else None.
 
     Raises:
-        SpaceError: the list is empty or lists a value twice; with a step no pair of numbers, or more than ``LISTED`` values.
+        SpaceError: the list is empty or lists a value twice; with a step no pair of numbers, or more than 1,000 values.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> mc.Ordinal((16, 64), step=16).values
+        (16, 32, 48, 64)
+        >>> mc.Ordinal(["small", "medium", "large"]).numeric
+        False
     """
 
     values: Sequence[Value]
@@ -404,8 +468,16 @@ class Ordinal(_Listed):
 class Categorical(_Listed):
     """Values without an order. Rules use the indicators ``parameter[value]``.
 
+    Args:
+        values: all of them, each once.
+
     Raises:
         SpaceError: the list is empty or lists a value twice.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> print(mc.Categorical(["relu", "tanh"]))
+        categorical ['relu', 'tanh']
     """
 
     values: Sequence[Value]

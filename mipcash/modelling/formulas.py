@@ -1,6 +1,6 @@
 """Logical formulas over rules: ``(a <= 3) | act["relu"]``, ``~act["relu"]``, ``implies(act["relu"], depth >= 2)``.
 
-A formula records what the user wrote; :mod:`mipcash.modelling.composed` turns it into rules of degree at most two. Its parts are
+A formula records what the user wrote; ``mipcash.modelling.composed`` turns it into rules of degree at most two. Its parts are
 relations, 0/1 indicators and formulas.
 """
 
@@ -162,17 +162,72 @@ def _conditions(function: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def all_of(*conditions: Any) -> Formula:
-    """Return the conjunction of conditions: relations, 0/1 indicators and formulas (also written ``x & y``)."""
+    """Return the conjunction of conditions: relations, 0/1 indicators and formulas (also written ``x & y``).
+
+    Args:
+        conditions: one or more.
+
+    Returns:
+        The formula.
+
+    Raises:
+        RuleError: an argument is no condition.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("corner", ~mc.all_of(a >= 8, b >= 8))
+        >>> space.is_legal({"a": 9, "b": 9}), space.is_legal({"a": 9, "b": 0})
+        (False, True)
+    """
     return _flat(ALL, _conditions("mc.all_of", conditions))
 
 
 def any_of(*conditions: Any) -> Formula:
-    """Return the disjunction of conditions: at least one must hold (also written ``x | y``)."""
+    """Return the disjunction of conditions: at least one must hold (also written ``x | y``).
+
+    Args:
+        conditions: one or more.
+
+    Returns:
+        The formula.
+
+    Raises:
+        RuleError: an argument is no condition.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("one is large", mc.any_of(a >= 8, b >= 8))
+        >>> space.is_legal({"a": 1, "b": 1}), space.is_legal({"a": 1, "b": 8})
+        (False, True)
+    """
     return _flat(ANY, _conditions("mc.any_of", conditions))
 
 
 def implies(condition: Any, consequence: Any) -> Formula:
-    """Return the implication: if ``condition`` holds, ``consequence`` must hold."""
+    """Return the implication: if ``condition`` holds, ``consequence`` must hold.
+
+    Args:
+        condition: a relation, a 0/1 indicator or a formula.
+        consequence: the same; it must hold if ``condition`` does.
+
+    Returns:
+        The formula.
+
+    Raises:
+        RuleError: an argument is no condition.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("network")
+        >>> act, depth = space.categorical("act", ["relu", "tanh"]), space.integer("depth", 1, 8)
+        >>> rule = space.rule("shallow tanh", mc.implies(act["tanh"], depth <= 3))
+        >>> int(space.count())
+        11
+    """
     return Formula(IMPLIES, _conditions("mc.implies", (condition, consequence)))
 
 
@@ -194,7 +249,7 @@ def no_truth(condition: Any, asked: str = BRANCH) -> str:
     """Return the error message for code that asks whether a relation or a formula is true.
 
     Args:
-        asked: the construct that asked (:mod:`mipcash.modelling.asking`).
+        asked: the construct that asked (``mipcash.modelling.asking``).
     """
     text = shortened(written(condition), 60)
     equal = " == " in text

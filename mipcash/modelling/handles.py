@@ -2,7 +2,7 @@
 """The objects that users write rules with, as types for a type checker.
 
 The objects themselves belong to Pyomo, which carries no types. These classes declare their operations: ``a <= 3`` is a
-:class:`Relation`, ``a + b`` an :class:`Expression`, ``act["relu"]`` an :class:`Indicator`. They are never instantiated.
+``Relation``, ``a + b`` an ``Expression``, ``act["relu"]`` an ``Indicator``. They are never instantiated.
 """
 
 from __future__ import annotations

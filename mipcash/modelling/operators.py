@@ -189,8 +189,22 @@ def _held(value: Any) -> Any:
 def maximum(*expressions: Any) -> Expression:
     """Return the largest of some expressions, exact in rules (``mc.maximum(a, b) <= 8``; Python's own ``max`` cannot be).
 
+    Args:
+        expressions: numbers and numeric expressions, or one list of them.
+
+    Returns:
+        The expression.
+
     Raises:
         RuleError: an argument is no number or numeric expression.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("peak", mc.maximum(a, b) <= 8)
+        >>> space.is_legal({"a": 9, "b": 0}), space.is_legal({"a": 8, "b": 0})
+        (False, True)
     """
     largest: Expression = own(numeric.MaxExpression(_numbers("maximum", expressions)))
     return largest
@@ -199,8 +213,22 @@ def maximum(*expressions: Any) -> Expression:
 def minimum(*expressions: Any) -> Expression:
     """Return the smallest of some expressions, exact in rules.
 
+    Args:
+        expressions: numbers and numeric expressions, or one list of them.
+
+    Returns:
+        The expression.
+
     Raises:
         RuleError: an argument is no number or numeric expression.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("floor", mc.minimum(a, b) >= 2)
+        >>> space.is_legal({"a": 9, "b": 0}), space.is_legal({"a": 9, "b": 2})
+        (False, True)
     """
     smallest: Expression = own(numeric.MinExpression(_numbers("minimum", expressions)))
     return smallest

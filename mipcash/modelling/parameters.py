@@ -29,12 +29,24 @@ Expression = Any
 
 
 class Parameter:
-    """Base class of all parameters.
+    """Base class of all parameters: indicators and functions of their values, for use in rules.
+
+    ``parameter[value]`` is short for ``parameter.is_(value)``.
 
     Attributes:
         label: the name in a configuration.
         domain: the values it can take.
         tuned: False for an auxiliary variable, which occurs in rules but never in a configuration.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("network")
+        >>> width = space.ordinal("width", [16, 32, 64])
+        >>> act = space.categorical("act", ["relu", "tanh", "gelu"])
+        >>> rule = space.rule("narrow", width <= 32, when=act.is_("tanh", "gelu"))
+        >>> rule = space.rule("cost", width.map({16: 1.0, 32: 1.5, 64: 4.0}) + 3 * act["relu"] <= 5)
+        >>> int(space.count())
+        6
     """
 
     label: str
@@ -50,6 +62,9 @@ class Parameter:
 
         Args:
             values: one or more, or a list of them.
+
+        Returns:
+            The expression.
 
         Raises:
             SpaceError: a value outside the domain, or a domain that is not expanded into levels.
@@ -75,6 +90,9 @@ class Parameter:
 
         Args:
             function: function of a value, or a dict with a number for every value.
+
+        Returns:
+            The expression.
 
         Raises:
             SpaceError: a domain that is not expanded into levels.
@@ -117,23 +135,58 @@ class Parameter:
         return self.is_(value)
 
     def no_value(self, value: Value) -> str:
-        """Return the error message for a value outside the domain."""
+        """Return the error message for a value outside the domain.
+
+        Args:
+            value: the value.
+
+        Returns:
+            The message.
+        """
         return f"parameter {self.label!r} has no value {value!r}; it takes {self.domain}"
 
     def level_of(self, indicator: Any) -> Value:
-        """Return the value that an indicator of this parameter stands for."""
+        """Return the value that an indicator of this parameter stands for.
+
+        Args:
+            indicator: a binary variable of the parameter.
+
+        Returns:
+            The value.
+        """
         return self.domain.values[indicator.index()]  # type: ignore[union-attr]
 
     def level_text(self, indicator: Any) -> str:
-        """Return the code that users write for an indicator of this parameter."""
+        """Return the code that users write for an indicator of this parameter.
+
+        Args:
+            indicator: a binary variable of the parameter.
+
+        Returns:
+            The code, such as ``act['relu']``.
+        """
         return f"{self.label}[{self.level_of(indicator)!r}]"
 
     def is_active(self) -> Expression:
-        """Return a 0/1 expression that is 1 if the parameter is active (the number 1 if it always is)."""
+        """Return a 0/1 expression that is 1 if the parameter is active (the number 1 if it always is).
+
+        Returns:
+            The expression.
+        """
         return self._columns().on_expression
 
     def boolean(self, value: Value) -> Expression:
-        """Return the indicator ``is_(value)`` as a Pyomo ``BooleanVar``, for ``LogicalConstraint`` and ``Disjunct``."""
+        """Return the indicator ``is_(value)`` as a Pyomo ``BooleanVar``, for ``LogicalConstraint`` and ``Disjunct``.
+
+        Args:
+            value: one value of the domain.
+
+        Returns:
+            The ``BooleanVar``.
+
+        Raises:
+            SpaceError: a value outside the domain, or a domain that is not expanded into levels.
+        """
         block, binary = self._columns(), self.is_(value)
         if block.component("Y") is None:
             block.Y = pyo.BooleanVar(list(block.z))
@@ -158,7 +211,11 @@ class Parameter:
         return table("", (what, "values"), [(self.label, self.described())])
 
     def described(self) -> str:
-        """Return its values and condition as a text: ``real in [0.1, 0.5], when layers is 2 or 3``."""
+        """Return its values and condition as a text: ``real in [0.1, 0.5], when layers is 2 or 3``.
+
+        Returns:
+            The text.
+        """
         block = self._columns()
         if isinstance(block.on_expression, int):
             return str(self.domain)
@@ -173,7 +230,22 @@ def _listed(value: Any) -> tuple[Any, ...]:
 class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[misc]
     """A real, integer, numeric ordinal or auxiliary parameter: a Pyomo expression of its natural value.
 
+    ``Space.real``, ``Space.integer``, ``Space.ordinal`` and ``Space.auxiliary`` return it.
     ``space.model.parameters[label].value[0]`` is this object, so it is cloned and transformed along with the model.
+
+    Args:
+        label: the name in a configuration.
+        domain: the values that it can take.
+        tuned: False for an auxiliary variable.
+        expression: its value in terms of the model's variables.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> rule = space.rule("budget", a * b + 2 * b <= 3)
+        >>> space.is_legal({"a": 9, "b": 0.5})
+        False
     """
 
     def __init__(self, label: str, domain: ParameterDomain, tuned: bool, expression: Expression) -> None:
@@ -181,7 +253,11 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
         self.label, self.domain, self.tuned = label, domain, tuned
 
     def place(self, block: Any) -> None:
-        """Add the parameter to its block."""
+        """Add the parameter to its block.
+
+        Args:
+            block: its block of ``space.model``.
+        """
         block.value = container = pyo.Expression([0], initialize={})
         container._data[0], self._component, self._index = self, weakref.ref(container), 0
 
@@ -192,7 +268,24 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
 
 
 class ChoiceParameter(Parameter):
-    """A categorical parameter (or an ordinal whose values are not numbers), used through its indicators."""
+    """A categorical parameter (or an ordinal whose values are not numbers), used through its indicators.
+
+    ``Space.categorical`` returns it. It has no numeric value, so arithmetic and comparisons with it raise an error.
+
+    Args:
+        label: the name in a configuration.
+        domain: the values that it can take.
+        block: its block of ``space.model``.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("solver")
+        >>> penalty = space.categorical("penalty", ["l1", "l2"])
+        >>> loss = space.categorical("loss", ["hinge", "squared"])
+        >>> rule = space.rule("no l1 with hinge", penalty["l1"] + loss["hinge"] <= 1)
+        >>> [violation.name for violation in space.validate({"penalty": "l1", "loss": "hinge"})]
+        ['no l1 with hinge']
+    """
 
     def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
         self.label, self.domain, self.tuned, self._block = label, domain, True, block
@@ -213,12 +306,26 @@ class ChoiceParameter(Parameter):
 
 
 class ModuleParameter(ChoiceParameter):
-    """A module (algorithm choice): z_ij of the CASH program, with one block of hyperparameters per algorithm.
+    """A choice of algorithm (module), with one block of hyperparameters per algorithm.
 
-    In rules ``module[algorithm]`` is 1 if the algorithm is chosen, and ``module[algorithm][name]`` is its hyperparameter.
+    ``Space.module`` returns it. In rules ``module[algorithm]`` is 1 if the algorithm is chosen, and
+    ``module[algorithm][name]`` is its hyperparameter.
+
+    Args:
+        label: the name in a configuration.
+        domain: the algorithms.
+        block: its block of ``space.model``.
 
     Attributes:
         hyperparameters: algorithm -> name -> parameter, each active only if its algorithm is chosen.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("pipeline")
+        >>> model = space.module("model", {"svm": {"C": mc.Real(0.1, 10.0, log=True)}, "tree": {"depth": mc.Integer(1, 8)}})
+        >>> rule = space.rule("shallow", model["tree"]["depth"] <= 4)
+        >>> space.is_legal({"model": "tree", "model.tree.depth": 3})
+        True
     """
 
     def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
@@ -230,6 +337,13 @@ class ModuleParameter(ChoiceParameter):
 
     def parameter(self, algorithm: str, name: str) -> Any:
         """Return the hyperparameter ``name`` of ``algorithm``.
+
+        Args:
+            algorithm: an algorithm of the module.
+            name: name of its hyperparameter.
+
+        Returns:
+            The parameter.
 
         Raises:
             SpaceError: there is no such algorithm or hyperparameter.
@@ -244,7 +358,25 @@ class ModuleParameter(ChoiceParameter):
 
 
 class OrderingParameter(ChoiceParameter):
-    """An order of modules: T x T permutation binaries ``z[m, t]`` (module m stands at position t)."""
+    """An order of modules. In a configuration its value is a tuple of their names.
+
+    ``Space.ordering`` returns it. T modules have T x T binaries ``z[m, t]``: module m stands at position t.
+
+    Args:
+        label: the name in a configuration.
+        domain: the modules that are ordered.
+        block: its block of ``space.model``.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("pipeline")
+        >>> scale = space.module("scale", ["standard", "minmax"])
+        >>> reduce = space.module("reduce", ["pca", "select"])
+        >>> order = space.ordering("order", [scale, reduce])
+        >>> rule = space.rule("scale first", order.position(scale) <= order.position(reduce))
+        >>> space.sample(1)[0]["order"]
+        ('scale', 'reduce')
+    """
 
     domain: Permutation
 
@@ -255,12 +387,33 @@ class OrderingParameter(ChoiceParameter):
         return self.domain.members.index(name)
 
     def position(self, module: ModuleParameter | str) -> Expression:
-        """Return the position of a module, 1 (first) to T (last), as a linear expression."""
+        """Return the position of a module, 1 (first) to T (last), as a linear expression.
+
+        Args:
+            module: a member of the ordering, or its name.
+
+        Returns:
+            The expression.
+
+        Raises:
+            SpaceError: the ordering has no such member.
+        """
         m = self._member(module)
         return sum((t + 1) * self._block.z[m, t] for t in range(len(self.domain.members)))
 
     def at(self, module: ModuleParameter | str, position: int) -> Expression:
-        """Return the 0/1 variable that is 1 if ``module`` stands at ``position`` (1 to T)."""
+        """Return the 0/1 variable that is 1 if ``module`` stands at ``position`` (1 to T).
+
+        Args:
+            module: a member of the ordering, or its name.
+            position: 1 (first) to T (last).
+
+        Returns:
+            The binary variable.
+
+        Raises:
+            SpaceError: the ordering has no such member or position.
+        """
         if not 1 <= position <= len(self.domain.members):
             raise SpaceError(f"ordering {self.label!r} has positions 1 to {len(self.domain.members)}, not {position!r}")
         return self._block.z[self._member(module), position - 1]
@@ -277,5 +430,9 @@ class OrderingParameter(ChoiceParameter):
         )
 
     def levels(self) -> Mapping[str, tuple[int, ...]]:
-        """Return module name -> its possible positions (1 to T)."""
+        """Return module name -> its possible positions (1 to T).
+
+        Returns:
+            Module name -> positions.
+        """
         return {m: tuple(range(1, len(self.domain.members) + 1)) for m in self.domain.members}

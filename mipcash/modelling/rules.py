@@ -52,7 +52,7 @@ class Rule:
         text: the relation as Pyomo prints it, which journals compare.
         scale: the absolute value of a constant that was moved into the bounds, 0 if there was none.
         written: the relation as its user wrote it.
-        parts: the parts of a rule with functions or logic (:mod:`mipcash.modelling.composed`), whose own body is then empty.
+        parts: the parts of a rule with functions or logic (``mipcash.modelling.composed``), whose own body is then empty.
     """
 
     name: str
@@ -221,7 +221,7 @@ def make_rule(
         texts: cached texts of the parameters in earlier relations, used and extended.
 
     Raises:
-        RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`; or a relation without variables,
+        RuleError: see ``split_relation`` and ``mipcash.modelling.quadratic.take_apart``; or a relation without variables,
             unless ``constant``.
     """
     body, lower, upper = split_relation(name, relation)

@@ -29,7 +29,7 @@ KeptTexts = dict[int, tuple[Any, Any, str]]
 def linear_terms(expression: Any) -> tuple[float, dict[int, float], dict[int, Any]] | None:
     """Return constant, coefficients and variables of a sum, in order of occurrence, or None if Pyomo must read it.
 
-    Each coefficient is the same float as from :class:`pyomo.repn.linear.LinearRepnVisitor`.
+    Each coefficient is the same float as from ``pyomo.repn.linear.LinearRepnVisitor``.
     """
     variables: dict[int, Any] = {}
     found = _read(expression, variables)

@@ -2,7 +2,7 @@
 
 Parameters are checked first (unknown, missing, given though inactive, outside the domain), then every rule is
 evaluated at the natural values. For rules over auxiliary variables (including indicators of disjuncts), values of them are
-searched for (:mod:`mipcash.modelling.auxiliary`). Rules that plain Python cannot decide are left to the solver (``undecided``).
+searched for (``mipcash.modelling.auxiliary``). Rules that plain Python cannot decide are left to the solver (``undecided``).
 """
 
 from __future__ import annotations

@@ -10,5 +10,5 @@ Read in this order:
     registry       Optimizers by name, and entry points of other packages.
     decoupled, pending, noise, scalarising, safety    Features of the default, one file each.
 
-The published methods are packages of :mod:`mipcash.methods`.
+The published methods are packages of ``mipcash.methods``.
 """

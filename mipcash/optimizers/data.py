@@ -2,7 +2,7 @@
 
 Notation
     t observations;   y (t,) losses;   w (t,) violations, summed over all outcome constraints, each on the scale on which the
-    output is modelled (:mod:`mipcash.surrogates.limit_scale`): 0 if feasible, inf if an output is not known
+    output is modelled (``mipcash.surrogates.limit_scale``): 0 if feasible, inf if an output is not known
 
 Of two observations the one with the smaller violation is better; of equal ones, the one with the lower loss (Deb 2000).
 """
@@ -30,7 +30,7 @@ class Data:
 
     Attributes:
         observations: t observations of which the loss or a constrained output is known or failed. Outputs of one configuration that
-            were evaluated separately are merged (:func:`mipcash.optimizers.optimizer.joined`).
+            were evaluated separately are merged (``mipcash.optimizers.optimizer.joined``).
         points: the encoded configurations.
         losses: y, shape (t,); unknown losses are replaced by the worst known loss.
         known: rows whose loss is known, increasing.

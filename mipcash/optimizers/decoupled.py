@@ -17,7 +17,7 @@ of c / (1 - p) (Mitten 1960):
 The next evaluation is of the x with the largest G / C. It evaluates the first output in that order, and the outputs after it whose
 cost is negligible. With outcome constraints at 1/60 of the cost of the loss, the constraints are evaluated first. At equal costs
 the loss is, if an improvement is unlikely. A configuration that violates a constraint or is no improvement is not evaluated
-further. The search for a new x also minimises the acquisition per expected cost (:mod:`mipcash.optimizers.decoupled`).
+further. The search for a new x also minimises the acquisition per expected cost (``mipcash.optimizers.decoupled``).
 
 The initial design begins with the outcome constraints if these cost less together than the loss. Before any improvement is
 predicted, some losses are evaluated at configurations that are feasible or violate the constraints least.

@@ -2,7 +2,7 @@
 
 1. Initial design: solver-made configurations that cover the values a legal configuration can take.
 2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations count with what the posterior
-   expects of them (:mod:`mipcash.optimizers.pending`).
+   expects of them (``mipcash.optimizers.pending``).
 3. Pool: the best observations. In a purely discrete space, or if samples are asked for, also minimisers of the posterior mean and
    of a few samples over the legal configurations, by alternation.
 4. Search: the acquisition function is minimised from that pool by legal moves and L-BFGS-B.
@@ -81,10 +81,10 @@ FIT, POOL, SEARCH, CERTIFY = 0.35, 0.5, 0.75, 0.75
 
 @dataclass(frozen=True)
 class HybridSettings:
-    """Settings of the default optimizer.
+    """Settings of the default optimizer, ``hybrid``.
 
-    Attributes:
-        acquisition: ``log-ei``, ``mes`` (max-value entropy) or ``thompson`` (:mod:`mipcash.acquisition.catalogue`).
+    Args:
+        acquisition: ``log-ei``, ``mes`` (max-value entropy) or ``thompson`` (``mipcash.acquisition.catalogue``).
         n_initial: size of the initial design.
         samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean. ``mes``
             estimates the least loss from them, ``thompson`` proposes the lowest of their minimisers. None: one sample in purely
@@ -102,6 +102,18 @@ class HybridSettings:
         cover: maximum size of the initial design, which goes on until it has every algorithm of every module.
         solver: limits of the MIP of step 5. Its time limit also holds for each MIP of the alternation. The request limits the time
             of all parts together.
+
+    Raises:
+        SpaceError: a setting is below its least value, or there is no such acquisition.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 99)
+        >>> method = mc.Method("hybrid", settings=mc.settings.HybridSettings(n_initial=3))
+        >>> run = mc.minimize(lambda c: (c["a"] - 40) ** 2, space, 4, optimizer=method, progress=False)
+        >>> [trial.origin for trial in run.history].count("initial design")
+        3
     """
 
     acquisition: str = "log-ei"
@@ -193,11 +205,11 @@ class Hybrid(ModelBased):
         return Alternation(self.domain, replace(settings, solver=replace(settings.solver, time_limit=limit)))
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
+        """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
-        """Return the observations ranked by posterior mean if they are noisy (:mod:`mipcash.optimizers.noise`), else by loss."""
+        """Return the observations ranked by posterior mean if they are noisy (``mipcash.optimizers.noise``), else by loss."""
         usual, noise = super().ranked(history, limits), evident_noise(history)
         if not noise or len(usual) < 2:
             return usual

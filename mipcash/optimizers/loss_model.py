@@ -1,7 +1,7 @@
 """A model of the loss after a run, for analysis: predictions, and functions drawn from the posterior.
 
 Notation
-    X (t) observations;   f the loss on the scale of the surrogate, f = q + r (:mod:`mipcash.surrogates.structured.kernel`)
+    X (t) observations;   f the loss on the scale of the surrogate, f = q + r (``mipcash.surrogates.structured.kernel``)
     Z (m) support points: observations and further points;   k = K + R the prior covariance of f
     a function drawn from the posterior:   F(x) = k(x, Z) k(Z, Z)^-1 F_Z,   F_Z ~ f(Z) | X
 
@@ -45,7 +45,7 @@ Functions = Callable[[Points], Vector]
 
 @dataclass(frozen=True, eq=False)
 class LossModel:
-    """Model of the loss (see the module's description). Create it with :meth:`of`.
+    """Model of the loss (see the module's description). Create it with ``of``.
 
     Attributes:
         domain: the space.

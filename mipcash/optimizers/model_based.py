@@ -112,7 +112,7 @@ class ModelBased(Optimizer):
         """Return a new proposal; None if the search found none."""
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
+        """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         within = self.until(Deadline.after(request.seconds))
         if shown(request.history) < self.settings.n_initial or not told(request):
             return solver_made(within.domain, "initial design", request)

@@ -140,12 +140,20 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class MutationSettings:
-    """Settings of the search by mutation.
+    """Settings of the optimizer ``mutation``.
 
-    Attributes:
+    Args:
         n_initial: size of the initial design.
         parents: number of the best observations that are mutated.
         tries: draws after which the solver is asked for a configuration.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> method = mc.Method("mutation", settings=mc.settings.MutationSettings(n_initial=2, parents=1))
+        >>> mc.minimize(lambda c: c["a"], space, 4, optimizer=method, progress=False).n_done
+        4
     """
 
     n_initial: int = 10

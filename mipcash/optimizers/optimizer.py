@@ -146,11 +146,11 @@ class Request:
         limits: outcome constraints; non-empty only for optimizers with ``takes_limits``.
         costs: for decoupled evaluation, the cost of one evaluation of each output by name, with the loss among them; empty if an
             evaluation returns all outputs. An optimizer that selects outputs names them in ``Proposal.outputs``. Observations of
-            one configuration may then hold different outputs; :func:`joined` merges them.
+            one configuration may then hold different outputs; ``joined`` merges them.
         seconds: wall-clock limit of the proposal with all of its parts; None for the limits in the optimizer's settings alone. A
             part that reaches the limit returns the best it has found, so such runs differ between machines
             (``Proposal.trace["cut"]`` names the parts). If no legal new configuration is known by then, see
-            :mod:`mipcash.optimizers.in_time`.
+            ``mipcash.optimizers.in_time``.
     """
 
     history: History
@@ -204,11 +204,24 @@ class Proposal:
 
 
 class Optimizer(ABC):
-    """Proposes configurations. Construct with ``(domain, settings)``; see :mod:`mipcash.optimizers.registry`.
+    """Base class of optimizers, which propose configurations. Construct a subclass with ``(domain, settings)``; see
+    ``mipcash.optimizers.registry``.
 
     Attributes:
         name: name in the registry.
         takes_limits: True if proposals use the outcome constraints of a request; otherwise ``ask`` rejects them.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.optimizers.optimizer import Optimizer, Proposal
+        >>> class Fixed(Optimizer):
+        ...     name = "fixed"
+        ...     def propose(self, request):
+        ...         return Proposal({"a": len(request.history)})
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> [trial.config["a"] for trial in mc.Study(space, Fixed()).ask(3)]
+        [0, 1, 2]
     """
 
     name: ClassVar[str]
@@ -216,6 +229,12 @@ class Optimizer(ABC):
 
     def ask(self, request: Request) -> Proposal:
         """Return the next configuration to evaluate.
+
+        Args:
+            request: the history, the random generator, the outcome constraints and the time limit.
+
+        Returns:
+            The proposal.
 
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is left at the minimum distance.
@@ -226,13 +245,26 @@ class Optimizer(ABC):
 
     @abstractmethod
     def propose(self, request: Request) -> Proposal:
-        """Return the proposal for :meth:`ask`; implemented by subclasses."""
+        """Return the proposal for [`ask`][mipcash.optimizers.optimizer.Optimizer.ask]; implemented by subclasses.
+
+        Args:
+            request: as for [`ask`][mipcash.optimizers.optimizer.Optimizer.ask].
+
+        Returns:
+            The proposal.
+
+        Raises:
+            SpaceExhaustedError: every legal configuration has been proposed, or none is left at the minimum distance.
+        """
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
         """Return the optimizer of the sub-space in which some parameters are active and have given values.
 
         Args:
-            fixed: label -> value, as for :meth:`mipcash.space.domain.Domain.restricted`.
+            fixed: label -> value of the parameters that are held.
+
+        Returns:
+            The optimizer.
 
         Raises:
             InfeasibleSpaceError: no legal configuration has these values.
@@ -246,6 +278,9 @@ class Optimizer(ABC):
     def check_limits(self, limits: Sequence[Limit]) -> None:
         """Raise an error if there are outcome constraints that proposals would ignore.
 
+        Args:
+            limits: the outcome constraints.
+
         Raises:
             MipcashError: there are outcome constraints, and ``takes_limits`` is False.
         """
@@ -256,17 +291,30 @@ class Optimizer(ABC):
             )
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """Return the recommendation from ``history``, by default the feasible observation with the lowest loss, or None.
+        """Return the recommended observation, by default the feasible one with the lowest loss.
 
-        A pruned trial is never recommended, since its loss is an estimate.
+        A pruned trial is never recommended, since its loss is an estimate. If constrained outputs of the configuration were
+        evaluated in other trials, the trial with the loss is returned.
 
-        If constrained outputs of the configuration were evaluated in other trials (:func:`joined`), the trial with the loss is
-        returned.
+        Args:
+            history: all observations.
+            limits: the outcome constraints.
+
+        Returns:
+            The observation, or None if there is none.
         """
         return next(iter(self.ranked(history, limits)), None)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
-        """Return the candidates for the recommendation by loss: complete evaluations of legal, feasible configurations."""
+        """Return the candidates for the recommendation by loss: complete evaluations of legal, feasible configurations.
+
+        Args:
+            history: all observations.
+            limits: the outcome constraints.
+
+        Returns:
+            The observations, best first.
+        """
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
         kept = [k for k in kept if not history[k].outcome.stopped]
@@ -278,6 +326,11 @@ class Optimizer(ABC):
 
         Args:
             history: observations of the search, without repeated evaluations.
+            limits: the outcome constraints.
+            count: largest number of observations.
+
+        Returns:
+            The observations, best first.
         """
         best = self.recommend(history, limits)
         found: dict[str, Observation] = {}

@@ -5,7 +5,7 @@ Notation
 
 Every output is conditioned on its own predicted means at X': means stay the same, and deviations shrink near pending points. For
 the loss, K joint draws at X' are made as well, and expected improvement is averaged over them
-(:mod:`mipcash.acquisition.catalogue`).
+(``mipcash.acquisition.catalogue``).
 
 The pending values are treated as almost exact, with noise of s2 / 1000. If they had the noise s2, a large s2 would leave the
 posterior unchanged, and the same point would be proposed again (docs/decisions/035-fantasies-of-what-is-pending.md).
@@ -57,7 +57,7 @@ class StructuredOutcomes:
         Args:
             points: B points, at least one.
             values: on the scale of predictions, shape (K, B).
-            noise: as in :meth:`StructuredPosterior.given`.
+            noise: as in ``StructuredPosterior.given``.
         """
         first = posterior.given(points, values[0], noise)
         known = np.repeat(posterior.y[:, None], len(values), axis=1)

@@ -18,10 +18,18 @@ from mipcash.space.exclusion import Apart
 
 @dataclass(frozen=True)
 class RandomSettings:
-    """Settings of random search.
+    """Settings of the optimizer ``random``.
 
-    Attributes:
+    Args:
         attempts: number of samples drawn one by one; the first new one is proposed.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> method = mc.Method("random", settings=mc.settings.RandomSettings(attempts=4))
+        >>> mc.minimize(lambda c: c["a"], space, 4, optimizer=method, progress=False).n_done
+        4
     """
 
     attempts: int = 8
@@ -44,7 +52,7 @@ class RandomSearch(Optimizer):
         return RandomSearch(self.domain.restricted(fixed), self.settings)
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
+        """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         began, domain = time.perf_counter(), self.domain.until(Deadline.after(request.seconds))
         for _ in range(self.settings.attempts):
             try:

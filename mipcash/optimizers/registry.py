@@ -1,11 +1,11 @@
 """Optimizers by name: those of the core, and those that installed packages register as entry points.
 
-A package adds an optimizer by an entry point of the group ``mipcash.optimizers``, whose object is an :class:`Entry`:
+A package adds an optimizer by an entry point of the group ``mipcash.optimizers``, whose object is an ``Entry``:
 
     [project.entry-points."mipcash.optimizers"]
     mine = "my_package.optimizer:ENTRY"
 
-The published methods (:mod:`mipcash.methods`) are registered in this way. An entry point is imported on first use of its name.
+The published methods (``mipcash.methods``) are registered in this way. An entry point is imported on first use of its name.
 """
 
 from __future__ import annotations
@@ -30,12 +30,18 @@ GROUP = "mipcash.optimizers"
 
 @dataclass(frozen=True)
 class Entry:
-    """Registry entry of an optimizer.
+    """Registry entry of an optimizer, which a package declares as an entry point of the group ``mipcash.optimizers``.
 
-    Attributes:
+    Args:
         make: makes the optimizer from a domain and settings.
         settings: the dataclass of its settings.
         default: makes its default settings; None: ``settings()``.
+
+    Examples:
+        >>> from mipcash.optimizers.random import RandomSearch, RandomSettings
+        >>> from mipcash.optimizers.registry import Entry
+        >>> Entry(RandomSearch, RandomSettings).defaults()
+        RandomSettings(attempts=8)
     """
 
     make: Callable[..., Optimizer]
@@ -43,7 +49,11 @@ class Entry:
     default: Callable[[], Any] | None = None
 
     def defaults(self) -> Any:
-        """Return the default settings."""
+        """Return the default settings.
+
+        Returns:
+            An object of the class ``settings``.
+        """
         return (self.default or self.settings)()
 
 

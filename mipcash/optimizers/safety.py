@@ -6,7 +6,7 @@ Notation
 
 P concerns the noise-free values, not the result of one more noisy measurement. If an output is measured with noise, an
 observation that is feasible by less than the noise has P near one half. Without noise, P is near 0 or 1 at evaluated points.
-Hyperparameters are fixed at their estimates. Each output has the structured surrogate of :mod:`mipcash.optimizers.hybrid`,
+Hyperparameters are fixed at their estimates. Each output has the structured surrogate of ``mipcash.optimizers.hybrid``,
 refitted, so P depends neither on the optimizer of the study nor on the course of the run.
 """
 
@@ -30,7 +30,7 @@ def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> 
     """Return P at every configuration with at least one known output.
 
     Returns:
-        Shape (r,), in the order of :func:`mipcash.optimizers.optimizer.joined` over the loss and the constrained outputs; all nan
+        Shape (r,), in the order of ``mipcash.optimizers.optimizer.joined`` over the loss and the constrained outputs; all nan
         if a constrained output was never observed.
     """
     data = Data.of(domain, history, limits)

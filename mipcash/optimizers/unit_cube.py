@@ -49,7 +49,7 @@ class UnitCube:
         return self.decoded(x[None])[0]
 
     def decoded(self, x: Vector) -> Points:
-        """Return the points of B rows, (B, d), as :meth:`decode` does for one."""
+        """Return the points of B rows, (B, d), as ``decode`` does for one."""
         levels = np.zeros((len(x), len(self.tables)), dtype=np.int64)
         for g, (table, span) in enumerate(zip(self.tables, self.spans, strict=True)):
             n_levels = self.program.groups[g].n_levels

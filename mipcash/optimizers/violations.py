@@ -3,7 +3,7 @@
 Notation
     t observations, m outcome constraints
     W (t, m)    violations: distance of output m from its bounds on the scale, 0 if feasible, inf if the output is not known
-                (:mod:`mipcash.surrogates.limit_scale`)
+                (``mipcash.surrogates.limit_scale``)
 """
 
 from __future__ import annotations

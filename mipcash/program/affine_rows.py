@@ -109,7 +109,7 @@ class AffineBlock:
 
     @classmethod
     def of(cls, program: BinaryProgram, rows: Sequence[AffineRow]) -> AffineBlock:
-        """Return the block of some rows for which :func:`blockable` is True."""
+        """Return the block of some rows for which ``blockable`` is True."""
         labels = tuple(n.label for n in program.numbers)
         number = {label: k for k, label in enumerate(labels)}
         entries: dict[tuple[int, int], int] = {}

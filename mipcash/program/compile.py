@@ -2,11 +2,11 @@
 
 Each Pyomo variable becomes an affine function of base columns; a product of two variables becomes
 
-    group * group, group * number      product columns with RLT rows (:mod:`mipcash.program.products`)
+    group * group, group * number      product columns with RLT rows (``mipcash.program.products``)
     binary * anything                  one column w with the four McCormick rows, exact at binary points
     integer * number                   the integer in bits, u = low + sum_k 2^k b_k, then binary * number (beyond BITS: real * real)
     real * real                        a bilinear column w = x x', which no row ties to its factors: backends solve
-                                       relaxations of it (:mod:`mipcash.backends.spatial`), to the tolerance of rules
+                                       relaxations of it (``mipcash.backends.spatial``), to the tolerance of rules
 
 A conditional number v has a latent column v~ in [low, high] besides its value in rules,
 ``v~ - high (1 - on) <= v <= v~ - low (1 - on)`` (with ``low on <= v <= high on`` from the model). Fixing v~ fixes the value of
@@ -70,7 +70,7 @@ Affine = tuple[float, dict[int, float]]
 
 
 class _Compiler:
-    """Mutable state of one compilation; use :func:`compile_space`."""
+    """Mutable state of one compilation; use ``compile_space``."""
 
     def __init__(self, declaration: Declaration, algebra: AlgebraicModel) -> None:
         self.declaration, self.algebra = declaration, algebra

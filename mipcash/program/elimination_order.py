@@ -1,4 +1,4 @@
-"""An order of finite variables that keeps few residues open in :mod:`mipcash.program.model_count`.
+"""An order of finite variables that keeps few residues open in ``mipcash.program.model_count``.
 
 Of the variables so far, only what open constraints depend on counts: the states of the variables in incomplete tables,
 and the sums of incomplete rows. The order is greedy: the next variable is the one that leaves the least of that.

@@ -24,7 +24,7 @@ class QuadraticForm:
     Attributes:
         constant: scalar.
         linear: shape (n,).
-        rows, cols: shape (k,), column indices of the products; ``rows[k] != cols[k]`` after :meth:`folded`.
+        rows, cols: shape (k,), column indices of the products; ``rows[k] != cols[k]`` after ``folded``.
         values: shape (k,).
     """
 

@@ -7,7 +7,7 @@ Notation
 Rows over z alone are evaluated directly. Rows with auxiliary columns (auxiliary variables, conjunctions) are gathered in
 clusters that share such columns. For each cluster the question is if *some* auxiliary values satisfy its rows, and the answer
 for every combination of the groups in its scope is tabulated once. If that table is too large, auxiliary variables are
-eliminated one by one from the tables of single rules (:mod:`mipcash.program.elimination`). Tuned numbers are either fixed,
+eliminated one by one from the tables of single rules (``mipcash.program.elimination``). Tuned numbers are either fixed,
 v = value * on(z), or make the check incomplete. Clusters too large for both methods make it incomplete, too. The caller must
 then ask a solver.
 """
@@ -249,7 +249,7 @@ class Legality:
         return all(id(row) in self._declared for row in rows)
 
     def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:
-        """Return the tables and rows over the binaries that :meth:`check` evaluates besides ``eliminations``.
+        """Return the tables and rows over the binaries that ``check`` evaluates besides ``eliminations``.
 
         Each comes with True if it does not depend on the numbers.
         """

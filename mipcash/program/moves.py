@@ -9,7 +9,7 @@ Notation
     swap    two members of an ordering change places
     pair    two of these at once
 
-A move changes latent levels and ignores rules. :meth:`mipcash.program.legality.Legality.effective` then returns which groups
+A move changes latent levels and ignores rules. ``mipcash.program.legality.Legality.effective`` then returns which groups
 are off, and ``check`` decides if the levels are legal.
 """
 
@@ -71,7 +71,7 @@ class Moves:
 
     @property
     def n_choices(self) -> int:
-        """Number of choices of :meth:`change`: groups with a choice of levels, and orderings."""
+        """Number of choices of ``change``: groups with a choice of levels, and orderings."""
         return len(self._choices) + len(self.orders)
 
     # -- all of a kind ------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Moves:
 
         Args:
             levels: of the point, (G,); an inactive group stays as it is.
-            choice: below :attr:`n_choices`.
+            choice: below ``n_choices``.
         """
         changed = latent.copy()
         if choice >= len(self._choices):

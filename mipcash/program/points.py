@@ -2,7 +2,7 @@
 
 Notation
     levels (B, G)   level of each of the G one-hot groups; its last column, "off", if a group is inactive
-    units (B, D)    the D tuned numbers on the unit scale (:mod:`mipcash.program.unit_scale`); 0.5 if inactive
+    units (B, D)    the D tuned numbers on the unit scale (``mipcash.program.unit_scale``); 0.5 if inactive
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mipcash.program.program import BinaryProgram
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One row of :class:`Points`.
+    """One row of ``Points``.
 
     Attributes:
         levels: shape (G,).

@@ -27,7 +27,7 @@ from mipcash.program.forms import Indices, Vector
 class Bilinear:
     """A base column that is a product of two others: ``column = scale * first * second``.
 
-    No row enforces it: solvers relax it (:mod:`mipcash.backends.spatial`), and a point is checked with the product itself.
+    No row enforces it: solvers relax it (``mipcash.backends.spatial``), and a point is checked with the product itself.
     """
 
     column: int

@@ -140,7 +140,7 @@ class BaseRow:
     """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0).
 
     Attributes:
-        slack: tolerance of the bounds (:mod:`mipcash.modelling.rules`).
+        slack: tolerance of the bounds (``mipcash.modelling.rules``).
     """
 
     rule: str

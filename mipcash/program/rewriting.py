@@ -2,7 +2,7 @@
 
 A program is never changed. Rewriting keeps its columns ``[base, products]`` in their order: new base columns come
 after the existing base columns, new products at the end. Rows that are added only to the matrix are for solvers:
-:attr:`mipcash.program.program.BinaryProgram.has_base_rows` is False from then on, to show that the base rows are incomplete.
+``mipcash.program.program.BinaryProgram.has_base_rows`` is False from then on, to show that the base rows are incomplete.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def with_columns(
 
 
 def with_products(program: BinaryProgram, couplings: Iterable[tuple[int, int]]) -> BinaryProgram:
-    """Return the program with product columns and their RLT rows for the given keys (:mod:`mipcash.program.products`)."""
+    """Return the program with product columns and their RLT rows for the given keys (``mipcash.program.products``)."""
     missing = [key for key in sorted(couplings) if key not in program.product_index]
     if not missing:
         return program

@@ -85,7 +85,7 @@ class States:
 
     @classmethod
     def of_levels(cls, program: BinaryProgram, groups: Iterable[int], integers: Iterable[int] = ()) -> States:
-        """Return the states of some groups, then of some integer columns, all values listed. Check :func:`sizes_of` first."""
+        """Return the states of some groups, then of some integer columns, all values listed. Check ``sizes_of`` first."""
         chosen, auxiliaries = [program.groups[g] for g in groups], list(integers)
         return cls(
             [np.arange(g.start, g.stop) for g in chosen] + [np.array([c]) for c in auxiliaries],

@@ -1,4 +1,4 @@
-"""The pictures of a report on matplotlib axes; the numbers are those of the page (:mod:`mipcash.report.data`).
+"""The pictures of a report on matplotlib axes; the numbers are those of the page (``mipcash.report.data``).
 
 Every function takes a result, a study, or the path of a journal (with ``space=`` if the picture needs the space). It draws on
 ``ax`` or on new axes, and returns them. matplotlib is the extra ``plots``.
@@ -57,10 +57,25 @@ def plot_convergence(
     """Plot all evaluations, including infeasible and failed ones, and the best value so far.
 
     Args:
+        source: a result, a study, or the path of a journal.
         by: ``evaluations``, or ``seconds`` of work (without pauses).
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
 
     Raises:
         MipcashError: matplotlib is missing, ``by`` is invalid, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_convergence
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
+        >>> plot_convergence(run).get_xlabel()
+        'evaluation'
     """
     if by not in BY:
         raise MipcashError(f"convergence is drawn by {' or '.join(map(repr, BY))}; got {shown(by)}")
@@ -81,10 +96,27 @@ def plot_parallel_coordinates(
     """Plot all trials over the ranges of parameters, with the legal ranges in green, and their rank by loss.
 
     Args:
+        source: a result, a study, or the path of a journal.
         parameters: those to show; None: the most important ones.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
 
     Raises:
-        MipcashError: fewer than two trials have a loss; see :func:`plot_convergence`.
+        MipcashError: fewer than two trials have a loss, a parameter is unknown, matplotlib is missing, or the source is no
+            run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_parallel_coordinates
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
+        >>> axes = plot_parallel_coordinates(run, parameters=["a", "b"])
+        >>> [text.get_text() for text in axes.get_xticklabels()]
+        ['a', 'b', 'loss (ranked)']
     """
     axes, run = new_axes(ax, (9.0, 4.5)), Run.of(source, space)
     found = effects(run) if parameters is None else None
@@ -127,8 +159,25 @@ def plot_parallel_coordinates(
 def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
     """Plot the share of each parameter in the variance of the modelled loss, alone and with interactions; whiskers: 90 %.
 
+    Args:
+        source: a result, a study, or the path of a journal.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
+
     Raises:
-        MipcashError: there is no model of the loss; see :func:`plot_convergence`.
+        MipcashError: there is no model of the loss, matplotlib is missing, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_importance
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
+        >>> plot_importance(run).get_xlabel()
+        'share of the variance (%)'
     """
     axes, found = new_axes(ax), _effects(source, space)
     rows = [(p.label, p.whole, p.alone) for p in found.parameters[:SHOWN]]
@@ -142,8 +191,25 @@ def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | No
 def plot_interactions(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
     """Plot the shares of pairwise interactions in the variance of the modelled loss; whiskers: 90 %.
 
+    Args:
+        source: a result, a study, or the path of a journal.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
+
     Raises:
-        MipcashError: as :func:`plot_importance`.
+        MipcashError: there is no model of the loss, matplotlib is missing, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_interactions
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
+        >>> plot_interactions(run).get_xlabel()
+        'share of the variance (%)'
     """
     axes, found = new_axes(ax), _effects(source, space)
     draw_bars(axes, [(f"{p.first} × {p.second}", p.share) for p in found.pairs[:SHOWN]], INNER, "together")
@@ -156,10 +222,26 @@ def plot_slice(
     """Plot the predicted loss along one parameter, the others fixed at the incumbent; forbidden values are grey.
 
     Args:
+        source: a result, a study, or the path of a journal.
         parameter: one that is active in the incumbent; None: the most important one.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
 
     Raises:
-        MipcashError: there is no model of the loss, or no such parameter in the incumbent; see :func:`plot_convergence`.
+        MipcashError: there is no model of the loss, no such parameter in the incumbent, matplotlib is missing, or the
+            source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_slice
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
+        >>> plot_slice(run, "b").get_xlabel()
+        'b'
     """
     axes, run = new_axes(ax), Run.of(source, space)
     found = effects(run)
@@ -181,10 +263,26 @@ def plot_limits(
     """Plot an output against the loss, with its limit and the best loss that each bound would admit.
 
     Args:
+        source: a result, a study, or the path of a journal.
         output: its name; None: the first with an outcome constraint, or else the first.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
 
     Raises:
-        MipcashError: there is no such output; see :func:`plot_convergence`.
+        MipcashError: there is no such output, matplotlib is missing, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_limits
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> train = lambda c: {"loss": c["a"], "ms": 9.0 - c["a"]}
+        >>> run = mc.minimize(train, space, 5, limits={"ms": 5}, optimizer="random", progress=False)
+        >>> plot_limits(run, "ms").get_xlabel()
+        'ms'
     """
     axes, found = new_axes(ax), limits(Run.of(source, space))
     one = next((a for a in found if output in (None, a.output)), None)
@@ -213,8 +311,26 @@ def plot_limits(
 def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
     """Plot the first two of several objectives: the Pareto front, its balanced trial, and dominated trials.
 
+    Args:
+        source: a result, a study, or the path of a journal.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
+
     Raises:
-        MipcashError: there is one objective; see :func:`plot_convergence`.
+        MipcashError: there is one objective, nothing is known of two, matplotlib is missing, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_front
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> train = lambda c: {"cost": c["a"], "ms": 9.0 - c["a"] + c["b"]}
+        >>> run = mc.minimize(train, space, 5, direction=["cost", "ms"], progress=False)
+        >>> plot_front(run).get_xlabel()
+        'cost (less is better)'
     """
     axes, found = new_axes(ax), fronts(Run.of(source, space))
     if not found:
@@ -237,8 +353,26 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
 def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
     """Plot the residuals of an optimizer by operator splitting, on a logarithmic scale.
 
+    Args:
+        source: a result, a study, or the path of a journal.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
+
     Raises:
-        MipcashError: the optimizer reports none; see :func:`plot_convergence`.
+        MipcashError: the optimizer reports no residuals, matplotlib is missing, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_residuals
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> method = mc.Method("admm", settings={"n_initial": 2, "first": 1, "growth": 0})
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer=method, progress=False)
+        >>> plot_residuals(run).get_ylabel()
+        'residual'
     """
     axes, found = new_axes(ax), Residuals.of(Run.of(source, space).result)
     if found is None:
@@ -252,8 +386,25 @@ def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | Non
 def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
     """Plot the seconds of each proposal and each evaluation, on a logarithmic scale.
 
+    Args:
+        source: a result, a study, or the path of a journal.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
+
     Raises:
-        MipcashError: see :func:`plot_convergence`.
+        MipcashError: matplotlib is missing, or the source is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_times
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
+        >>> plot_times(run).get_yscale()
+        'log'
     """
     axes, found = new_axes(ax), solving(Run.of(source, space))
     for values, color, label in ((found.evaluation, DOT, "evaluation"), (found.ask, VIOLET, "suggestion")):
@@ -267,8 +418,26 @@ def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = 
 def plot_gaps(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
     """Plot the relative gap of the solve behind each proposal, in percent.
 
+    Args:
+        source: a result, a study, or the path of a journal.
+        ax: axes to draw on; None: new axes.
+        space: space of a journal; a result or a study has its own.
+
+    Returns:
+        The axes.
+
     Raises:
-        MipcashError: no gap is known, as in a journal that is read without its space; see :func:`plot_convergence`.
+        MipcashError: no gap is known, as in a journal that is read without its space, matplotlib is missing, or the source
+            is no run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import plot_gaps
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 8, progress=False)
+        >>> plot_gaps(run).get_ylabel()
+        'gap (%)'
     """
     axes, found = new_axes(ax), solving(Run.of(source, space))
     known = np.isfinite(found.gap)

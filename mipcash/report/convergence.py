@@ -24,7 +24,7 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
 
     Args:
         path: ``.png`` or ``.svg``.
-        mode: largest permission bits of the file; see :func:`mipcash.report.files.mode_of`.
+        mode: largest permission bits of the file; see ``mipcash.report.files.mode_of``.
 
     Returns:
         The path of the file.

@@ -25,7 +25,7 @@ BAR, INNER, GREEN, VIOLET = "#a9cbe8", "#0b5cad", "#1b7a4b", "#7a3e9d"
 
 
 def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
-    """Draw the picture of :func:`plot_convergence`, without a legend."""
+    """Draw the picture of ``plot_convergence``, without a legend."""
     from matplotlib.ticker import MaxNLocator
 
     unit, name = time_unit(c.last_seconds) if by_seconds else (1.0, "")

@@ -54,7 +54,7 @@ class Kind:
     """Failures of one kind.
 
     Attributes:
-        name: see :func:`mipcash.study.failures.kind_of_failure`.
+        name: see ``mipcash.study.failures.kind_of_failure``.
         trials: the failed trials, by number, each configuration once.
         settings: settings associated with the failures beyond chance, most significant first.
     """
@@ -83,7 +83,7 @@ def failing(listing: Mapping[str, str], trials: Sequence[Trial]) -> list[Kind]:
     """Return the failures by kind, the most frequent first. A configuration that succeeded at least once is no failure.
 
     Args:
-        listing: of the space (:mod:`mipcash.study.records.fingerprint`).
+        listing: of the space (``mipcash.study.records.fingerprint``).
         trials: by number.
     """
     first = {repr(t.config): t for t in reversed(trials) if t.failed}

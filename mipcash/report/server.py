@@ -101,7 +101,7 @@ def _stamp(path: Path | str) -> tuple[float, ...]:
 
 
 class Dashboard(ThreadingHTTPServer):
-    """HTTP server for one journal on this machine. Make one with :func:`dashboard`, and run it with ``serve_forever()``."""
+    """HTTP server for one journal on this machine. Make one with ``dashboard``, and run it with ``serve_forever()``."""
 
     daemon_threads = True
 

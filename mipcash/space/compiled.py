@@ -1,6 +1,6 @@
 """A compiled space: its program and its rules at the time when the live model was last inspected.
 
-Use :func:`compiled` to compile a space. :class:`mipcash.space.domain.Domain` adds a solver and the unit scale.
+Use ``compiled`` to compile a space. ``mipcash.space.domain.Domain`` adds a solver and the unit scale.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CompiledSpace:
         program: the program for solvers.
         rules: the rules that plain Python checks: active declared rules and constraints of the live model.
         algebra: the rows behind the program. It keeps alive the variables that exist only in the transformed model.
-        fixed: parameters that a sub-space fixes at a value (:mod:`mipcash.space.domain`).
+        fixed: parameters that a sub-space fixes at a value (``mipcash.space.domain``).
         deadline: time until which the solver may be used.
     """
 
@@ -115,7 +115,7 @@ class CompiledSpace:
     # -- legality -----------------------------------------------------------------------------------------------
 
     def violations(self, config: Configuration) -> list[Violation]:
-        """Return every reason why a configuration is illegal; see :meth:`mipcash.Space.validate`.
+        """Return every reason why a configuration is illegal; see ``mipcash.Space.validate``.
 
         Raises:
             SolverError: the decision needs the solver, and it reached its limit.
@@ -230,7 +230,7 @@ class CompiledSpace:
         return np.array([c for c in self.columns.values() if c not in numbers], dtype=np.int64)
 
     def _legal_numbers(self, levels: Indices, columns: Vector) -> LegalNumbers | None:
-        """Compute :meth:`legal_numbers` without the cache."""
+        """Compute ``legal_numbers`` without the cache."""
         program, z = self.program, self.program.one_hot(levels)
         assignment: dict[int, float] = {}
         for spec, start in zip(self.declaration.groups, program.starts, strict=True):
@@ -296,7 +296,7 @@ class LiveSpace:
 
 
 class PublicSpace(Protocol):
-    """A declared space (:class:`mipcash.Space`)."""
+    """A declared space (``mipcash.Space``)."""
 
     @property
     def _live(self) -> LiveSpace:

@@ -1,7 +1,7 @@
 """Number of legal discrete configurations, and coverage of algorithms by a design.
 
 Groups that share no row, no auxiliary variable and no condition fall into independent components, whose counts multiply. The
-rules of a component become tables and linear rows over its groups, and :mod:`mipcash.program.model_count` counts them exactly
+rules of a component become tables and linear rows over its groups, and ``mipcash.program.model_count`` counts them exactly
 with a decision diagram. If legality needs the solver, or the diagram grows too wide, legal configurations of the component are
 enumerated one by one with no-good cuts, up to the limit.
 

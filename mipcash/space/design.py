@@ -59,7 +59,7 @@ def other_numbers(
     """Return a new legal configuration with the levels of ``config``, or None if it is proven that there is none.
 
     Args:
-        levels, columns: of ``config``, as in :func:`mipcash.space.sampling.finished`.
+        levels, columns: of ``config``, as in ``mipcash.space.sampling.finished``.
         before: earlier configurations, including ``config``.
 
     Raises:
@@ -82,7 +82,7 @@ def other_numbers(
 def _by_program(
     space: CompiledSpace, config: Configuration, numbers: Sequence[Number], same: Sequence[Configuration]
 ) -> Configuration | None:
-    """Find the configuration of :func:`other_numbers` by the program in the module's description."""
+    """Find the configuration of ``other_numbers`` by the program in the module's description."""
     program = space.wider({x.label for x in numbers}).program
     levels = program.encode(config)
     held = dict.fromkeys((program.starts + levels).tolist(), 1.0)
@@ -191,7 +191,7 @@ DESIGN_GAP = 1e-6
 
 
 COVERAGE = "negated coverage of values"
-"""Meaning of the value of a solution of the initial design (:func:`mipcash.space.sampling.cover`)."""
+"""Meaning of the value of a solution of the initial design (``mipcash.space.sampling.cover``)."""
 
 
 def design(

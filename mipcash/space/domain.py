@@ -1,6 +1,6 @@
 """The search domain of optimizers: a compiled space with a solver, and the conversion between configurations and points.
 
-Everything that searches or learns takes a :class:`Domain`. It represents the space at the time when the domain was made. After
+Everything that searches or learns takes a ``Domain``. It represents the space at the time when the domain was made. After
 changes on the live model, make a new one.
 
 A sub-space contains the configurations in which some parameters are active and have a given value. A fixed parameter is a rule
@@ -131,7 +131,7 @@ ENCODED = 4096
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Domain:
-    """A space to search, with its solver. Make one with :meth:`of`.
+    """A space to search, with its solver. Make one with ``of``.
 
     Attributes:
         space: the compiled space.
@@ -152,7 +152,7 @@ class Domain:
         """Return the domain of a declared space.
 
         Args:
-            space: a :class:`mipcash.Space`.
+            space: a ``mipcash.Space``.
             backend: a solver, or its name.
 
         Raises:
@@ -368,7 +368,7 @@ class Domain:
         return design(self.space, self.minimiser, n, rng, before, apart)
 
     def nearest(self, config: Configuration) -> Configuration:
-        """Return the legal configuration nearest to a given one; see :meth:`mipcash.Space.nearest`."""
+        """Return the legal configuration nearest to a given one; see ``mipcash.Space.nearest``."""
         return nearest(self.space, config)
 
     # -- what is new --------------------------------------------------------------------------------------------

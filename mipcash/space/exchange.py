@@ -1,4 +1,4 @@
-"""Conversion of other libraries' spaces to and from ``Space``; the converters are in :mod:`mipcash.integrations.spaces`.
+"""Conversion of other libraries' spaces to and from ``Space``; the converters are in ``mipcash.integrations.spaces``.
 
 It also exports the compiled program as a file for other solvers.
 """
@@ -87,7 +87,7 @@ DEFAULTS = 16
 
 
 def _converter(name: str) -> Any:
-    """Import a module of :mod:`mipcash.integrations.spaces`, which the core refers to only by name."""
+    """Import a module of ``mipcash.integrations.spaces``, which the core refers to only by name."""
     return import_module(f"mipcash.integrations.spaces.{name}")
 
 
@@ -102,9 +102,14 @@ class Exchanged:
 
         Args:
             distributions: name -> ``FloatDistribution | IntDistribution | CategoricalDistribution``.
+            name: title of the space.
+
+        Returns:
+            The space.
 
         Raises:
-            SpaceError: see :func:`mipcash.integrations.spaces.optuna_distributions.declare_distributions`.
+            SpaceError: Optuna is missing, ``distributions`` is no dict, a value is no distribution, or choices are listed
+                twice or not finite.
         """
         space = cls._empty(name)
         _converter("optuna_distributions").declare_distributions(space._declaration, distributions)
@@ -112,6 +117,9 @@ class Exchanged:
 
     def to_optuna(self) -> dict[str, Any]:
         """Return the parameters as Optuna distributions.
+
+        Returns:
+            Name -> distribution.
 
         Raises:
             SpaceError: the space has rules or conditions, which distributions cannot express; the message names them.
@@ -128,9 +136,14 @@ class Exchanged:
         Args:
             param_distributions: name -> list of values, ``scipy.stats`` distribution (uniform, loguniform, randint) or ``mc.Real``
                 ...; or a list of such dicts, of which one is active.
+            name: title of the space.
+
+        Returns:
+            The space. For a list of dicts it has a module or a parameter that chooses between them.
 
         Raises:
-            SpaceError: see :func:`mipcash.integrations.spaces.param_distributions.declare_param_distributions`.
+            SpaceError: neither a dict nor a list of dicts, an empty list of values, or a distribution without bounds or of
+                another kind.
         """
         space = cls._empty(name)
         _converter("param_distributions").declare_param_distributions(space._declaration, param_distributions)
@@ -141,10 +154,15 @@ class Exchanged:
         """Return a space from a ``ConfigSpace.ConfigurationSpace``: conditions become ``when=``, forbidden clauses become rules.
 
         Args:
+            space: a ``ConfigurationSpace``. Its priors are dropped, with a warning.
             name: title of the space; None takes the name of the given space.
 
+        Returns:
+            The space.
+
         Raises:
-            SpaceError: see :func:`mipcash.integrations.spaces.from_configspace.declare_configspace`.
+            SpaceError: ConfigSpace is missing, ``space`` is no ``ConfigurationSpace``, or a condition has a parent that is
+                not a list of at most 1,000 values.
         """
         made = cls._empty(name or getattr(space, "name", None) or "space")
         _converter("from_configspace").declare_configspace(made._declaration, space)
@@ -152,6 +170,9 @@ class Exchanged:
 
     def to_configspace(self) -> Any:
         """Return a ``ConfigSpace.ConfigurationSpace`` of the same configurations, with a legal default.
+
+        Returns:
+            The ``ConfigurationSpace``.
 
         Raises:
             SpaceError: a rule, a condition or an ordering that ConfigSpace cannot express; the message names it.

@@ -33,7 +33,7 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
 
 
 def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) -> str:
-    """Return a text on why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`.
+    """Return a text on why a space is empty, or that it is not; see ``mipcash.Space.explain``.
 
     Args:
         empty: True if the space is already proven to be empty.

@@ -28,7 +28,7 @@ ABSENT_COST = 1.0
 
 
 def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
-    """Return the nearest legal configuration; see :meth:`mipcash.Space.nearest`."""
+    """Return the nearest legal configuration; see ``mipcash.Space.nearest``."""
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
     if not space.violations(config):
@@ -78,7 +78,7 @@ def _missed(space: CompiledSpace, config: Configuration) -> float:
 
 
 def why_illegal(space: CompiledSpace, config: Configuration) -> str:
-    """Return why a configuration is illegal; see :meth:`mipcash.Space.why_illegal`."""
+    """Return why a configuration is illegal; see ``mipcash.Space.why_illegal``."""
     violations = space.violations(config)
     if not violations:
         return ""

@@ -121,7 +121,7 @@ MOVED = 1e-5
 def optimum(
     space: CompiledSpace, minimiser: Minimiser, expression: Any, direction: str | None, settings: SolverSettings
 ) -> Solution:
-    """Optimise an expression; see :meth:`mipcash.Space.optimum`.
+    """Optimise an expression; see ``mipcash.Space.optimum``.
 
     Args:
         minimiser: of the space's program.

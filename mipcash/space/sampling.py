@@ -294,7 +294,7 @@ def cover(
 
 
 def _of_algorithms(program: BinaryProgram, shown: Sequence[Indices], bonus: Vector) -> Vector:
-    """Return the rewards of algorithms that no point shows, above all other rewards; see :mod:`mipcash.space.counting`."""
+    """Return the rewards of algorithms that no point shows, above all other rewards; see ``mipcash.space.counting``."""
     unseen = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
     others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
     return rewards(program, unseen, min(HEAVIEST, float(others)))

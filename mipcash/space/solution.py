@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Solution:
     """The result of one exact question.
 
-    Attributes:
+    Args:
         config: the legal incumbent; None if there is none (``infeasible``, ``unknown``).
         value: objective of the incumbent, in the direction asked for; nan without an incumbent.
         bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
@@ -30,6 +30,15 @@ class Solution:
         solver: the prover: the name of a solver, or ``enumeration`` for the project's own. Without a proof, the solver that was
             used, or ``local search`` if none was.
         of: meaning of the value, unless it is that of an expression that a user gave.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("sum", a + b <= 10)
+        >>> solution = space.optimum(3 * a + 2 * b, "maximize")
+        >>> solution.config, solution.value, solution.status
+        ({'a': 9, 'b': 1}, 29.0, 'optimal')
     """
 
     config: Configuration | None
@@ -53,7 +62,11 @@ class Solution:
         return table(proof_text(self.status, self.value, self.bound, self.solver, self.of), (), rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for a journal; the configuration is kept as it is."""
+        """Return plain values for a journal; the configuration is kept as it is.
+
+        Returns:
+            Field -> value.
+        """
         return asdict(self)
 
     @classmethod

@@ -46,13 +46,29 @@ from mipcash.space.solution import Solution
 class Space(Exchanged):
     """A search space with rules (known constraints).
 
-    Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
-    :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
+    Declare parameters with [`real`][mipcash.space.space.Space.real], [`integer`][mipcash.space.space.Space.integer],
+    [`ordinal`][mipcash.space.space.Space.ordinal], [`categorical`][mipcash.space.space.Space.categorical],
+    [`module`][mipcash.space.space.Space.module] and [`ordering`][mipcash.space.space.Space.ordering]. Declare auxiliary
+    variables with [`auxiliary`][mipcash.space.space.Space.auxiliary] and rules with
+    [`rule`][mipcash.space.space.Space.rule]. ``space["name"]`` is a declared parameter, and ``space.model`` is the live
+    Pyomo model behind the space.
 
     Args:
         name: a title for messages and reports.
         expand_limit: largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries. A
             parameter with more values stays one numerical variable.
+
+    Raises:
+        SpaceError: the name is no text.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("network")
+        >>> layers = space.integer("layers", 1, 3)
+        >>> width = space.ordinal("width", [16, 32, 64])
+        >>> memory = space.rule("memory", layers * width <= 100)
+        >>> space.is_legal({"layers": 3, "width": 64}), int(space.count())
+        (False, 7)
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
@@ -70,9 +86,14 @@ class Space(Exchanged):
         Args:
             model: a ``ConcreteModel``; every variable bounded.
             auxiliary: names of auxiliary variables: in constraints, absent from configurations.
+            expand_limit: as of [`Space`][mipcash.space.space.Space]; None: the default.
+
+        Returns:
+            The space, named as the model.
 
         Raises:
-            SpaceError: see :func:`mipcash.modelling.live.adoption.adopt_model`.
+            SpaceError: ``model`` is no ``ConcreteModel``, has a component or a variable that is not supported, or an
+                auxiliary name is unknown.
         """
         name = getattr(model, "name", "space") or "space"
         space = cls(name, expand_limit=EXPAND_LIMIT if expand_limit is None else expand_limit)
@@ -165,29 +186,81 @@ class Space(Exchanged):
     def real(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: When = None
     ) -> Numeric:
-        """Declare a real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``).
+        """Declare a real parameter in ``[low, high]``.
 
-        With ``step=`` it takes the values ``low, low + step, ..., <= high``, calculated as decimals: three steps of 0.1 from 0 are
-        0.3. A configuration may hold a number that differs from such a value by rounding.
+        Args:
+            name: its name in configurations.
+            low: the lower bound.
+            high: the upper bound.
+            step: the parameter takes the values ``low, low + step, ..., <= high``, calculated as decimals: three steps of
+                0.1 from 0 are 0.3. A configuration may hold a number that differs from such a value by rounding. None: all
+                reals in the range.
+            log: search on the log scale, which needs ``low > 0`` and no step.
+            when: a condition, or a list of conditions that must all hold: indicators, comparisons of them, or formulas. The
+                parameter is active only where they hold. None: always.
+
+        Returns:
+            The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
+
+        Raises:
+            SpaceError: the name is taken or invalid, or the range is invalid.
         """
         return self._declaration.real(name, low, high, step=step, log=log, when=when)
 
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: When = None
     ) -> Numeric:
-        """Declare an integer parameter ``low, low + step, ..., <= high``."""
+        """Declare an integer parameter ``low, low + step, ..., <= high``.
+
+        Args:
+            name: its name in configurations.
+            low: the lower bound.
+            high: the upper bound.
+            step: distance between successive values.
+            log: search on the log scale, which needs ``low > 0``.
+            when: as for [`real`][mipcash.space.space.Space.real].
+
+        Returns:
+            The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
+
+        Raises:
+            SpaceError: the name is taken or invalid, or the range is invalid.
+        """
         return self._declaration.integer(name, low, high, step=step, log=log, when=when)
 
     def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: When = None) -> Any:
         """Declare an ordered list of values. If all are numbers, rules may use the parameter by its value.
 
         Args:
+            name: its name in configurations.
             values: all of them; with ``step=`` the lowest and the highest number, ``space.ordinal("width", (16, 128), step=16)``.
+            step: distance between successive numbers; None: ``values`` lists all of them.
+            when: as for [`real`][mipcash.space.space.Space.real].
+
+        Returns:
+            The parameter: a [`NumericParameter`][mipcash.modelling.parameters.NumericParameter] if all values are numbers,
+            else a [`ChoiceParameter`][mipcash.modelling.parameters.ChoiceParameter].
+
+        Raises:
+            SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
         return self._declaration.ordinal(name, values, step=step, when=when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: When = None) -> Choice:
-        """Declare an unordered list of values; rules use ``parameter[value]``."""
+        """Declare an unordered list of values; rules use ``parameter[value]``.
+
+        Args:
+            name: its name in configurations.
+            values: all of them, each once: texts, numbers, bools, None or other objects.
+            when: as for [`real`][mipcash.space.space.Space.real].
+
+        Returns:
+            The parameter, used in rules through its indicators
+            ([`ChoiceParameter`][mipcash.modelling.parameters.ChoiceParameter]).
+
+        Raises:
+            SpaceError: the name is taken or invalid, or the list of values is invalid.
+        """
         return self._declaration.categorical(name, values, when=when)
 
     def module(
@@ -198,17 +271,49 @@ class Space(Exchanged):
         A hyperparameter is named ``module.algorithm.name`` in configurations and is active if its algorithm is chosen.
 
         Args:
+            name: its name in configurations.
             algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}; or a list of
                 names of algorithms without hyperparameters.
+            when: as for [`real`][mipcash.space.space.Space.real]; the hyperparameters are then active only where it holds,
+                too.
+
+        Returns:
+            The module ([`ModuleParameter`][mipcash.modelling.parameters.ModuleParameter]).
+
+        Raises:
+            SpaceError: a name is taken or invalid, or a domain is no domain.
         """
         return self._declaration.module(name, algorithms, when=when)
 
     def ordering(self, name: str, modules: Sequence[Module | str]) -> Ordering:
-        """Declare the order in which ``modules`` are applied; a value is a tuple of their names."""
+        """Declare the order in which ``modules`` are applied; a value is a tuple of their names.
+
+        Args:
+            name: its name in configurations.
+            modules: two or more declared modules, or their names.
+
+        Returns:
+            The ordering ([`OrderingParameter`][mipcash.modelling.parameters.OrderingParameter]).
+
+        Raises:
+            SpaceError: the name is taken or invalid, or the list of modules is invalid.
+        """
         return self._declaration.ordering(name, modules)
 
     def auxiliary(self, name: str, low: int, high: int) -> Numeric:
-        """Declare an integer auxiliary variable in ``[low, high]``: used in rules, not tuned, absent from configurations."""
+        """Declare an integer auxiliary variable in ``[low, high]``: used in rules, not tuned, absent from configurations.
+
+        Args:
+            name: its name; ``space[name]`` returns it.
+            low: the lower bound.
+            high: the upper bound.
+
+        Returns:
+            The auxiliary variable, an expression for rules.
+
+        Raises:
+            SpaceError: the name is taken or invalid, or the range is invalid.
+        """
         return self._declaration.auxiliary(name, low, high)
 
     def rule(self, name: str, relation: Relation = None, *, when: RuleWhen = None) -> Rule:  # type: ignore[assignment]
@@ -219,9 +324,13 @@ class Space(Exchanged):
             relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two, which may contain ``abs``, ``mc.maximum``
                 and ``mc.minimum``. Whole numbers and single discrete parameters also allow ``<``, ``>`` and ``!=``. Or relations
                 and 0/1 indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
-            when: an indicator or a list of them. The rule applies only if all of them hold. An inactive parameter counts as 0, so a
-                rule about a conditional parameter usually needs ``when=parameter.is_active()``. A rule that forces it to be active
-                causes a warning (:class:`mipcash.errors.RuleWarning`) when the space is first searched.
+            when: an indicator or a list of them. The rule applies only if all of them hold. An inactive parameter counts as
+                0, so a rule about a conditional parameter usually needs ``when=parameter.is_active()``. A rule that forces
+                it to be active causes a warning ([`RuleWarning`][mipcash.errors.RuleWarning]) when the space is first
+                searched.
+
+        Returns:
+            The declared rule, also in ``space.rules``.
 
         Raises:
             RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
@@ -234,18 +343,39 @@ class Space(Exchanged):
     def validate(self, config: Configuration) -> list[Violation]:
         """Return every reason why a configuration is illegal, by name; an empty list if it is legal.
 
-        Values are compared with the domains and the rules as declared, at natural values. A rule has a tolerance of 1e-9 of its
-        largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliary variables, and disjunctions, hold if some values
-        of the auxiliary variables and indicators satisfy them.
+        Values are compared with the domains and the rules as declared, at natural values. A rule has a tolerance of 1e-9 of
+        its largest coefficient. Rules over auxiliary variables, and disjunctions, hold if some values of the auxiliary
+        variables and indicators satisfy them.
+
+        Args:
+            config: name -> value, of the active parameters.
+
+        Returns:
+            The violations, each with its ``name`` (a parameter or a rule) and its ``message``.
         """
         return compiled(self).violations(config)
 
     def is_legal(self, config: Configuration) -> bool:
-        """Return True if a configuration is legal; :meth:`validate` returns the reasons if not."""
+        """Return True if a configuration is legal. [`validate`][mipcash.space.space.Space.validate] returns the reasons if
+        not.
+
+        Args:
+            config: name -> value, of the active parameters.
+
+        Returns:
+            True if it is legal.
+        """
         return not self.validate(config)
 
     def why_illegal(self, config: Configuration) -> str:
-        """Return everything that is wrong with a configuration, and the nearest legal one; "" if it is legal."""
+        """Return everything that is wrong with a configuration, and the nearest legal one; "" if it is legal.
+
+        Args:
+            config: name -> value, of the active parameters.
+
+        Returns:
+            The text.
+        """
         return why_illegal(compiled(self), config)
 
     def nearest(self, config: Configuration, *, time_limit: float | None = QUESTION.time_limit) -> Configuration:
@@ -254,6 +384,13 @@ class Space(Exchanged):
         Unknown names are dropped, missing parameters filled in, and values outside their domain moved into it. The distance adds 1
         for each change of a category, position in an order or activity. For an ordered value it adds the fraction of the levels
         between, for a number the fraction of its natural range.
+
+        Args:
+            config: name -> value, a dict with any names and values.
+            time_limit: seconds; None: no limit.
+
+        Returns:
+            The nearest legal configuration found in the time.
 
         Raises:
             ConfigurationError: not a dict.
@@ -270,8 +407,13 @@ class Space(Exchanged):
         """Return n legal, well-spread configurations.
 
         Args:
+            n: number of configurations.
+            seed: a whole number, at least 0, or a numpy ``Generator``; the same seed gives the same samples.
             time_limit: seconds. After it, the samples found so far are returned, with a warning if they are fewer than n. If
                 legality is decided without a solver, n samples are returned in any case, but less well spread.
+
+        Returns:
+            The configurations.
 
         Raises:
             InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
@@ -313,7 +455,15 @@ class Space(Exchanged):
             expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. The name of a
                 parameter is accepted, too. A Pyomo ``Objective`` sets its own direction.
             direction: ``minimize`` or ``maximize`` (``min``, ``max``); None: that of an ``Objective``, else ``minimize``.
+            solver: name of a solver (``mipcash solvers`` lists them), or a backend; ``auto``: the fastest that is
+                installed.
             time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
+            threads: of the solver.
+            seed: of the solver.
+            gap: relative gap at which the solver may stop and report the incumbent as optimal.
+
+        Returns:
+            The best configuration found and its proof.
 
         Raises:
             RuleError: degree above two, or parameters of another space.
@@ -331,6 +481,7 @@ class Space(Exchanged):
         that only the solver decides, or that is too large to be counted, is enumerated one by one, up to ``limit``.
 
         Args:
+            limit: largest number of configurations of one part that are enumerated one by one.
             time_limit: seconds; after it, the result is a lower bound.
 
         Returns:
@@ -345,8 +496,13 @@ class Space(Exchanged):
         """Return the tightest extent of each parameter under the rules; parameters that can never be active are left out.
 
         Args:
+            solver: as for [`optimum`][mipcash.space.space.Space.optimum].
             time_limit: seconds. After it, extents contain every legal value but may be too wide; ``proven`` is True for the
                 tightest ones.
+
+        Returns:
+            Name -> extent, with ``low`` and ``high``, ``values`` of a discrete parameter, ``always`` (active) and
+            ``proven``.
 
         Raises:
             InfeasibleSpaceError: the space is empty.
@@ -356,6 +512,10 @@ class Space(Exchanged):
 
     def conflict(self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit) -> Conflict:
         """Return an irreducible conflict among the named rules, and the least relaxations that resolve it.
+
+        Args:
+            solver: as for [`optimum`][mipcash.space.space.Space.optimum].
+            time_limit: seconds; None: no limit.
 
         Returns:
             An empty conflict if the space is not empty. If the time limit was reached, the rules cannot hold together, but some may
@@ -372,6 +532,13 @@ class Space(Exchanged):
 
         The text names an irreducible set of rules that cannot hold together (a deletion filter over the named rules). For each
         of them it states the least change of its bound that alone makes the space non-empty.
+
+        Args:
+            solver: as for [`optimum`][mipcash.space.space.Space.optimum].
+            time_limit: seconds; None: no limit.
+
+        Returns:
+            The text.
         """
         deadline = Deadline.after(time_limit)
         return explained(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
@@ -379,7 +546,11 @@ class Space(Exchanged):
     # -- the program --------------------------------------------------------------------------------------------
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of the space and of its program, for reports."""
+        """Return the size of the space and of its program, for reports.
+
+        Returns:
+            Numbers by name: ``parameters``, ``rules``, ``binaries``, ``rows`` ...
+        """
         space = compiled(self)
         program = space.program
         return {
@@ -397,17 +568,31 @@ class Space(Exchanged):
         }
 
     def to_lp(self, path: str | os.PathLike[str]) -> Path:
-        """Write the compiled program (no objective) in LP format, for any solver. Return the path.
+        """Write the compiled program (no objective) in LP format, for any solver.
+
+        Args:
+            path: the file; the suffix ``.lp`` is added if it is missing.
+
+        Returns:
+            The path of the file.
 
         Raises:
             SolverError: the file cannot be written.
+            TypeError: ``path`` is not a path.
         """
         return export(compiled(self), path, ".lp")
 
     def to_mps(self, path: str | os.PathLike[str]) -> Path:
-        """Write the compiled program (no objective) in MPS format. Return the path.
+        """Write the compiled program (no objective) in MPS format, for any solver.
+
+        Args:
+            path: the file; the suffix ``.mps`` is added if it is missing.
+
+        Returns:
+            The path of the file.
 
         Raises:
             SolverError: the file cannot be written.
+            TypeError: ``path`` is not a path.
         """
         return export(compiled(self), path, ".mps")

@@ -25,9 +25,19 @@ from mipcash.study.text import shown
 class Confirm:
     """Settings for the confirmation of the best trial.
 
-    Attributes:
+    Args:
         finalists: largest number of configurations that are evaluated again.
         repeats: number of repeats of each finalist.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> def train(config, repeat=0):
+        ...     return config["a"] + 0.1 * (repeat + 1) * config["a"] % 0.3
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> run = mc.minimize(train, space, 8, optimizer="random", confirm=mc.Confirm(finalists=2), progress=False)
+        >>> len(run.finalists)
+        2
     """
 
     finalists: int = 3
@@ -46,7 +56,7 @@ class Confirm:
 
 
 REPLICATE = "replicate"
-"""Value of ``confirm=`` for repeats that are chosen one by one (:mod:`mipcash.study.replication`)."""
+"""Value of ``confirm=`` for repeats that are chosen one by one (``mipcash.study.replication``)."""
 
 ConfirmGiven = bool | int | str | Confirm | None
 """Type of ``confirm=``: a number of finalists, 0 or False for none, True for the defaults, or ``replicate``."""

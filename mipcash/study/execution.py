@@ -16,7 +16,7 @@ from mipcash.study.text import shown
 class Execution:
     """Settings for where and how evaluations run: ``mc.minimize(..., execution=mc.Execution(workers=4, evaluation_timeout=60))``.
 
-    Attributes:
+    Args:
         workers: number of concurrent evaluations, in threads. With one worker, runs with the same seed are identical. With more,
             the order in which evaluations end affects the proposals.
         executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is not shut down.
@@ -36,6 +36,15 @@ class Execution:
     Raises:
         ValueError: workers, retries, seconds or megabytes are out of range, or an executor is combined with ``evaluation_timeout``
             or ``evaluation_memory``.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> execution = mc.Execution(workers=2, retries=0)
+        >>> run = mc.minimize(lambda c: c["a"], space, 4, optimizer="random", execution=execution, progress=False)
+        >>> run.n_done
+        4
     """
 
     workers: int = 1

@@ -1,7 +1,7 @@
 """Classify failure messages, so that failures can be counted and modelled by kind.
 
 The kind is derived from the message that the journal keeps, so it is available for every journal. An exception is classified by its
-type, and :class:`~mipcash.Failed` by its message. A dead worker, an exceeded time or memory limit and an invalid loss are
+type, and ``Failed`` by its message. A dead worker, an exceeded time or memory limit and an invalid loss are
 recognised by the wording of their messages.
 """
 

@@ -1,6 +1,6 @@
 """Feasibility of the trials of a study under its outcome constraints: feasible trials, violations, and the nearest trial.
 
-Decoupled evaluations of one configuration are combined (:func:`mipcash.optimizers.optimizer.joined`).
+Decoupled evaluations of one configuration are combined (``mipcash.optimizers.optimizer.joined``).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Nearest:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Feasibility of trials; see the module's description. Make one with :meth:`of`.
+    """Feasibility of trials; see the module's description. Make one with ``of``.
 
     Attributes:
         trials: of the study, by number.

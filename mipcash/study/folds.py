@@ -35,7 +35,7 @@ class TurnedJudge:
     judge: Judge
 
     def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
-        """Return estimates as a :data:`Judge` does, with the objective's own sign."""
+        """Return estimates as a ``Judge`` does, with the objective's own sign."""
         told = self.judge([{**fit, LOSS: -fit[LOSS]} if LOSS in fit else fit for fit in fits])
         return {name: (-value if name == LOSS else value, variance) for name, (value, variance) in told.items()}
 
@@ -44,12 +44,18 @@ class TurnedJudge:
 class Folds:
     """Partial results of an evaluation, one per step (fold or epoch). ``study.tell`` takes them as an outcome.
 
-    >>> study.tell(trial, mc.Folds([0.21, 0.18, 0.24]))  # the loss is their mean
-
-    Attributes:
+    Args:
         values: one per step: the loss, or a dict with ``"loss"`` and further named numbers.
         outcome: outcome of the evaluation; None: the mean of each output over the steps that gave it.
         stopped: estimates for the complete evaluation if it was pruned; empty otherwise.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> study = mc.Study(space, "random")
+        >>> study.tell(study.ask(), mc.Folds([0.25, 0.125, 0.375])).loss  # their mean
+        0.25
     """
 
     values: Sequence[Any]
@@ -71,7 +77,7 @@ def gathered(
         judge: decides when to stop; None: the generator is never stopped.
 
     Raises:
-        EndlessError: there are more than ``MOST_FITS`` results.
+        EndlessError: there are more than ``MOST_STEPS`` results.
     """
     fits: list[Mapping[str, float]] = []
     while True:

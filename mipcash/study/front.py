@@ -25,7 +25,7 @@ from mipcash.study.trial import Trial
 
 @dataclass(frozen=True)
 class Front:
-    """Pareto front of a study; see the module's description. Make one with :meth:`of`.
+    """Pareto front of a study; see the module's description. Make one with ``of``.
 
     Attributes:
         trials: candidates for the front, n of them, by number.
@@ -66,7 +66,7 @@ class Front:
         return self.trials[self.rows[int(np.argmin(found))]]
 
     def hypervolume(self, reference: Any = None) -> float:
-        """Return the dominated hypervolume; see :meth:`mipcash.Result.hypervolume`."""
+        """Return the dominated hypervolume; see ``mipcash.Result.hypervolume``."""
         if not len(self.values):
             return 0.0
         if reference is None:

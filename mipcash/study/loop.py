@@ -1,7 +1,7 @@
 """The loop of a run: take a trial, evaluate it, record its outcome, until a policy ends the run.
 
-The loop itself implements no feature. A source supplies its trials (:mod:`mipcash.study.sources`), a pool evaluates them
-(:mod:`mipcash.study.evaluating`), and policies decide when it waits or ends (:mod:`mipcash.study.policies`).
+The loop itself implements no feature. A source supplies its trials (``mipcash.study.sources``), a pool evaluates them
+(``mipcash.study.evaluating``), and policies decide when it waits or ends (``mipcash.study.policies``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Loop:
 
     Args:
         policies: called in this order.
-        others: waits for trials that other workers evaluate; see :func:`mipcash.study.policies.workers.await_others`.
+        others: waits for trials that other workers evaluate; see ``mipcash.study.policies.workers.await_others``.
     """
 
     def __init__(

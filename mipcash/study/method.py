@@ -21,11 +21,11 @@ SECONDS_PER_PROPOSAL = 5.0
 class Method:
     """A method that makes proposals: ``optimizer=mc.Method("hybrid", solver="scip", settings={"n_initial": 8})``.
 
-    Attributes:
-        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.optimizer.Optimizer`, which has its
-            own settings and solver.
+    Args:
+        optimizer: a name of ``mipcash.optimizers.registry``, or an [`Optimizer`][mipcash.optimizers.optimizer.Optimizer],
+            which has its own settings and solver.
         settings: settings of a named optimizer: a dict of those that differ from the defaults, or an object of
-            :mod:`mipcash.settings`.
+            ``mipcash.settings``.
         solver: a name of ``mipcash solvers``, or a backend, which certifies the proposals; ``auto``: the fastest that is installed.
         seconds_per_proposal: limit on the wall-clock seconds of a proposal; the best configuration found by then is proposed. None:
             no limit but those of the settings. It depends on the machine, and may change when a journal is resumed.
@@ -33,6 +33,14 @@ class Method:
     Raises:
         TypeError: ``optimizer`` is neither a name nor an optimizer.
         ValueError: settings are combined with an optimizer object, or the seconds are no number above 0.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> method = mc.Method("random", settings={"attempts": 4}, seconds_per_proposal=1.0)
+        >>> mc.minimize(lambda config: config["a"], space, 3, optimizer=method, progress=False).n_done
+        3
     """
 
     optimizer: str | Optimizer = "hybrid"
@@ -52,7 +60,14 @@ class Method:
 
     @classmethod
     def of(cls, given: Any) -> Method:
-        """Return the method given as ``optimizer=``."""
+        """Return the method given as ``optimizer=``.
+
+        Args:
+            given: a method, a name or an optimizer.
+
+        Returns:
+            The method.
+        """
         return given if isinstance(given, Method) else cls(given)
 
     @property
@@ -66,7 +81,17 @@ class Method:
         return seconds_of("seconds_per_proposal", self.seconds_per_proposal)
 
     def made(self, space: Space) -> Optimizer:
-        """Return the optimizer for a space."""
+        """Return the optimizer for a space.
+
+        Args:
+            space: the space to search.
+
+        Returns:
+            The optimizer.
+
+        Raises:
+            MipcashError: there is no optimizer or solver of that name, or no such setting.
+        """
         if isinstance(self.optimizer, Optimizer):
             return self.optimizer
         from mipcash.optimizers.registry import make_optimizer  # imports surrogates and solvers

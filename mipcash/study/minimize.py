@@ -71,14 +71,11 @@ def minimize(
 ) -> Result:
     """Find the legal configuration of a space that minimises, or maximises, an expensive objective.
 
-    >>> space = mc.Space("network")
-    >>> layers = space.integer("layers", 1, 3)
-    >>> rate = space.real("rate", 1e-4, 1e-1, log=True)
-    >>> result = mc.minimize(lambda config: (config["rate"] - 0.01) ** 2 + config["layers"], space, 25)
-    >>> result.config, result.value
+    Objective, space and budget define the search; most scripts add ``storage=``, ``limits=`` or ``execution=``. Related
+    settings share one argument: a plain value for the common case, an object for the rest.
 
-    Objective, space and budget define the search; most scripts add ``storage=``, ``limits=`` or ``execution=``. Related settings
-    share one argument: a plain value for the common case, an object for the rest.
+    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. The interrupted
+    evaluations are repeated.
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float, or a dict with ``"loss"`` and further
@@ -90,30 +87,33 @@ def minimize(
         space: the space to search; every proposal is legal under its rules.
         budget: number of evaluations, including failed ones and those of a resumed journal, but not ``known`` ones. With one
             function per output, each call counts. ``mc.Steps(200)``: number of steps, for an objective that yields.
-            ``mc.Cost(3600)``: their total cost. :class:`mipcash.Budget` adds a time limit and costs: ``mc.Budget(50,
-            timeout=3600)``. An evaluation that would exceed the budget is not started.
+            ``mc.Cost(3600)``: their total cost. [`mipcash.Budget`][mipcash.study.spending.Budget] adds a time limit and costs:
+            ``mc.Budget(50, timeout=3600)``. An evaluation that would exceed the budget is not started.
         direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal keep the objective's own sign, under the
             name of the loss. Several objectives: their names, ``["loss", "latency_ms"]``, or a direction each, ``{"accuracy":
             "maximize", "latency_ms": "minimize"}``; the objective returns a dict that has them all, and ``result.front`` is the
             Pareto front.
         limits: outcome constraints by output, an upper limit or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``. They
             are modelled, and the best feasible trial is recommended.
-        known: evaluations made outside this study, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`.
-            Pairs that are in the storage already are not added again.
+        known: evaluations made outside this study, as pairs of a configuration and its outcome; see
+            [`mipcash.Study.add`][mipcash.study.study.Study.add]. Pairs that are in the storage already are not added again.
         seed: an integer, at least 0; the same seed gives the same run.
-        optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), a :class:`mipcash.Method` with its settings
-            and solver, ``mc.Method("hybrid", solver="scip")``, or an optimizer.
+        optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), a
+            [`mipcash.Method`][mipcash.study.method.Method] with its settings and solver, ``mc.Method("hybrid",
+            solver="scip")``, or an optimizer.
         storage: file of the journal; an existing one is resumed, with a warning if it was started with another objective. None
             keeps the journal in memory. ``mc.Journal("run.db", fresh=True)`` starts a new one.
-        execution: number of concurrent evaluations, or :class:`mipcash.Execution`: executor, retries, limits on time and memory of
-            an evaluation.
+        execution: number of concurrent evaluations, or [`mipcash.Execution`][mipcash.study.execution.Execution]: executor,
+            retries, limits on time and memory of an evaluation.
         pruning: stop an objective that yields or reports before its last step if it is clearly worse than the best so far; see
-            :mod:`mipcash.study.pruning`. ``True``: by paired differences of folds; ``"halving"``: by successive halving, also for
-            learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. A pruned trial counts as one
-            evaluation. The model treats its loss as noisier, and it is never recommended.
+            ``mipcash.study.pruning``. ``True``: by paired differences of folds; ``"halving"``: by successive halving, also for
+            learning curves; [`mipcash.Racing`][mipcash.study.pruning.Racing],
+            [`mipcash.Halving`][mipcash.study.pruning.Halving]: with other settings. A pruned trial counts as one evaluation.
+            The model treats its loss as noisier, and it is never recommended.
         confirm: evaluations repeated after the search, with ``repeat=1``, 2 ... if the objective has a parameter of that name. They
-            count in the budget, and ``result.finalists`` has their losses. A number of finalists, or :class:`mipcash.Confirm`: the
-            best trials of the search are evaluated again, and the best feasible one of them is recommended. ``"replicate"``, for
+            count in the budget, and ``result.finalists`` has their losses. A number of finalists, or
+            [`mipcash.Confirm`][mipcash.study.confirm.Confirm]: the best trials of the search are evaluated again, and the best
+            feasible one of them is recommended. ``"replicate"``, for
             noisy objectives: a quarter of the budget, and what the search leaves of the rest, goes to repeats of the configurations
             that are most likely the best. The one with the lowest mean is recommended. ``False``: no repeats. None: repeats use the
             budget left when the space is exhausted, if the objective has a parameter ``repeat``, returns a number ``variance``
@@ -121,10 +121,7 @@ def minimize(
         callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. A callback that returns True ends the
             run; an exception ends the run and is re-raised. In both cases the run can be resumed.
         progress: None shows a bar on a terminal and otherwise a line per evaluation; True forces the bar, False is silent; a
-            :class:`~mipcash.study.progress.Progress` displays the run in its own way.
-
-    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. The interrupted evaluations
-    are repeated.
+            ``Progress`` displays the run in its own way.
 
     Returns:
         The best trial, ``result.config`` and ``result.value``, and all trials, ``result.history``.
@@ -133,14 +130,24 @@ def minimize(
         TypeError: the objective cannot be called with one configuration, ``space`` is no space, or an argument is unknown.
         ValueError: a budget, costs or a setting is out of range, or two arguments exclude each other.
         ConfigurationError: a known configuration is illegal.
-        StorageError: see :class:`mipcash.Study`.
+        StorageError: see [`mipcash.Study`][mipcash.study.study.Study].
         ObjectiveError: the objective cannot be sent to a process, as ``evaluation_timeout`` and ``evaluation_memory`` require, or
             loading it takes all of that memory.
         ExecutorError: the given executor is broken; nothing is lost, and the run can be resumed.
         DefectError: the objective itself is broken: an error that cannot depend on the configuration (an undefined name, a missing
             package) occurred before any evaluation succeeded, or the same error in each of the first five. Those evaluations do not
-            count; they are repeated when the corrected objective is run again. :class:`mipcash.Failed` and nan describe a
-            configuration and never end a run.
+            count; they are repeated when the corrected objective is run again. [`mipcash.Failed`][mipcash.study.trial.Failed]
+            and nan describe a configuration and never end a run.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("network")
+        >>> layers = space.integer("layers", 1, 3)
+        >>> rate = space.real("rate", 1e-4, 1e-1, log=True)
+        >>> rule = space.rule("deep networks learn slowly", rate <= 0.03, when=layers[3])
+        >>> result = mc.minimize(lambda c: abs(c["rate"] - 0.01) + c["layers"], space, 4, progress=False)
+        >>> result.n_done, space.is_legal(result.config)
+        (4, True)
     """
     check_order(objective, space, budget)
     budget, execution = Budget.of(budget), execution_of(execution)
@@ -187,7 +194,7 @@ def run(
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | Progress | None = None,
 ) -> Result:
-    """Run :func:`minimize` on an existing study, which stays open."""
+    """Run ``minimize`` on an existing study, which stays open."""
     budget, execution = Budget.of(budget), execution_of(execution)
     check_objective(objective, study.space.parameters)
     check_direction(objective, study.objectives)

@@ -112,12 +112,22 @@ CURVES = (
 class Racing:
     """Paired racing: prune an evaluation that is clearly worse than the incumbent, step by step.
 
-    Attributes:
+    Args:
         c: threshold in standard deviations of the paired difference; infinite: nothing is stopped.
         least: number of complete evaluations required before pruning starts.
 
     Raises:
         ValueError: c is no number above 0, or least is no integer of at least 2.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> def train(config):
+        ...     yield from (config["a"] + noise for noise in (0.3, 0.0, -0.3, 0.1, -0.1))  # five folds
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> run = mc.minimize(train, space, 8, optimizer="random", pruning=mc.Racing(c=2.0, least=3), progress=False)
+        >>> run.n_pruned > 0
+        True
     """
 
     c: float = 1.5
@@ -133,13 +143,23 @@ class Racing:
 class Halving:
     """Successive halving: only the best evaluations at a rung go on to the next.
 
-    Attributes:
+    Args:
         factor: ratio of the steps of two successive rungs; the best 1 / factor of a rung go on.
         first: number of steps at the first rung.
         least: number of complete evaluations required before pruning starts.
 
     Raises:
         ValueError: a value is no integer, or too small.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> def train(config):
+        ...     yield from (config["a"] + 1 / (epoch + 1) for epoch in range(9))
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> run = mc.minimize(train, space, 8, optimizer="random", pruning=mc.Halving(factor=3), progress=False)
+        >>> run.n_pruned > 0, mc.Halving(factor=3).rungs(9)
+        (True, [1, 3])
     """
 
     factor: int = 3
@@ -151,7 +171,14 @@ class Halving:
         _at_least(1, first=self.first)
 
     def rungs(self, fits: int) -> list[int]:
-        """Return the rungs below a number of steps."""
+        """Return the rungs below a number of steps.
+
+        Args:
+            fits: number of steps of a complete evaluation.
+
+        Returns:
+            The numbers of steps at the rungs.
+        """
         found = []
         rung = int(self.first)
         while rung < fits:
@@ -228,7 +255,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
 def judge_for(
     racing: Racing | Halving | None, trial: Trial, trials: Sequence[Trial], limits: Sequence[Limit]
 ) -> Judge | None:
-    """Return the judge (:func:`judge_of`) for the evaluation of a trial that starts now, with the objective's own sign.
+    """Return the judge (``judge_of``) for the evaluation of a trial that starts now, with the objective's own sign.
 
     It uses the outcomes recorded so far, wherever the evaluation runs. Repeats use other folds: they are never stopped, and their
     outcomes are not used.

@@ -44,7 +44,7 @@ class Queue:
             admits: called when the trial is about to start. None: it may start.
 
         Raises:
-            SpaceExhaustedError, IllegalProposalError: as for :meth:`mipcash.Study.ask`.
+            SpaceExhaustedError, IllegalProposalError: as for ``mipcash.Study.ask``.
         """
         with suppress(SpentError):
             while True:
@@ -74,13 +74,13 @@ class Queue:
         return self._table.agreed(enqueued)
 
     def prepare(self, seconds: float | None = None) -> bool:
-        """Make the next proposal while evaluations run: it is journaled, and the next call of :meth:`next` returns it.
+        """Make the next proposal while evaluations run: it is journaled, and the next call of ``next`` returns it.
 
         Returns:
             True if a proposal was made; False if a trial is waiting already.
 
         Raises:
-            SpaceExhaustedError, IllegalProposalError: as for :meth:`next`.
+            SpaceExhaustedError, IllegalProposalError: as for ``next``.
         """
         with self._proposer.lock:
             while True:

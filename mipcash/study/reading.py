@@ -39,7 +39,7 @@ def read_outcome(
     """Parse what an evaluation returned. Anything but a finite loss becomes a failed loss whose message says why.
 
     Args:
-        returned: a number, a mapping of outputs by name, :class:`~mipcash.Failed`, or :class:`~mipcash.Folds`.
+        returned: a number, a mapping of outputs by name, ``Failed``, or ``Folds``.
         wanted: requested outputs; a failure of the whole evaluation counts for each of them.
         required: outputs that count as failed if they are missing; None: all of ``wanted``.
         cost: of this call, or of outputs by name.
@@ -90,7 +90,7 @@ def unread(output: Output) -> bool:
 
 
 def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
-    """Return True if an outcome describes its configuration: a number (nan and inf included) or :class:`~mipcash.Failed`.
+    """Return True if an outcome describes its configuration: a number (nan and inf included) or ``Failed``.
 
     Anything else (None, a text, a dict without a wanted output) is a mistake in the objective.
 

@@ -1,6 +1,6 @@
 """Intermediate reports of a running evaluation, and its early stop: ``trial.report``, ``trial.should_stop``.
 
-A report is equivalent to a ``yield`` of a generator, i.e. one step (:mod:`mipcash.study.folds`), and :mod:`mipcash.study.pruning`
+A report is equivalent to a ``yield`` of a generator, i.e. one step (``mipcash.study.folds``), and ``mipcash.study.pruning``
 treats the two alike. The k-th report of an evaluation is compared with the k-th report of other evaluations. Its step number only
 serves to detect reports that are repeated or out of order. A decision to stop counts only if nothing is reported after it;
 otherwise the evaluation is complete.
@@ -43,7 +43,7 @@ class Reports:
         return len(self._values)
 
     def report(self, step: int, value: Any) -> None:
-        """See :meth:`mipcash.Trial.report`."""
+        """See ``mipcash.Trial.report``."""
         self._check_step(step)
         outcome = self._read(value)
         self._step, self._estimates, self._failed = int(step), {}, False
@@ -57,7 +57,7 @@ class Reports:
             self._fits.append({name: o.value for name, o in outcome.outputs.items() if o.value is not None})
 
     def should_stop(self) -> bool:
-        """See :meth:`mipcash.Trial.should_stop`."""
+        """See ``mipcash.Trial.should_stop``."""
         self._failed = self._problem_is_latest
         if self._fits and not self._problem and self._judge is not None:
             self._estimates = self._judge(self._fits)

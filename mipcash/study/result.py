@@ -58,7 +58,7 @@ class Convergence(NamedTuple):
 class Result:
     """The outcome of a study.
 
-    Attributes:
+    Args:
         history: all trials by number, including failed, pending and known ones (``trial.known``).
         space: name of the space.
         stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``, ``optimizer: ...`` (its stop
@@ -68,6 +68,14 @@ class Result:
         under: the outcome constraints of the study.
         declared: the space itself, which the model needs; None: the journal was read without it.
         objective: the objective, for evaluating the best configuration again; None: unknown. It is not pickled with a result.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> result = mc.minimize(lambda config: config["a"] ** 2, space, 10, optimizer="random", progress=False)
+        >>> result.config, result.value, result.n_done, len(result.history)
+        ({'a': 0}, 0.0, 10, 10)
     """
 
     history: tuple[Trial, ...] = field(repr=False)
@@ -92,7 +100,7 @@ class Result:
 
         It is usually the first feasible trial with the lowest loss (or the highest, if the loss is maximised). It is always a trial
         of the search, never a repeat. With several objectives it is a compromise, the balanced trial of the front
-        (:mod:`mipcash.study.front`).
+        (``mipcash.study.front``).
         """
         if self.objectives.several:
             return Front.of(self.feasibility).balanced
@@ -117,6 +125,9 @@ class Result:
         Args:
             reference: a value of each objective that is just not good enough, by name or in their order; trials that are not better
                 contribute nothing. None: the worst value of each in this study, which only measures the progress of a single run.
+
+        Returns:
+            The hypervolume.
 
         Raises:
             ValueError: the point is invalid.
@@ -209,11 +220,19 @@ class Result:
         return self.feasibility.nearest
 
     def breaks(self, trial: Trial | int) -> tuple[Violation, ...]:
-        """Return the constraints that a trial violates, or whose output failed or is unknown; empty if the trial is feasible."""
+        """Return the constraints that a trial violates, or whose output failed or is unknown; empty if the trial is feasible.
+
+        Args:
+            trial: a trial or its number.
+
+        Returns:
+            The violations.
+        """
         return self.feasibility.breaks(trial if isinstance(trial, int) else trial.number)
 
     def probability(self, trial: Trial | int | None = None) -> float:
-        """Return the posterior probability that a trial is feasible and does not fail; see :meth:`safe`.
+        """Return the posterior probability that a trial is feasible and does not fail; see
+        [`safe`][mipcash.study.result.Result.safe].
 
         Args:
             trial: a trial or its number; None: the best.
@@ -236,6 +255,9 @@ class Result:
         constrained output and of failures (those of the default optimizer, fitted to all evaluations, whichever optimizer made
         them). Outputs count as independent. It expresses certainty about the feasibility of the configuration, not how often
         another noisy measurement would be feasible. For outputs without noise it is close to 0 or 1 at evaluated configurations.
+
+        Args:
+            probability: the least probability, between 0 and 1.
 
         Returns:
             The trial; None if there is none.
@@ -315,6 +337,13 @@ class Result:
         return {"ask": asks, "evaluation": sum(t.duration or 0.0 for t in self.history)}
 
     def convergence(self) -> Convergence:
+        """Return the loss of each trial and the best feasible loss so far, as arrays.
+
+        Returns:
+            A named tuple of arrays of shape (trials,): ``number``, ``loss``, ``incumbent`` and ``feasible``. A loss is nan
+            if the trial failed, is pending, is a repeat or an illegal known one, or did not evaluate the loss. The
+            incumbent is nan before the first feasible trial.
+        """
         shows = (t.done and t.legal and not t.repeat for t in self.history)
         told = [t.loss if s and t.loss is not None else math.nan for s, t in zip(shows, self.history, strict=True)]
         losses = np.array(told, dtype=np.float64)
@@ -330,6 +359,9 @@ class Result:
         ``seconds.<part>``. With outcome constraints also ``feasible`` (None: unknown) and ``violation.<name>``, the violation of
         each constraint in the unit of its output (0: satisfied; None: it failed, or is unknown). With several objectives also
         ``front``.
+
+        Returns:
+            The rows, in the order of the trials.
         """
         rows = [{**_flat(trial), **self._stands(trial)} for trial in self.history]
         front = {t.number for t in self.front} if self.objectives.several else set()
@@ -343,7 +375,11 @@ class Result:
         return row | {f"violation.{limit.output}": outside.get(limit.output, 0.0) for limit in self.under}
 
     def problem(self) -> str:
-        """Return a sentence if the run found nothing, or its objective looks broken or lacks a constrained output; else empty."""
+        """Return a sentence if the run found nothing, or its objective looks broken or lacks a constrained output; else empty.
+
+        Returns:
+            The sentence, or an empty text.
+        """
         told = [t for t in self.history if not (t.pending or t.known)]
         first = told[:SUSPICIOUS]
         if told and len(same_failures(first)) == len(first):

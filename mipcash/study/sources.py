@@ -60,7 +60,7 @@ class Repeats:
 
     Args:
         chosen: True: before each trial, enqueue another repeat of the configuration that is most likely the best
-            (:mod:`mipcash.study.replication`).
+            (``mipcash.study.replication``).
     """
 
     def __init__(self, study: Study, chosen: bool = False) -> None:

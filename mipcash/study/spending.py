@@ -32,8 +32,20 @@ ROUNDING = 1e-9
 class Cost:
     """A budget by total cost of the evaluations, in the unit of the costs: ``mc.Budget(mc.Cost(3600), costs=...)``.
 
+    Args:
+        amount: the total cost, a finite number above 0.
+
     Raises:
         ValueError: ``amount`` is no finite number above 0.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> functions = {"loss": lambda c: c["a"], "ms": lambda c: 2.0 * c["a"]}
+        >>> budget = mc.Budget(mc.Cost(33), costs={"loss": 10, "ms": 1})
+        >>> mc.minimize(functions, space, budget, limits={"ms": 5}, optimizer="random", progress=False).n_done
+        3
     """
 
     amount: float
@@ -59,8 +71,20 @@ class Steps:
     shows the number of steps, runs alone; if it exceeds the budget, a ``BudgetError`` is raised. A later one that takes more steps
     than any before may exceed the budget, with a warning.
 
+    Args:
+        number: number of steps, an integer of at least 1.
+
     Raises:
         ValueError: ``number`` is no integer, or below 1.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> def train(config):
+        ...     yield from (config["a"] + noise for noise in (0.1, 0.0, -0.1))  # three folds
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> mc.minimize(train, space, mc.Steps(9), optimizer="random", progress=False).n_steps
+        9
     """
 
     number: int
@@ -85,7 +109,7 @@ Amount = int | Cost | Steps
 class Budget:
     """Budget of a run: ``mc.minimize(f, space, mc.Budget(50, timeout=3600))``.
 
-    Attributes:
+    Args:
         amount: a number of evaluations, ``mc.Steps(200)`` or ``mc.Cost(3600)``.
         timeout: seconds after which no new evaluation starts; a running one is completed. A proposal gets at most the remaining
             seconds. None: no limit.
@@ -95,6 +119,14 @@ class Budget:
 
     Raises:
         ValueError: the amount is invalid, or the timeout is no number above 0.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> budget = mc.Budget(50, timeout=3600)  # 50 evaluations, none of which starts after an hour
+        >>> budget.evaluations
+        50
+        >>> mc.Budget(mc.Cost(600), costs={"loss": 60, "latency_ms": 1}).evaluations is None
+        True
     """
 
     amount: Amount
@@ -107,7 +139,14 @@ class Budget:
 
     @classmethod
     def of(cls, given: Any) -> Budget:
-        """Return the budget given as ``budget=``."""
+        """Return the budget given as ``budget=``.
+
+        Args:
+            given: a budget, or its amount.
+
+        Returns:
+            The budget.
+        """
         return given if isinstance(given, Budget) else cls(given)
 
     @property
@@ -127,7 +166,7 @@ class Spending:
     Attributes:
         total: the total budget.
         costs: of one evaluation of each output, by name; empty: a trial is one evaluation.
-        by_fits: True if the budget is in steps, not in evaluations.
+        by_steps: True if the budget is in steps, not in evaluations.
     """
 
     total: float

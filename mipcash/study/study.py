@@ -1,7 +1,7 @@
 """The loop by hand: ``ask`` for a trial, evaluate it, ``tell`` its outcome.
 
-A study is composed of a storage, a table of its trials (:mod:`mipcash.study.table`), a proposer (:mod:`mipcash.study.proposer`) and
-the queue that hands trials out (:mod:`mipcash.study.queue`). Trial k is proposed with a generator derived from (seed, k), from the
+A study is composed of a storage, a table of its trials (``mipcash.study.table``), a proposer (``mipcash.study.proposer``) and
+the queue that hands trials out (``mipcash.study.queue``). Trial k is proposed with a generator derived from (seed, k), from the
 history and from the optimizer's state after the previous trial. All of these are in the journal, so a resumed study proposes the
 same trials as an uninterrupted one.
 """
@@ -47,12 +47,15 @@ from mipcash.study.trial import Trial
 
 
 class Study:
-    """Proposes configurations and records their outcomes.
+    """Propose configurations and record their outcomes, step by step: ``ask``, evaluate, ``tell``.
+
+    Methods are thread-safe; while one thread is in ``ask``, other threads may call ``tell``. A study holds its journal
+    until ``close()`` or the end of its ``with`` block.
 
     Args:
         space: the space to search.
-        optimizer: a name of ``mipcash.optimizers.registry``, a :class:`mipcash.Method` with its settings and solver, or an
-            :class:`~mipcash.optimizers.optimizer.Optimizer`.
+        optimizer: a name of ``mipcash.optimizers.registry``, a [`mipcash.Method`][mipcash.study.method.Method] with its
+            settings and solver, or an [`Optimizer`][mipcash.optimizers.optimizer.Optimizer].
         direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal keep the objective's own sign.
             Several objectives: their names, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``.
             Proposals then minimise random weightings of them, and ``result.front`` is the Pareto front.
@@ -61,11 +64,12 @@ class Study:
         seed: an integer >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, accessible to its owner only (0600); an existing one is resumed. An address,
             ``postgresql://user@host/database`` or ``sqlite:///run.db``, lets several processes share the study, see
-            :mod:`mipcash.study.storage.address`. None keeps the journal in memory; a
-            :class:`~mipcash.study.storage.protocol.Storage` is used as it is. With ``mc.Journal(path, fresh=True)`` an existing
+            ``mipcash.study.storage.address``. None keeps the journal in memory; a
+            ``Storage`` is used as it is. With ``mc.Journal(path, fresh=True)`` an existing
             journal is renamed in its folder, and ``study.renamed`` is its new path.
-        pruning: rule for ``should_stop()`` of a trial that reports, as in :func:`mipcash.minimize`: ``"halving"`` for epochs, True
-            for folds. It may change when a journal is resumed.
+        pruning: rule for ``should_stop()`` of a trial that reports, as in
+            [`mipcash.minimize`][mipcash.study.minimize.minimize]: ``"halving"`` for epochs, True for folds. It may change when
+            a journal is resumed.
         costs: cost of one evaluation of each output, by name, in any one unit, for decoupled evaluation; the loss and all
             constrained outputs must be included. The optimizer may then request only some outputs (``trial.evaluate``), and propose
             a configuration again for the rest. None: each evaluation gives all outputs. It may change when a journal is resumed.
@@ -74,13 +78,22 @@ class Study:
             retry.
         model, options: needed by ``mipcash resume`` to load the space and the objective again.
 
-    Methods are thread-safe; while one thread is in ``ask``, other threads may call ``tell``. A study holds its journal until
-    ``close()`` or the end of its ``with`` block.
-
     Raises:
         StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or limits.
         MipcashError: the optimizer does not support outcome constraints.
-        TypeError: ``space`` is no :class:`mipcash.Space`.
+        TypeError: ``space`` is no [`mipcash.Space`][mipcash.space.space.Space].
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("sum", a + b >= 5)
+        >>> with mc.Study(space, "random", seed=1) as study:
+        ...     for _ in range(3):
+        ...         trial = study.ask()
+        ...         _ = study.tell(trial, trial.config["a"] + 2 * trial.config["b"])
+        >>> study.n_told, space.is_legal(study.result.config)
+        (3, True)
     """
 
     @explained
@@ -146,6 +159,9 @@ class Study:
                 the optimizer's predictions for pending trials then diversify the batch.
             seconds: limit for each proposal, if lower than ``seconds_per_proposal``.
 
+        Returns:
+            The pending trial, or the list of them.
+
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
@@ -191,10 +207,11 @@ class Study:
 
         Args:
             trial: a trial that ``ask`` returned and that has no outcome yet.
-            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`, which may also stand for
-                a single output in the dict. Anything else (nan, inf, None, a string ...) is recorded as failed, with a message that
-                says so. Reports of the trial are stored with it. If its evaluation ended because of ``trial.should_stop()``, None
-                is allowed, and an estimate for the complete evaluation is recorded.
+            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or
+                [`Failed`][mipcash.study.trial.Failed], which may also stand for a single output in the dict. Anything else
+                (nan, inf, None, a string ...) is recorded as failed, with a message that says so. Reports of the trial are
+                stored with it. If its evaluation ended because of ``trial.should_stop()``, None is allowed, and an estimate
+                for the complete evaluation is recorded.
             seconds: duration of the evaluation; None: the time since ``ask``.
             partial: True if more outputs will follow; the trial is pending until then. None: if the trial names its outputs
                 (``trial.evaluate``), it stays pending after a dict until all of them are known; otherwise the outcome is complete.
@@ -202,8 +219,11 @@ class Study:
             cost: cost of the evaluation, or of each output, by name; None: its seconds.
             worker: name of the worker that evaluated it; empty: this process.
 
+        Returns:
+            The updated trial.
+
         Raises:
-            TellError: the trial belongs to another study, or already has an outcome; :class:`LateError`: another worker sharing the
+            TellError: the trial belongs to another study, or already has an outcome; ``LateError``: another worker sharing the
                 storage took this worker for dead and recorded the outcome.
             ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
         """
@@ -225,10 +245,14 @@ class Study:
         A later ``ask`` hands it out again. After more than ``retries`` lost attempts it has failed, with the cause as message.
 
         Args:
+            trial: a trial that ``ask`` returned and that has no outcome yet.
             cause: the evidence that the worker died.
 
+        Returns:
+            The updated trial.
+
         Raises:
-            TellError: as for :meth:`tell`.
+            TellError: as for [`tell`][mipcash.study.study.Study.tell].
         """
         said = storable(cause, MESSAGE_LIMIT)
         return self.table.agreed(lambda: self.table.lose(self.table.mine(trial).number, said)).copy()
@@ -236,13 +260,22 @@ class Study:
     def give_back(self, trial: Trial) -> None:
         """Return a trial to the study without an outcome; a later ``ask`` hands it out again.
 
+        Args:
+            trial: a trial that ``ask`` returned and that has no outcome yet.
+
         Raises:
-            TellError: as for :meth:`tell`.
+            TellError: as for [`tell`][mipcash.study.study.Study.tell].
         """
         self.table.agreed(lambda: self.table.give_back(self.table.mine(trial).number))
 
     def reopen(self, trial: Trial) -> Trial:
         """Discard the outcome of a trial, for instance after a defect; a later ``ask`` hands the trial out again.
+
+        Args:
+            trial: a trial with an outcome.
+
+        Returns:
+            The pending trial.
 
         Raises:
             TellError: the trial belongs to another study, has no outcome, or was evaluated outside the study.
@@ -256,9 +289,13 @@ class Study:
 
         Args:
             config: its configuration. If it is in the study already, the outcome counts as another measurement of it.
-            outcome: a number, a dict with ``"loss"`` or :class:`Failed`, as for :meth:`tell`.
+            outcome: a number, a dict with ``"loss"`` or [`Failed`][mipcash.study.trial.Failed], as for
+                [`tell`][mipcash.study.study.Study.tell].
             illegal: ``refuse`` a configuration that violates rules, or ``learn`` from it: the model uses it, and it is never
                 recommended.
+
+        Returns:
+            The new trial.
 
         Raises:
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains, or violated rules.
@@ -276,12 +313,16 @@ class Study:
         return self.table.agreed(lambda: self.table.know([known])[0]).copy()
 
     def add_missing(self, known: KnownGiven) -> None:
-        """Add those of several pairs of a configuration and its outcome that are missing in the study, as :meth:`add` does.
+        """Add those pairs of a configuration and its outcome that are missing in the study.
 
-        A pair that is given twice is added twice. All pairs are checked before the first is added.
+        Each pair is added as [`add`][mipcash.study.study.Study.add] does. A pair that is given twice is added twice. All
+        pairs are checked before the first is added.
+
+        Args:
+            known: pairs of a configuration and its outcome.
 
         Raises:
-            ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
+            ConfigurationError, ValueError: as for [`add`][mipcash.study.study.Study.add], with the pair's index.
             TypeError: the argument is no list of pairs.
         """
         listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.objectives)
@@ -289,6 +330,9 @@ class Study:
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
         """Enqueue a configuration: ``ask`` hands out enqueued ones, in order, before it calls the optimizer.
+
+        Args:
+            config: a legal configuration.
 
         Returns:
             The pending trial. If the configuration was proposed before or is known, its existing trial; nothing is evaluated twice.
@@ -304,6 +348,7 @@ class Study:
         """Evaluate the configuration of a trial again: ``ask`` hands the repeat out before it calls the optimizer.
 
         Args:
+            trial: a trial of this study.
             number: of the repeat, from 1. It becomes ``trial.repeat``, from which an objective derives other folds or seeds.
 
         Returns:
@@ -342,6 +387,8 @@ class Study:
         """Note the settings of a run in the journal, so that ``mipcash resume`` can continue it.
 
         Args:
+            budget: number of evaluations; None: the budget is in steps or costs.
+            timeout: seconds after which no evaluation starts; None: no limit.
             objective: objective of the run. A warning is issued if the finished trials were evaluated by another one.
         """
         timeout = None if timeout is None else float(timeout)
@@ -356,13 +403,24 @@ class Study:
             self.table.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)
 
     def stop(self, reason: str) -> None:
-        """Note in the journal why a run ended; it becomes ``result.stopped``."""
+        """Note in the journal why a run ended; it becomes ``result.stopped``.
+
+        Args:
+            reason: the text.
+        """
         with self.proposer.lock, self.table.lock:
             found = self.proposer.recommended(self.table.history)
             self.table.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
 
     def finalists(self, count: int) -> list[Trial]:
-        """Return the best trials of the search according to the optimizer, best first, each of a different configuration."""
+        """Return the best trials of the search according to the optimizer, best first, each of a different configuration.
+
+        Args:
+            count: largest number of trials.
+
+        Returns:
+            The trials.
+        """
         with self.proposer.lock, self.table.lock:
             numbers = self.proposer.finalists(self.table.history, count)
             return [self.table.trials[k].copy() for k in numbers]

@@ -46,8 +46,8 @@ T = TypeVar("T")
 class TrialTable:
     """Trials of an open study.
 
-    Methods that make changes raise :class:`~mipcash.study.storage.protocol.TakenError` on a conflict with another writer of the
-    storage; call them through :meth:`agreed`, which repeats them.
+    Methods that make changes raise ``TakenError`` on a conflict with another writer of the
+    storage; call them through ``agreed``, which repeats them.
 
     Args:
         storage: a storage that is not open yet. If opening fails, it is left open, and its owner has to close it.
@@ -242,7 +242,7 @@ class TrialTable:
             told: True if the outcome is to be discarded.
 
         Raises:
-            TellError: it may not; :class:`LateError`: another worker has recorded the outcome meanwhile.
+            TellError: it may not; ``LateError``: another worker has recorded the outcome meanwhile.
         """
         if not isinstance(trial, Trial):
             raise TellError(

@@ -32,15 +32,22 @@ def repeat_origin(number: int) -> str:
 class Failed(Exception):
     """An evaluation without a loss. An objective may return it or raise it; ``study.tell`` takes it as an outcome.
 
-    >>> def train(config):
-    ...     return mc.Failed("diverged", values={"latency_ms": 3.0})
-
     Args:
         message: why there is no loss.
         values: outputs that are known nevertheless, by name; outcome constraints on them are modelled.
 
     Raises:
         ValueError: ``values`` is no dict, or has the loss.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> def train(config):
+        ...     return mc.Failed("diverged", values={"ms": 3.0}) if config["a"] > 4 else {"loss": config["a"], "ms": 1.0}
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> run = mc.minimize(train, space, 10, optimizer="random", progress=False)
+        >>> run.n_failed, run.config
+        (5, {'a': 0})
     """
 
     def __init__(self, message: str = "failed", values: Mapping[str, Any] | None = None) -> None:
@@ -74,7 +81,7 @@ class LateError(TellError):
 
 
 class Reporter(Protocol):
-    """Interface for the reports of a running evaluation; see :class:`mipcash.study.reports.Reports`."""
+    """Interface for the reports of a running evaluation; see ``mipcash.study.reports.Reports``."""
 
     def report(self, step: int, value: Any) -> None: ...
 
@@ -90,7 +97,7 @@ class Trial:
     While it is evaluated, a trial that ``study.ask`` returned, or that an objective got as its parameter ``trial``, collects
     reports.
 
-    Attributes:
+    Args:
         number: 0, 1, 2, ... in the order of the proposals.
         config: active parameters only. Each trial handed out carries its own dict, which may be changed; the study keeps the
             original.
@@ -111,6 +118,15 @@ class Trial:
         study: id of its study.
         reports: collects the reports of its running evaluation; None otherwise.
         objectives: the objectives.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> study = mc.Study(space, "random")
+        >>> trial = study.enqueue({"a": 3})
+        >>> print(study.tell(study.ask(), {"loss": 0.5, "latency_ms": 2.0}))
+        0: done, loss 0.5, a=3
     """
 
     number: int
@@ -135,20 +151,28 @@ class Trial:
     def report(self, step: int, value: Any) -> None:
         """Report an intermediate result, e.g. after an epoch or a fold. It is stored with the outcome, as a step.
 
-        >>> for epoch in range(20):
-        ...     trial.report(epoch, validate(model))
-        ...     if trial.should_stop():
-        ...         break
-
         Args:
             step: an integer, at least 0, larger than the previous one. All evaluations should report at the same steps, because the
                 k-th report is compared with the k-th report of other evaluations.
             value: the loss, or a dict with ``"loss"`` and further named numbers. A value that is not finite, or
-                :class:`~mipcash.Failed`, means that the evaluation has failed at this step.
+                [`Failed`][mipcash.study.trial.Failed], means that the evaluation has failed at this step.
 
         Raises:
             ValueError: the step is no integer, repeated or out of order, or the value is no number at all.
             TellError: the trial is not being evaluated, e.g. was read from a history.
+
+        Examples:
+            >>> import mipcash as mc
+            >>> space = mc.Space("box")
+            >>> a = space.integer("a", 0, 9)
+            >>> study = mc.Study(space, "random", pruning="halving")
+            >>> trial = study.ask()
+            >>> for epoch in range(20):
+            ...     trial.report(epoch, 1 / (epoch + 1))
+            ...     if trial.should_stop():
+            ...         break
+            >>> study.tell(trial, 0.05).steps
+            20
         """
         self._running("report").report(step, value)
 
@@ -159,8 +183,11 @@ class Trial:
         the loss of the complete evaluation with its variance. An evaluation that goes on and reports more is not pruned. Without
         ``pruning=`` the result is False, except after a report that is not finite.
 
+        Returns:
+            True if it should end.
+
         Raises:
-            TellError: as for :meth:`report`.
+            TellError: as for [`report`][mipcash.study.trial.Trial.report].
         """
         return self._running("should_stop").should_stop()
 
@@ -208,11 +235,19 @@ class Trial:
         return None if self.loss is None else self.objectives.sign * self.loss
 
     def copy(self) -> Trial:
-        """Return the trial with its own copy of the configuration."""
+        """Return the trial with its own copy of the configuration.
+
+        Returns:
+            The copy.
+        """
         return replace(self, config=dict(self.config))
 
     def turned(self) -> Trial:
-        """Return the trial with its loss in minimisation form, as an optimizer sees it."""
+        """Return the trial with its loss in minimisation form, as an optimizer sees it.
+
+        Returns:
+            The trial in minimisation form; the trial itself if the loss is minimised.
+        """
         return replace(self, outcome=self.outcome.turned(), objectives=MINIMISED) if self.objectives.maximised else self
 
     @property

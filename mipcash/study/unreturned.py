@@ -24,7 +24,7 @@ class Unreturned:
         output: its name.
         trials: numbers of the evaluations that succeeded without it.
         text: description of what was returned instead.
-        stated: True if one of them gave nan, inf or :class:`mipcash.Failed` in its place.
+        stated: True if one of them gave nan, inf or ``mipcash.Failed`` in its place.
     """
 
     output: str

@@ -60,7 +60,7 @@ class Shared:
     """Numbers that share a feature, and the groups whose effects the feature may multiply.
 
     Attributes:
-        dims: indices into the list of numbers passed to :func:`shared`.
+        dims: indices into the list of numbers passed to ``shared``.
         constant: share of the constant that multiplies the feature, which makes it a phi_c.
         groups: 0/1, shape (G,): the groups that the feature multiplies, which makes it a phi_m.
     """

@@ -127,7 +127,7 @@ class LevelKernel(LevelMatrix):
     """k of one group (see the module's notation).
 
     Attributes:
-        length: lo; ignored if the group has none (:func:`has_length`).
+        length: lo; ignored if the group has none (``has_length``).
     """
 
     length: float = ORDINAL_LENGTH

@@ -1,17 +1,17 @@
 """Protocols of surrogates: the interface between the models that are fitted to evaluations and the searches.
 
 Notation
-    Points      B points: levels (B, G), units (B, D)  (:mod:`mipcash.program.points`)
+    Points      B points: levels (B, G), units (B, D)  (``mipcash.program.points``)
     z (n_z,)    one-hot binaries of one point's levels;   u (D,) its numbers on the unit scale
     y (t,)      values of one output at t observed points;   v their known noise variances, in addition to the fitted one
     f           the noise-free output on the surrogate's own scale
 
-A :class:`Surrogate` serves one output. It holds settings only. The state of its hyperparameters is passed into and returned from
-each fit, as JSON. Data that depend on the observed points alone are a :class:`Prepared`, shared by surrogates of several outputs
+A ``Surrogate`` serves one output. It holds settings only. The state of its hyperparameters is passed into and returned from
+each fit, as JSON. Data that depend on the observed points alone are a ``Prepared``, shared by surrogates of several outputs
 if these are of one kind over one space.
 
-A fit returns a :class:`Posterior`: f given the observations, at fixed hyperparameters. Its mean and its samples are
-:class:`MixedFunction` objects, which a MIP minimises at fixed numbers. Acquisition functions that need only values or sections can
+A fit returns a ``Posterior``: f given the observations, at fixed hyperparameters. Its mean and its samples are
+``MixedFunction`` objects, which a MIP minimises at fixed numbers. Acquisition functions that need only values or sections can
 be built from its moments.
 """
 
@@ -83,7 +83,7 @@ class Posterior(Moments, Protocol):
 
     @property
     def fitted(self) -> Vector:
-        """Means of f at the observations, those added by :meth:`given` last; shape (t,)."""
+        """Means of f at the observations, those added by ``given`` last; shape (t,)."""
 
     @property
     def fitted_noise(self) -> float:
@@ -136,7 +136,7 @@ class Surrogate(Protocol[P, Q]):
     """Fits posteriors of one output; stateless between fits, as the state is returned to the caller."""
 
     def prepare(self, points: Points) -> P:
-        """Return the data that depend on the observed points alone, for :meth:`fit` of every output observed there."""
+        """Return the data that depend on the observed points alone, for ``fit`` of every output observed there."""
 
     def fit(
         self,
@@ -150,7 +150,7 @@ class Surrogate(Protocol[P, Q]):
         """Return the posterior, and the state for the next fit.
 
         Args:
-            prepared: data of the observed points, from :meth:`prepare`.
+            prepared: data of the observed points, from ``prepare``.
             values: y, shape (t,).
             state: state returned by the previous fit; ``{}`` at the first fit.
             rng: draws random features; ignored by a surrogate without any.

@@ -1,7 +1,7 @@
 """``solver="enumeration"``: proof by soft consistency and enumeration, without a solver, for programs that allow it.
 
 A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
-pairs and linear rows over few states (:mod:`mipcash.backends.enumeration.network`). It also allows it if it has few joint levels at
+pairs and linear rows over few states (``mipcash.backends.enumeration.network``). It also allows it if it has few joint levels at
 all. Of wide programs only those are accepted in which no rule or cost connects groups. The effort is limited in nodes, so that a
 proof does not depend on the clock; without a proof the answer is the best point found and a bound.
 
@@ -122,7 +122,7 @@ class EnumerationBackend:
 
     Args:
         options: not supported.
-        nodes, most: limits of a proof, see :class:`mipcash.backends.enumeration.branching.Effort`; without them, the limits
+        nodes, most: limits of a proof, see ``mipcash.backends.enumeration.branching.Effort``; without them, the limits
             of each solve.
 
     Raises:
@@ -138,7 +138,7 @@ class EnumerationBackend:
         self._spaces: Recent[_Space] = Recent(KEPT_SPACES)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`.
+        """See ``mipcash.backends.task.Backend.solve``.
 
         Raises:
             SolverError: enumeration cannot take the task.

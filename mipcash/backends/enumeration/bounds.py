@@ -11,7 +11,7 @@ so that ``lower`` bounds q. Moving cost between M and theta leaves q unchanged:
 
 Halving moves half of the row minimum of every M[s, t] to each end and makes all costs non-negative at once. A sweep applies the
 three operations to the variables in order (sequential tree-reweighted message passing, kolmogorov2006). Sweeps in both directions
-approach the bound of the linear relaxation with RLT rows (:mod:`mipcash.program.products`). A state is dropped if its ``lower +
+approach the bound of the linear relaxation with RLT rows (``mipcash.program.products``). A state is dropped if its ``lower +
 theta[s]``, after collecting, is not below ``upper``: it is in no better solution.
 
 A forbidden pair costs more than the largest difference between legal solutions. ``ceiling`` lies between: every legal solution
@@ -47,7 +47,7 @@ class Potentials:
         starts: first state of each variable and S, shape (V + 1,).
         states: the states' numbers in the network, shape (S,).
         ceiling: more than any legal solution costs.
-        weights, low, high: linear rows, as in :class:`mipcash.backends.enumeration.network.PairwiseNetwork`.
+        weights, low, high: linear rows, as in ``mipcash.backends.enumeration.network.PairwiseNetwork``.
         empty: whether some variable has no state left, so that no solution is better than ``upper``.
     """
 

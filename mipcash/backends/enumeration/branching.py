@@ -4,7 +4,7 @@ Notation
     b       a batch of N partial solutions that give states to the first k variables of an order.
     spent   (N,) their cost so far;   ahead (S', N) the cost that each state of the later variables would add.
     bound   spent + sum over the later variables of their least ``ahead``: pairs of later variables count as zero, which
-            bounds them from below (:mod:`mipcash.backends.enumeration.bounds` moves their cost into theta beforehand)
+            bounds them from below (``mipcash.backends.enumeration.bounds`` moves their cost into theta beforehand)
 
 The search is depth first by batches, the best bounds first. A network that is not exhausted within some nodes is split: one
 variable takes each of its states in turn, costs are moved again in the rest, and so on. A node's share is its part of the whole

@@ -125,7 +125,7 @@ class PairwiseNetwork:
 
 
 def network_at(legality: Legality, allowed: Booleans) -> PairwiseNetwork | None:
-    """Return :func:`make_network`, cached with the program."""
+    """Return ``make_network``, cached with the program."""
     numbers = None if legality.numbers is None else tuple(sorted(legality.numbers.items()))
     kept: Recent[PairwiseNetwork | None] = legality.program.derived.setdefault("networks", Recent(KEPT_NETWORKS))
     return kept.get((numbers, allowed.tobytes()), lambda: make_network(legality, allowed))
@@ -167,7 +167,7 @@ def _free_rules(
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
-    """Return the rules that hold at any numerical values and the variables that they join; None as in :func:`_as_tables`."""
+    """Return the rules that hold at any numerical values and the variables that they join; None as in ``_as_tables``."""
     rules = _as_tables(program, [t for t, free in tables if free], [r for r, free in rows if free])
     if rules is None:
         return None

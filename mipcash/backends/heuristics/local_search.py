@@ -5,8 +5,8 @@ Notation
     z (R, n_z)  their binaries;   q(z) = constant + l.z + z'Qz/2 with no terms inside a group.
     h = l + z Q (R, n_z).  Moving group g from level a to b changes q by h[b] - h[a], since Q vanishes inside g.
 
-If the program is a pairwise network (:mod:`mipcash.backends.enumeration.network`), tabu search moves through its states (below).
-Otherwise each step is the best legal move (:mod:`mipcash.program.moves`); once no single move improves, two groups are changed at
+If the program is a pairwise network (``mipcash.backends.enumeration.network``), tabu search moves through its states (below).
+Otherwise each step is the best legal move (``mipcash.program.moves``); once no single move improves, two groups are changed at
 once.
 
 Tabu search runs many walkers over a pairwise network in parallel: good solutions in milliseconds, no proof.
@@ -158,7 +158,7 @@ class LocalSearch:
 
     Args:
         program: the compiled space.
-        legality: a complete check (see :class:`mipcash.program.legality.Legality`).
+        legality: a complete check (see ``mipcash.program.legality.Legality``).
         deadline: descents and walks stop there and return their current results.
     """
 

@@ -105,7 +105,7 @@ class PyomoBackend:
         return self.profile.name
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`; a program that exceeds the licence is refused before the solve."""
+        """See ``mipcash.backends.task.Backend.solve``; a program that exceeds the licence is refused before the solve."""
         if task.program.bilinear and not (self._pyomo.takes_products and _moderate(task.program)):
             # hundreds of relaxations, whose answers need checks at such ranges: HiGHS solves and checks them in milliseconds
             return HighsBackend().solve(task, settings)
@@ -167,7 +167,7 @@ class PyomoBackend:
         return self._reduced(task, self._form(task)).scaled.delicate
 
     def _tiny(self, task: Task) -> bool:
-        """See :attr:`mipcash.backends.reductions.scaling.ScaledTask.tiny`."""
+        """See ``mipcash.backends.reductions.scaling.ScaledTask.tiny``."""
         return bool(task.program.n_columns) and self._reduced(task, self._form(task)).tiny
 
     # -- form and size ------------------------------------------------------------------------------------------

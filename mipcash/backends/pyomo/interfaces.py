@@ -29,7 +29,7 @@ class Report:
     """A solver's result for a model.
 
     Attributes:
-        status: see :class:`mipcash.backends.task.Answer`.
+        status: see ``mipcash.backends.task.Answer``.
         values: of the columns, shape (n_columns,), nan for columns that the solver never received; None without an incumbent.
         bound: lower bound on the model's objective; -inf if there is none.
     """
@@ -106,7 +106,7 @@ class ContribInterface:
             updates[key] = key in watched
 
     def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Report:
-        """See :class:`Interface`."""
+        """See ``Interface``."""
         _forget(self._solver)
         given: dict[str, Any] = {"warmstart_discrete_vars": True} if warm else {}
         results = self._solver.solve(
@@ -160,7 +160,7 @@ class LegacyInterface:
                     getattr(own, stream)(None)
 
     def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Report:
-        """See :class:`Interface`."""
+        """See ``Interface``."""
         given: dict[str, Any] = {"load_solutions": False, "options": dict(options), "tee": False}
         if self._profile.persistent:
             _forget(self._solver)

@@ -36,7 +36,7 @@ class DominatedLevels:
         return few and task.program.has_base_rows
 
     def apply(self, task: Task) -> Reduced:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`."""
+        """See ``mipcash.backends.reductions.reduction.Reduction.apply``."""
         replaced = dominated_levels(task)
         if not replaced:
             return Reduced(task)

@@ -1,4 +1,4 @@
-"""A quadratic objective as a linear one: its products become columns (:mod:`mipcash.program.products`).
+"""A quadratic objective as a linear one: its products become columns (``mipcash.program.products``).
 
 With y[a, b] = z[a] z[b] and w[a] = z[a] v as columns, ``l . v + sum Q_ij v_i v_j`` is ``cost . [v, y, w]``. The rows that define
 the products hold at integer points exactly, and their relaxation is the convex hull of each pair (RLT).
@@ -26,7 +26,7 @@ class ProductColumns:
         return len(task.form.rows) > 0
 
     def apply(self, task: Task) -> Reduced:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`."""
+        """See ``mipcash.backends.reductions.reduction.Reduction.apply``."""
         missing = frozenset(missing_products(task))
         if not missing:
             return Reduced(task)

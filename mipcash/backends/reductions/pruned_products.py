@@ -34,7 +34,7 @@ class Pruned(Reduced):
     below: float
 
     def bound(self, bound: float) -> float:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduced.bound`."""
+        """See ``mipcash.backends.reductions.reduction.Reduced.bound``."""
         return bound + self.below
 
 
@@ -53,7 +53,7 @@ class PrunedProducts:
         return bool(task.program.groups)
 
     def apply(self, task: Task) -> Pruned:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`; terms in numerical parameters are kept."""
+        """See ``mipcash.backends.reductions.reduction.Reduction.apply``; terms in numerical parameters are kept."""
         form, program = task.form, task.program
         in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
         dense = form.symmetric()[: program.n_z, : program.n_z]

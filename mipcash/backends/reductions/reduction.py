@@ -87,11 +87,11 @@ class ProgramReduction(ABC):
         self._kept: Recent[tuple[BinaryProgram, BinaryProgram]] = Recent(KEPT_PROGRAMS)
 
     def accepts(self, task: Task) -> bool:
-        """See :meth:`Reduction.accepts`."""
+        """See ``Reduction.accepts``."""
         return True
 
     def apply(self, task: Task) -> Reduced:
-        """See :meth:`Reduction.apply`."""
+        """See ``Reduction.apply``."""
         # the program is kept beside its id, so that the id cannot be taken over by another object
         _, made = self._kept.get(id(task.program), lambda: (task.program, self.rewritten(task.program)))
         return Reduced(replace(task, program=made))

@@ -174,11 +174,11 @@ class ScaledTask(Reduced):
         return np.abs(self.task.form.linear if self.cost is None else self.cost)
 
     def columns(self, columns: Vector) -> Vector:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduced.columns`."""
+        """See ``mipcash.backends.reductions.reduction.Reduced.columns``."""
         return self.scaled.unscaled(columns)
 
     def bound(self, bound: float) -> float:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduced.bound`."""
+        """See ``mipcash.backends.reductions.reduction.Reduced.bound``."""
         return bound * self.unit
 
 
@@ -194,11 +194,11 @@ class Scaling:
         self._kept: Recent[tuple[BinaryProgram, ScaledProgram]] = Recent(KEPT_PROGRAMS)
 
     def accepts(self, task: Task) -> bool:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduction.accepts`."""
+        """See ``mipcash.backends.reductions.reduction.Reduction.accepts``."""
         return True
 
     def apply(self, task: Task) -> ScaledTask:
-        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`."""
+        """See ``mipcash.backends.reductions.reduction.Reduction.apply``."""
         program, form = task.program, task.form
         _, scaled = self._kept.get(id(program), lambda: (program, ScaledProgram.of(program)))
         c = scaled.columns

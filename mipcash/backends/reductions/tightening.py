@@ -43,7 +43,7 @@ class Tightening(ProgramReduction):
     """Tightens bounds and constants of programs with numerical parameters."""
 
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
-        """See :func:`tightened`."""
+        """See ``tightened``."""
         return tightened(program)
 
 

@@ -1,4 +1,4 @@
-"""toulbar2 through pytoulbar2: the program as a cost function network (:mod:`mipcash.backends.toulbar2.cost_network`).
+"""toulbar2 through pytoulbar2: the program as a cost function network (``mipcash.backends.toulbar2.cost_network``).
 
 Notation
     q(v)     the objective;  Q(X) = sum_i F_i(X_i) + sum_ij F_ij(X_i, X_j) in integers, the rounding of ``scale * q``.
@@ -97,7 +97,7 @@ class Toulbar2Backend:
         self._networks: Recent[_Made] = Recent(KEPT_NETWORKS)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.task.Backend.solve`.
+        """See ``mipcash.backends.task.Backend.solve``.
 
         Raises:
             SolverError: a column that is continuous and not fixed, or has too many values.

@@ -23,18 +23,35 @@ def known_from(
 
     The outcome of a complete trial is a dict. It has ``loss`` (the value, with its own sign), the user attributes that are numbers
     by name, and constraints as ``constraint NAME``, of which only the distance from the bound is known. The outcome of a failed
-    trial is :class:`mipcash.Failed`. Pruned trials are left out, since they have no value of a complete evaluation.
+    trial is [`mipcash.Failed`][mipcash.study.trial.Failed]. Pruned trials are left out, since they have no value of a complete
+    evaluation.
+
+    Trials that do not fit the space, and those that violate its rules, are left out with a warning that gives their number.
 
     Args:
-        study: of one objective.
+        study: an Optuna study of one objective.
+        space: the space that the trials should fit.
         direction: of the run that gets the trials, as in ``mc.minimize``; it must be that of the study.
         illegal: keep trials that violate rules of the space; ``mc.Study.add(config, outcome, illegal="learn")`` accepts them.
+
+    Returns:
+        Pairs of a configuration and its outcome.
 
     Raises:
         TypeError: ``study`` is no study, or ``space`` no space.
         ValueError: the study has several objectives, or another direction.
 
-    Trials that do not fit the space, and those that violate its rules, are left out with a warning that gives their number.
+    Examples:
+        >>> import mipcash as mc
+        >>> import optuna
+        >>> from mipcash.integrations.optuna import known_from
+        >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+        >>> study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        >>> study.optimize(lambda trial: trial.suggest_int("a", 0, 9), n_trials=3)
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> len(known_from(study, space))
+        3
     """
     if not isinstance(study, Study):
         raise TypeError(

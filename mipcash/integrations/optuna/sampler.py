@@ -39,11 +39,16 @@ FINISHED = "every legal configuration of space {} has been proposed; the study s
 class MipcashSampler(BaseSampler):  # type: ignore[misc]
     """Proposals of mipcash for a study of Optuna.
 
+    Pruned trials count as noisier observations of their last value, failed trials as failures; see
+    ``mipcash.integrations.optuna.history``. The study is stopped when every legal configuration has been evaluated. If only a
+    proposal can show that (numerical parameters, more than 10,000 settings, fixed values), the best one is evaluated once more
+    first.
+
     Args:
         space: the parameters that objectives suggest, with the same names and ranges, and the rules between them. The objective
             stays define-by-run: it suggests the active parameters. None: the parameters that all complete trials have in common
             form a space without rules, as in Optuna's own model-based samplers, and ``independent_sampler`` samples the rest.
-        optimizer, settings, solver: as in :class:`mipcash.Study`; by name.
+        optimizer, settings, solver: as in [`mipcash.Study`][mipcash.study.study.Study]; by name.
         limits: outcome constraints on user attributes that the objective sets, by name: an upper end or (low, high). The sampler
             passes them to Optuna as constraints. Constraints set by ``trial.set_constraint`` are modelled without being listed
             here.
@@ -54,16 +59,24 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             way.
         independent_sampler: for parameters that no space contains; None: random.
 
-    Pruned trials count as noisier observations of their last value, failed trials as failures; see
-    :mod:`mipcash.integrations.optuna.history`. The study is stopped when every legal configuration has been evaluated. If only a
-    proposal can show that (numerical parameters, more than 10,000 settings, fixed values), the best one is evaluated once more
-    first.
-
     Raises:
         TypeError: ``space`` is no space, or ``optimizer`` no name.
         ValueError: an invalid argument. While a study runs: several objectives, or a parameter that the space does not have, has
             with other values, or that is not active in the proposal.
         MipcashError: no such optimizer, or settings of another one.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> import optuna
+        >>> from mipcash.integrations.optuna import MipcashSampler
+        >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+        >>> rule = space.rule("sum", a + b >= 5)
+        >>> study = optuna.create_study(sampler=MipcashSampler(space, seed=0))
+        >>> study.optimize(lambda trial: trial.suggest_int("a", 0, 9) + 2 * trial.suggest_int("b", 0, 9), n_trials=3)
+        >>> all(space.is_legal(trial.params) for trial in study.trials)
+        True
     """
 
     def __init__(

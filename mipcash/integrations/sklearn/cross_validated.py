@@ -95,21 +95,16 @@ class FewThreads:
 
 
 class CrossValidated:
-    """An objective for :func:`mipcash.minimize`: the cross-validated loss of the estimator that a configuration builds.
+    """An objective for [`minimize`][mipcash.study.minimize.minimize]: the cross-validated loss of the estimator that a
+    configuration builds.
 
-    >>> objective = mc.CrossValidated(build, x, y, scoring="roc_auc")
-    >>> result = mc.minimize(objective, space, 40)
-    >>> model = mc.ensemble(result)
+    Called with a configuration it is a generator: it yields the outputs of each fold, so that it can be pruned, and returns
+    their mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for custom scorers. It is to be
+    minimised whatever the scoring is. A second argument, ``repeat``, asks for other folds if it is above 0; none of them
+    holds out the same rows as a fold of the search.
 
-    Called with a configuration it is a generator: it yields the outputs of each fold, so that it can be pruned, and returns their
-    mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for custom scorers. It is to be minimised
-    whatever the scoring is.
-
-    ``repeat`` k > 0 gives other folds, none of which holds out the same rows as a fold of the search.
-
-    Out-of-fold predictions of configurations that were evaluated on all folds are kept, for ensembles.
-
-    The objective can be pickled if its parts can; predictions in memory are left out.
+    Out-of-fold predictions of configurations that were evaluated on all folds are kept, for ensembles. The objective can be
+    pickled if its parts can; predictions in memory are left out.
 
     Args:
         build: takes a configuration and returns an unfitted scikit-learn estimator (a pipeline, say). For processes it must be
@@ -117,7 +112,7 @@ class CrossValidated:
         x: rows of features: an array, a sparse matrix or a data frame.
         y: classes or values, shape (rows,).
         scoring: scikit-learn's name of a score, or a scorer ``scorer(estimator, x, y)``, of which greater is better.
-        folds: stratified for classes.
+        folds: number of folds, stratified for classes.
         seed: of the folds.
         groups: rows of one group are held out together, shape (rows,).
         task: ``classification`` or ``regression``; None: by the scoring's name and by y, whose whole numbers are classes.
@@ -128,6 +123,18 @@ class CrossValidated:
     Raises:
         DataError: x and y do not fit together, y has missing or infinite values, or a class has fewer rows than there are folds.
             Also if the scoring does not exist, is for the other task or does not accept the values of y, or if the seed is invalid.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> x, y = load_iris(return_X_y=True)
+        >>> space = mc.Space("knn")
+        >>> k = space.integer("k", 1, 9)
+        >>> objective = mc.CrossValidated(lambda c: KNeighborsClassifier(c["k"]), x, y, scoring="accuracy", folds=3)
+        >>> result = mc.minimize(objective, space, 3, optimizer="random", progress=False)
+        >>> result.value < 0.1, objective.out_of_fold(result.config).shape
+        (True, (150, 3))
     """
 
     direction = MINIMIZE
@@ -172,7 +179,14 @@ class CrossValidated:
         return self.task == CLASSIFICATION
 
     def splits(self, repeat: int = 0) -> list[tuple[Rows, Rows]]:
-        """Return training rows and held-out rows, by fold."""
+        """Return training rows and held-out rows, by fold.
+
+        Args:
+            repeat: 0 for the folds of the search, other numbers for new folds.
+
+        Returns:
+            A pair of index arrays per fold.
+        """
         return folds_of(self.y, self.folds, self.seed, repeat, self.classifies, self.groups)
 
     def __call__(
@@ -201,11 +215,23 @@ class CrossValidated:
         return outputs | (dict(self.finish(done)) if self.finish is not None else {})
 
     def keep_predictions(self, folder: str | os.PathLike[str] | None) -> None:
-        """Keep out-of-fold predictions in a folder from now on, which processes share; None: in memory."""
+        """Keep out-of-fold predictions in a folder from now on, which processes share, or in memory.
+
+        Args:
+            folder: the folder; None: memory.
+        """
         self.predictions = Predictions(folder, self._identity() if folder is not None else "")
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """Return the outputs over all folds at once: ``{"loss": ..., ...}``."""
+        """Return the outputs over all folds at once: ``{"loss": ..., ...}``.
+
+        Args:
+            config: a configuration of the space.
+            repeat: 0 for the folds of the search, other numbers for new folds.
+
+        Returns:
+            The outputs by name, the loss among them.
+        """
         folds = self(config, repeat)
         while True:
             try:
@@ -215,6 +241,10 @@ class CrossValidated:
 
     def out_of_fold(self, config: Mapping[str, Any], repeat: int = 0) -> NDArray[np.float64]:
         """Return predictions of each row by an estimator that was not fitted to it; they are computed if they are not stored.
+
+        Args:
+            config: a configuration of the space.
+            repeat: 0 for the folds of the search, other numbers for new folds.
 
         Returns:
             Probabilities, shape (rows, classes), columns as in ``classes``; or values, shape (rows,).
@@ -231,7 +261,14 @@ class CrossValidated:
         return kept
 
     def fit(self, config: Mapping[str, Any]) -> Any:
-        """Return the estimator of a configuration, fitted to all rows."""
+        """Return the estimator of a configuration, fitted to all rows.
+
+        Args:
+            config: a configuration of the space.
+
+        Returns:
+            The fitted estimator.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self._built(config).fit(self.x, self.y)
@@ -355,7 +392,7 @@ def _same_length(name: str, length: int, x: Any) -> None:
 
 
 class Late:
-    """A :class:`CrossValidated` made by ``make`` at the first call; in another process it is made there again.
+    """A ``CrossValidated`` made by ``make`` at the first call; in another process it is made there again.
 
     Args:
         make: takes no arguments; it must be importable if the objective is pickled.
@@ -373,11 +410,11 @@ class Late:
         return {"make": self.make}
 
     def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """Return a generator, see :class:`CrossValidated`."""
+        """Return a generator, see ``CrossValidated``."""
         return self.cross_validated(config, repeat)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """See :meth:`CrossValidated.evaluate`."""
+        """See ``CrossValidated.evaluate``."""
         return self.cross_validated.evaluate(config, repeat)
 
 

@@ -190,16 +190,13 @@ class Selected:
 def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
     """Fit an ensemble of the best configurations of a run.
 
-    >>> model = mc.ensemble(mc.minimize(objective, space, 40))  # objective: mc.CrossValidated(...)
-    >>> model.predict_proba(x), model.weights, model.named_estimators_
-
-    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never worse
-    than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.
+    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never
+    worse than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.
 
     Each member satisfies the outcome constraints of the run. The ensemble need not: its latencies, for instance, add up.
 
     Args:
-        result: of a run over a :class:`mipcash.CrossValidated`.
+        result: of a run over a [`mipcash.CrossValidated`][mipcash.integrations.sklearn.cross_validated.CrossValidated].
         objective: that objective, if the result does not contain it because it was read from a journal.
         size: steps of the selection; a member may be added several times.
         best: number of candidate members: configurations with the lowest losses.
@@ -216,12 +213,24 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
         MipcashError: no evaluation succeeded, or none is feasible.
         TypeError: ``result`` is no result of a run.
         ValueError: ``size`` or ``best`` is no whole number of at least 1.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> x, y = load_iris(return_X_y=True)
+        >>> space = mc.Space("knn")
+        >>> k = space.integer("k", 1, 9)
+        >>> objective = mc.CrossValidated(lambda c: KNeighborsClassifier(c["k"]), x, y, scoring="accuracy", folds=3)
+        >>> model = mc.ensemble(mc.minimize(objective, space, 3, optimizer="random", progress=False), size=4)
+        >>> model.predict(x[:1]), model.predict_proba(x[:1]).shape
+        (array([0]), (1, 3))
     """
     return selected(result, objective, size=size, best=best).fit()
 
 
 def selected(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Selected:
-    """Return the members of :func:`ensemble`, before they are fitted."""
+    """Return the members of ``ensemble``, before they are fitted."""
     for name, value in (("size", size), ("best", best)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")

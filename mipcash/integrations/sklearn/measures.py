@@ -28,24 +28,85 @@ LEAST, MOST, SPENT = 5, 50, 0.02
 
 
 def latency(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the milliseconds to predict BATCH rows at once."""
+    """Return the milliseconds to predict BATCH rows at once.
+
+    Args:
+        model: a fitted estimator.
+        x: rows of which BATCH are predicted, repeated if there are fewer.
+        clock: the current time in seconds.
+
+    Returns:
+        The milliseconds.
+
+    Examples:
+        >>> from mipcash.integrations.sklearn import measures
+        >>> from sklearn.dummy import DummyClassifier
+        >>> x = [[0.0], [1.0]]
+        >>> measures.latency(DummyClassifier().fit(x, [0, 1]), x) > 0
+        True
+    """
     rows = _rows(x, np.arange(BATCH) % _count(x))
     return timed(model.predict, (rows for _ in count()), clock)
 
 
 def single(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the milliseconds to predict one row alone; another row each time."""
+    """Return the milliseconds to predict one row alone; another row each time.
+
+    Args:
+        model: a fitted estimator.
+        x: rows.
+        clock: the current time in seconds.
+
+    Returns:
+        The milliseconds.
+
+    Examples:
+        >>> from mipcash.integrations.sklearn import measures
+        >>> from sklearn.dummy import DummyClassifier
+        >>> x = [[0.0], [1.0]]
+        >>> measures.single(DummyClassifier().fit(x, [0, 1]), x) > 0
+        True
+    """
     rows = _count(x)
     return timed(model.predict, (_rows(x, np.array([i % rows])) for i in count()), clock)
 
 
 def size(model: Any) -> float:
-    """Return the size of the pickled estimator in bytes."""
+    """Return the size of the pickled estimator in bytes.
+
+    Args:
+        model: a fitted estimator, which can be pickled.
+
+    Returns:
+        The number of bytes.
+
+    Examples:
+        >>> from mipcash.integrations.sklearn import measures
+        >>> from sklearn.dummy import DummyClassifier
+        >>> measures.size(DummyClassifier().fit([[0.0], [1.0]], [0, 1])) > 100
+        True
+    """
     return float(len(pickle.dumps(model, protocol=5)))
 
 
 def timed(call: Callable[[Any], Any], arguments: Iterator[Any], clock: Callable[[], float]) -> float:
-    """Return the milliseconds of a call, the median over LEAST to MOST of them after one that does not count."""
+    """Return the milliseconds of a call, the median over LEAST to MOST of them after one that does not count.
+
+    Args:
+        call: the function, of one argument.
+        arguments: one for each call; it must not end.
+        clock: the current time in seconds.
+
+    Returns:
+        The milliseconds.
+
+    Examples:
+        >>> from itertools import repeat
+        >>> from time import perf_counter
+        >>> from mipcash.integrations.sklearn import measures
+        >>> measures.timed(sum, repeat([1, 2, 3]), perf_counter) >= 0
+        True
+    """
     call(next(arguments))
     collected = gc.isenabled()
     gc.disable()

@@ -45,7 +45,7 @@ def domain_of(name: str, distribution: Any) -> Real | Integer | Ordinal | Catego
     """Return the domain of a distribution.
 
     Raises:
-        SpaceError: see :func:`declare_distributions`.
+        SpaceError: see ``declare_distributions``.
     """
     theirs = package("optuna.distributions", "optuna", "a space from Optuna's distributions")
     if isinstance(distribution, theirs.CategoricalDistribution):

@@ -62,7 +62,7 @@ def domain_of(name: str, values: Any) -> Domain:
     """Return the domain of a list of values or a distribution.
 
     Raises:
-        SpaceError: see :func:`declare_param_distributions`.
+        SpaceError: see ``declare_param_distributions``.
     """
     if not isinstance(name, str) or not name:
         raise SpaceError(f"a parameter's name is a text such as 'svc__C', got {name!r}")

@@ -1,7 +1,7 @@
 """The common part of all converters: the import of the other library; ranges and lists as domains.
 
-A converter is a function ``declare(declaration, theirs)``: it fills an empty :class:`~mipcash.modelling.declaration.Declaration`
-with the declarations of another library. :mod:`mipcash.space.exchange` makes constructors of ``Space`` from them.
+A converter is a function ``declare(declaration, theirs)``: it fills an empty ``Declaration``
+with the declarations of another library. ``mipcash.space.exchange`` makes constructors of ``Space`` from them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Notation
                 column per member of an ordering (its position). Numerical parameters have their unit values. Inactive columns
                 are 1/2.
 
-1. One Gaussian process over all columns (:mod:`mipcash.methods.admm.matern`), with a length-scale per column.
+1. One Gaussian process over all columns (``mipcash.methods.admm.matern``), with a length-scale per column.
    Pending trials count at their means, so that deviations shrink near them (the kriging believer of ginsbourger2010). A proposal
    keeps a distance to them if it can.
 2. Expected improvement at the rounded points, over the lowest posterior mean.
@@ -14,7 +14,7 @@ Notation
 The expected improvement of the process is maximised over the whole cube, evaluated at rounded points only.
 
 Notation
-    x (B, d)    rows of the cube (:mod:`mipcash.optimizers.unit_cube`); inactive columns are 1/2.
+    x (B, d)    rows of the cube (``mipcash.optimizers.unit_cube``); inactive columns are 1/2.
     P(x)        x rounded to levels and orders, with columns that its conditions switch off at 1/2. Numerical parameters stay as
                 they are, also wide integers, whose steps are below 1/64.
     a(x)        minus the logarithm of the expected improvement
@@ -160,13 +160,21 @@ FIT, SEARCH = 0.35, 0.7
 
 @dataclass(frozen=True)
 class JoptSettings:
-    """Settings of the joint optimization.
+    """Settings of the optimizer ``jopt``, joint optimization over relaxed levels and numbers.
 
-    Attributes:
+    Args:
         n_initial: size of the initial design.
         samples: random points from which the starts are chosen.
         starts: runs of L-BFGS-B.
         iterations: of each run.
+
+    Raises:
+        SpaceError: ``n_initial`` or ``starts`` is below 1, or there are fewer samples than starts.
+
+    Examples:
+        >>> from mipcash.methods.admm import JoptSettings
+        >>> JoptSettings(starts=2, iterations=10).samples
+        600
     """
 
     n_initial: int = 10

@@ -1,7 +1,7 @@
 """Legal points in the subproblems: the nearest with z fixed (delta-min under rules), and legal choices (z-min under rules).
 
 Notation
-    z (Z,), theta (P,)     as in :mod:`mipcash.methods.admm.variables`
+    z (Z,), theta (P,)     as in ``mipcash.methods.admm.variables``
     P_z(theta)             the legal configuration with these choices that is nearest to theta
 
 Without rules P_z rounds every coordinate to its nearest value (liu2020, eq. 4 and 11). If the rounded point violates a rule, a MILP
@@ -98,7 +98,7 @@ class Projection:
 
 
 class LegalChoices:
-    """The :class:`mipcash.methods.admm.z_min.Oracle` of a domain.
+    """The ``mipcash.methods.admm.z_min.Oracle`` of a domain.
 
     Args:
         project: returns a legal configuration with a choice, None if there is none.
@@ -109,7 +109,7 @@ class LegalChoices:
         self.project, self.theta = project, theta
 
     def argmax(self, weights: Vector) -> Indices:
-        """See :class:`mipcash.methods.admm.z_min.Oracle`.
+        """See ``mipcash.methods.admm.z_min.Oracle``.
 
         The best level of every choice by itself is returned if that is legal (eq. A38), with the best assignment for an order; else
         a MILP is solved.
@@ -142,7 +142,7 @@ class LegalChoices:
         return z
 
     def every(self, limit: int) -> Indices | None:
-        """See :class:`mipcash.methods.admm.z_min.Oracle`."""
+        """See ``mipcash.methods.admm.z_min.Oracle``."""
         found = list[Indices]()
         for z in self._each(limit):
             found.append(z)

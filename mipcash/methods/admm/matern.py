@@ -65,7 +65,7 @@ class MaternPrior:
 
 @dataclass(frozen=True, eq=False)
 class MaternProcess:
-    """The process given its observations, at fixed hyperparameters; make one with :meth:`fit`.
+    """The process given its observations, at fixed hyperparameters; make one with ``fit``.
 
     Attributes:
         x: observed rows, (t, d).
@@ -99,7 +99,7 @@ class MaternProcess:
         Args:
             x: rows in [0, 1]^d, (t, d); t at least 1.
             values: (t,), finite.
-            prior: None: :meth:`MaternPrior.of` d columns.
+            prior: None: ``MaternPrior.of`` d columns.
             noise: variances of the values beside the fitted noise, (t,) or one for all.
             start: theta to start from, as an earlier fit left it; a vector of another length is ignored.
             iterations: of the descent; 0: theta is the start.

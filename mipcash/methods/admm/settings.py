@@ -13,9 +13,9 @@ from mipcash.methods.admm.solvers import theta_solver, z_solver
 
 @dataclass(frozen=True)
 class AdmmSettings:
-    """Settings of the optimizer.
+    """Settings of the optimizer ``admm``.
 
-    Attributes:
+    Args:
         n_initial: size of the initial design, which covers algorithms; the papers have none.
         theta_min: solver of theta-min: ``gp`` (BO of the papers) or ``random``.
         z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``exhaustive`` or ``random``.
@@ -27,15 +27,25 @@ class AdmmSettings:
         balance: ratio of the residuals from which on rho is changed (boyd2011, eq. 3.13); None: rho is fixed.
         factor: by which rho is then changed.
         limit_rho: penalty of the outcome constraints; None: rho.
-        free_slack: whether z-min minimises over u, too. The papers keep the u of theta-min, so a choice that satisfies a
+        free_slack: True: z-min minimises over u, too. The papers keep the u of theta-min, so a choice that satisfies a
             constraint by a wider margin is drawn back to the constraint's boundary.
-        warm_start: whether theta-min is fitted to every evaluation with its z (BO* of ram2020), or to those of its phase alone.
+        warm_start: True: theta-min is fitted to every evaluation with its z (BO* of ram2020). False: to those of its phase
+            alone.
         prior: alpha_0 = delta_0 of the bandit; the papers have 10, which hardly moves in a hundred pulls.
         f_hat: the loss of reward 0 (liu2020, eq. A39), if losses lie between 0 and it; ``rank``: rewards by rank, for losses of
             any scale; ``quantile``: linear between the least known value and the 0.9 quantile.
         unit: scale of the loss, for rho; None: the range of the losses at the start without the worst tenth. The papers have 1.
         tolerance: norm of all residuals at which the optimizer asks to stop; None: never. Stopping there costs performance,
             because the residuals are small in regions that were not tried.
+
+    Raises:
+        SpaceError: a setting is out of range, or there is no such solver of a subproblem.
+
+    Examples:
+        >>> from mipcash.methods.admm import AdmmSettings
+        >>> settings = AdmmSettings(first=4, growth=2, most=8)
+        >>> [settings.steps(iteration) for iteration in range(4)]
+        [4, 6, 8, 8]
     """
 
     n_initial: int = 6
@@ -75,7 +85,14 @@ class AdmmSettings:
             at_least(self, tolerance=0)
 
     def steps(self, iteration: int) -> int:
-        """Return I of an iteration, from 0: adaptive precision (liu2020, appendix 13)."""
+        """Return I of an iteration, from 0: adaptive precision (liu2020, appendix 13).
+
+        Args:
+            iteration: number of the iteration, from 0.
+
+        Returns:
+            The number of evaluations of each subproblem.
+        """
         return min(self.first + self.growth * iteration, self.most)
 
     @property
@@ -85,7 +102,14 @@ class AdmmSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmSettings:
-        """Return AdADMM-F16(BO,Ba) of the papers: I from 16 to 256, Beta(10, 10), f_hat = 0.7, cold starts, unscaled losses."""
+        """Return AdADMM-F16(BO,Ba) of the papers: I from 16 to 256, Beta(10, 10), f_hat = 0.7, cold starts, unscaled losses.
+
+        Args:
+            changes: settings that differ from the papers'.
+
+        Returns:
+            The settings.
+        """
         own: dict[str, Any] = {
             "n_initial": 1,
             "first": 16,

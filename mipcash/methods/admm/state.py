@@ -66,7 +66,7 @@ class AdmmState:
         iteration: t.
         phase: THETA or Z.
         made: evaluations asked for in this phase, without pulls of known value.
-        asked: see :class:`Asked`.
+        asked: see ``Asked``.
         memory: of the current solver.
         primal, dual, outside: norms of the latest residuals of theta^d, and of h + u. They are inf before the first iteration;
             outside is also inf if z-min had no answer with a known h.
@@ -94,7 +94,7 @@ class AdmmState:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> AdmmState | None:
-        """Restore the state from :meth:`as_dict`; return None if there is none yet."""
+        """Restore the state from ``as_dict``; return None if there is none yet."""
         if "lam" not in state:
             return None
         vectors: dict[str, Any] = {name: np.array(state[name], dtype=float) for name in VECTORS}
@@ -171,7 +171,7 @@ class AdmmState:
 
         Args:
             delta: delta(t+1), (P,).
-            u, mu: u(t+1), and mu(t+1) by :meth:`mipcash.methods.admm.augmented.Limits.multipliers`; None: z-min had no answer,
+            u, mu: u(t+1), and mu(t+1) by ``mipcash.methods.admm.augmented.Limits.multipliers``; None: z-min had no answer,
                 and mu stays.
             metric: m of theta^d, 0 at continuous coordinates, (P,).
         """

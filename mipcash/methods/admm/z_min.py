@@ -118,7 +118,7 @@ MOST = 64
 class Bandit:
     """Thompson sampling of a combinatorial bandit with probabilistic rewards: liu2020, Algorithm A1, lines 4 to 8.
 
-    The counts, lines 9 to 14, are in the state of ADMM (:meth:`mipcash.methods.admm.state.AdmmState.credited`).
+    The counts, lines 9 to 14, are in the state of ADMM (``mipcash.methods.admm.state.AdmmState.credited``).
     """
 
     def __call__(self, problem: ZProblem) -> Pull:

@@ -13,7 +13,7 @@ Every subproblem's improvement is maximised over legal configurations by the mix
 legal whatever x and z are. With decoupled evaluations (``Request.costs``), a step of OPT evaluates the loss alone and a step of
 FEAS its own output. Otherwise an evaluation returns all outputs, and all models are fitted to it.
 
-Proposals of the feasibility subproblems of one iteration do not wait for each other (:meth:`AdmmState.next`). Details that the
+Proposals of the feasibility subproblems of one iteration do not wait for each other (``AdmmState.next``). Details that the
 paper leaves open: docs/decisions/042-admmbo-as-written.md.
 
 The recommendation of ADMMBO is Algorithm 3.1, line 17.
@@ -108,7 +108,7 @@ class Admmbo(ModelBased):
         self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """See Algorithm 3.1, line 17, and :func:`mipcash.methods.admmbo.admmbo.recommended`.
+        """See Algorithm 3.1, line 17, and ``mipcash.methods.admmbo.admmbo.recommended``.
 
         Return the default recommendation if there is no constraint, or if no configuration is feasible with enough probability.
         """

@@ -85,7 +85,7 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """q, as an :class:`mipcash.acquisition.acquisition.Acquisition` (see the module's notation).
+    """q, as an ``mipcash.acquisition.acquisition.Acquisition`` (see the module's notation).
 
     Attributes:
         space: the coordinates.

@@ -83,7 +83,7 @@ def augmented_ei(moments: Augmented, best: float) -> AnalyticAcquisition:
 
 @dataclass(frozen=True)
 class FeasibilityEI:
-    """Minus the logarithm of eq. 13 and 14, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
+    """Minus the logarithm of eq. 13 and 14, as an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
         posterior: of the constrained output.

@@ -15,9 +15,9 @@ UNIT, NATURAL = "unit", "natural"
 
 @dataclass(frozen=True)
 class AdmmboSettings:
-    """Settings of the optimizer.
+    """Settings of the optimizer ``admmbo``.
 
-    Attributes:
+    Args:
         n_initial: size of the initial design; the paper has 2, in a box.
         rho: penalty of the first iteration.
         penalty: M, the cost of a violated constraint; more than the range of the loss (Proposition 1).
@@ -36,7 +36,15 @@ class AdmmboSettings:
         coordinates: of numerical parameters, ``unit``, or ``natural`` as in the paper.
         equality: tolerance of an equality constraint, in units of the range of the output's values.
         local_search: limits of the search.
-        refit, restart_every: as in :class:`mipcash.optimizers.hybrid.HybridSettings`.
+        refit, restart_every: as in [`mipcash.optimizers.hybrid.HybridSettings`][mipcash.optimizers.hybrid.HybridSettings].
+
+    Raises:
+        SpaceError: a setting is out of range.
+
+    Examples:
+        >>> from mipcash.methods.admmbo import AdmmboSettings
+        >>> AdmmboSettings(penalty=20.0).n_initial, AdmmboSettings.paper().n_initial
+        (6, 2)
     """
 
     n_initial: int = 6
@@ -74,7 +82,14 @@ class AdmmboSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmboSettings:
-        """Return the paper's settings: two initial points, unscaled losses and coordinates, an end by the residuals alone."""
+        """Return the paper's settings: two initial points, unscaled losses and coordinates, an end by the residuals alone.
+
+        Args:
+            changes: settings that differ from the paper's.
+
+        Returns:
+            The settings.
+        """
         own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL, "improvement": None}
         return cls(**(own | changes))
 

@@ -81,7 +81,7 @@ class AdmmState:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> AdmmState | None:
-        """Restore the state from :meth:`as_dict`; return None if there is none yet."""
+        """Restore the state from ``as_dict``; return None if there is none yet."""
         if "rho" not in state:
             return None
         shape = (len(state["z"]), -1) if state["z"] else (0, int(state["size"]))

@@ -1,6 +1,6 @@
 """Constrained max-value entropy search (Perrone et al. 2019): evaluate what gives most information on the constrained minimum.
 
-1. Models, design and search over legal points are those of :mod:`mipcash.optimizers.hybrid`. An outcome constraint with binary
+1. Models, design and search over legal points are those of ``mipcash.optimizers.hybrid``. An outcome constraint with binary
    feedback (satisfied or violated) is modelled by regression on -1 and 1.
 2. y_*, the least feasible loss, is drawn from the posteriors of the loss and of all constraints at many legal points.
    These are a fixed sample of the space, the observations, walks from the best of them, the minimiser of the mean by alternation,
@@ -109,19 +109,33 @@ ROUGHLY = LocalSearchSettings(walks=30, survivors=2, moved=1, finalists=1, round
 
 @dataclass(frozen=True)
 class CmesSettings(HybridSettings):
-    """Settings of constrained max-value entropy search: those of ``hybrid``, except its ``acquisition`` and ``samples``.
+    """Settings of constrained max-value entropy search, the optimizer ``cmes``.
 
-    Attributes:
+    Args:
         minima: draws of y_*.
         sampling: ``joint``, or ``marginal``, which treats points as independent and serves for comparison.
         candidates: points drawn from the space, and as many walks from the best, for y_*.
         optimised: draws whose constrained minimiser is searched for and added to the points.
-        noise: whether an observation has the fitted noise (A.2), or is the value itself (A.1).
+        noise: True: an observation has the fitted noise (A.2); False: it is the value itself (A.1).
         feedback: kind of outcome constraints. ``auto``: binary if all values are -1, 1 or 0, 1. ``real``: none is binary.
-            ``binary``: of all constraints only whether they are satisfied counts.
+            ``binary``: of all constraints only it counts that they are satisfied or violated.
         tolerated: sigma(delta) of constraints with binary feedback, in (0, 1).
         delta: the recommendation satisfies all constraints with values with a posterior probability of at least 1 - delta, if
             any observation does; None: it is the best feasible observation, as with every optimizer.
+        n_initial, inflation, refit, restart_every, best, warp: as in
+            [`HybridSettings`][mipcash.optimizers.hybrid.HybridSettings].
+        interactions, product_columns, cover, alternation, local_search, solver: as there.
+        acquisition, samples: leave the defaults; ``cmes`` has an acquisition function and samples of its own.
+
+    Raises:
+        SpaceError: a setting is out of range.
+
+    Examples:
+        >>> from mipcash.methods.cmes import CmesSettings
+        >>> import mipcash as mc
+        >>> method = mc.Method("cmes", settings=CmesSettings(minima=5, delta=0.05))
+        >>> method.name
+        'cmes'
     """
 
     minima: int = 10

@@ -75,7 +75,7 @@ class EntropySearch:
         limits: the constrained outputs by name.
         options: outputs that may be evaluated, at least one option.
         hiding: constrained outputs that hide the loss where they violate their constraint.
-        noise: as in :class:`mipcash.methods.cmes.constrained_entropy.ConstrainedEntropy`.
+        noise: as in ``mipcash.methods.cmes.constrained_entropy.ConstrainedEntropy``.
     """
 
     loss: Posterior

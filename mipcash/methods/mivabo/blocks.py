@@ -1,6 +1,6 @@
 """The feature blocks of the two presets, and their numbers of features.
 
-Notation of :mod:`mipcash.methods.mivabo.posterior`. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs. 3.1 and
+Notation of ``mipcash.methods.mivabo.posterior``. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs. 3.1 and
 4). ``evidence``: one-hot features with variances fitted to the evidence. If interactions are declared, numerical parameters that
 interact share a joint phi_c over their pair. Each declared (group, numerical parameter) then makes mixed products with a phi_c of
 that numerical parameter alone, and only declared pairs of groups are multiplied.
@@ -202,7 +202,7 @@ def evidence_blocks(
     maker: MapMaker | None = None,
     declared: Interactions | None = None,
 ) -> list[Block]:
-    """Return the model whose kernel :mod:`mipcash.methods.mivabo.evidence` fits, with its most relevant pairs.
+    """Return the model whose kernel ``mipcash.methods.mivabo.evidence`` fits, with its most relevant pairs.
 
     A numerical parameter with conditions has its own kernel and no products, declared or not. In a form at fixed numerical values
     its value stays while levels change, so a product with a group would not vanish where the numerical parameter is inactive.

@@ -85,7 +85,7 @@ class Grams:
         groups: k_g stacked, shape (G, t, t).
         active: on_j on'_j stacked, shape (J, t, t).
         squares: (u_d - u'_d)^2 stacked, shape (J, t, t).
-        joint: as in :class:`Layout`.
+        joint: as in ``Layout``.
         pairs: which groups may interact, symmetric 0/1 of shape (G, G) with a zero diagonal; None: all.
         shared: the sets T.
     """

@@ -57,7 +57,7 @@ class Block:
 class WeightSample:
     """A function f drawn from the posterior (or its mean): weights of every block.
 
-    f is on the standardised scale, on which solver tolerances are meaningful; :meth:`loss` converts back.
+    f is on the standardised scale, on which solver tolerances are meaningful; ``loss`` converts back.
 
     Attributes:
         blocks: feature blocks.

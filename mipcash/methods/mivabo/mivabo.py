@@ -52,9 +52,9 @@ FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
 
 @dataclass(frozen=True)
 class MiVaBOSettings:
-    """Settings of MiVaBO.
+    """Settings of the optimizers ``mivabo`` and ``mivabo-paper``.
 
-    Attributes:
+    Args:
         preset: ``evidence`` (one-hot, variances fitted) or ``paper`` (bits, alpha = beta = sigma = 1, covariance scaled by
             Proposition 1: 24 M ln t ln(1/delta), delta = 0.1).
         n_initial: size of the initial design.
@@ -77,6 +77,16 @@ class MiVaBOSettings:
         alternation: limits of the acquisition step.
         certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: no decomposition. With it the
             bound of a proposal's solution holds over all legal configurations, not only over those at its numerical values.
+
+    Raises:
+        SpaceError: a setting is out of range.
+
+    Examples:
+        >>> from mipcash.methods.mivabo import MiVaBOSettings
+        >>> MiVaBOSettings(prior="horseshoe", n_initial=6).preset
+        'evidence'
+        >>> MiVaBOSettings.paper(starts=2).preset
+        'paper'
     """
 
     preset: str = "evidence"
@@ -125,7 +135,14 @@ class MiVaBOSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> MiVaBOSettings:
-        """Return the paper's settings (daxberger2019, Sec. 4)."""
+        """Return the paper's settings (daxberger2019, Sec. 4).
+
+        Args:
+            changes: settings that differ from the paper's.
+
+        Returns:
+            The settings.
+        """
         return cls(preset="paper", **changes)
 
 

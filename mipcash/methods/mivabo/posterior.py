@@ -2,7 +2,7 @@
 
 Notation
     t           observations;  y (t,) standardised losses;  s2 the fitted noise variance, v (t,) further variances of each.
-    f(z, u) = sum_b D_b(z)' W_b C_b(u)  as in :mod:`mipcash.methods.mivabo.functions`,   W_b[i, j] ~ N(0, V_b[i]).
+    f(z, u) = sum_b D_b(z)' W_b C_b(u)  as in ``mipcash.methods.mivabo.functions``,   W_b[i, j] ~ N(0, V_b[i]).
     D_b (t, p_b), C_b (t, q_b)    the blocks' features at the observations
 
 Conditioning costs O(t^3 + t^2 sum_b (p_b + q_b)), a posterior sample by Matheron's rule (wilson2020) O(t^2 + t M) after that, with

@@ -114,7 +114,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class LinearSurrogate:
-    """A :class:`mipcash.surrogates.protocols.Surrogate` with the linear model.
+    """A ``mipcash.surrogates.protocols.Surrogate`` with the linear model.
 
     Attributes:
         program, scale: the space.
@@ -128,7 +128,7 @@ class LinearSurrogate:
     declared: Interactions | None = None
 
     def prepare(self, points: Points) -> Tables:
-        """See :meth:`mipcash.surrogates.protocols.Surrogate.prepare`."""
+        """See ``mipcash.surrogates.protocols.Surrogate.prepare``."""
         return Tables(self.program, self.scale, self.declared, points)
 
     def fit(
@@ -140,7 +140,7 @@ class LinearSurrogate:
         noise: Noise = 0.0,
         deadline: Deadline = NEVER,
     ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
-        """See :meth:`mipcash.surrogates.protocols.Surrogate.fit`; features and the draws of a sparse prior are random."""
+        """See ``mipcash.surrogates.protocols.Surrogate.fit``; features and the draws of a sparse prior are random."""
         shift, width = standardisation(values)
         y, v = (values - shift) / width, np.asarray(noise) / width**2 if np.any(noise) else 0.0
         maker = MapMaker(self.settings.features, self.settings.sizes)

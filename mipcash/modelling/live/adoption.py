@@ -8,7 +8,7 @@
 Variables named in ``auxiliary`` are no parameters: they occur in constraints but not in configurations. Neither are indicators of
 disjuncts, the inner variables of a ``Piecewise``, variables that are fixed or whose bounds leave one value, and variables of
 deactivated blocks. Every component of the model is supported, or refused by name (see
-:mod:`mipcash.modelling.live.components`). A refused model is left unchanged.
+``mipcash.modelling.live.components``). A refused model is left unchanged.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def write_auxiliary_domain(declaration: Declaration, variable: Any) -> None:
     """Write the domain of a variable that is no parameter, if Pyomo's types do not describe it completely.
 
     Raises:
-        SpaceError: see :func:`mipcash.modelling.live.value_sets.values_of`.
+        SpaceError: see ``mipcash.modelling.live.value_sets.values_of``.
     """
     values, name = values_of(variable), f"the domain of {variable.name}"
     if isinstance(values, Pieces):

@@ -29,7 +29,7 @@ Z = 1.959964
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Draws from the box. Make them with :meth:`drawn`.
+    """Draws from the box. Make them with ``drawn``.
 
     Attributes:
         latent: n of them.

@@ -35,7 +35,7 @@ MODELLED = 1500
 """Largest number of evaluations to which a model is fitted for a report; of more, the latest are used."""
 
 Source = Any
-"""A :class:`mipcash.Result`, a :class:`mipcash.Study`, the path of a journal, or a :class:`Run`."""
+"""A ``mipcash.Result``, a ``mipcash.Study``, the path of a journal, or a ``Run``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Subject of a report. Make one with :meth:`of`.
+    """Subject of a report. Make one with ``of``.
 
     Attributes:
         result: with its trials.
@@ -92,7 +92,7 @@ class Run:
 
         Raises:
             MipcashError: the source is none of these, or the space differs from the journal's.
-            StorageError: see :func:`mipcash.study.storage.registry.read_study`.
+            StorageError: see ``mipcash.study.storage.registry.read_study``.
         """
         if isinstance(given, Run):
             return given

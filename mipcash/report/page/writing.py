@@ -20,8 +20,9 @@ def write_page(source: Source, path: str | os.PathLike[str], space: Space | None
 
     Args:
         source: a result, a study, or the path of a journal.
-        path: ``.html``; an existing file is replaced. The page of a journal has at most the journal's permission bits.
-        space: of a journal; a result or study brings its own.
+        path: ``.html`` or ``.htm``; an existing file is replaced. The page of a journal has at most the journal's
+            permission bits.
+        space: space of a journal; a result or a study has its own.
         lacking: text on how to provide the space, shown on the page if the space is not available.
 
     Returns:
@@ -29,6 +30,15 @@ def write_page(source: Source, path: str | os.PathLike[str], space: Space | None
 
     Raises:
         MipcashError: the source is no run, its space differs, or the file cannot be written.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import write_page
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> run = mc.minimize(lambda c: c["a"] ** 2, space, 4, optimizer="random", progress=False)
+        >>> print(write_page(run, "run.html"))
+        run.html
     """
     try:
         target = Path(path).expanduser()

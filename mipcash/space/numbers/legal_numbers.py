@@ -1,4 +1,4 @@
-"""The legal set of the numbers at fixed levels: a union of parts (:mod:`mipcash.space.numbers.part`), with walks and corrections.
+"""The legal set of the numbers at fixed levels: a union of parts (``mipcash.space.numbers.part``), with walks and corrections.
 
 A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. It
 jumps over holes where a line crosses them. If parts lie in different hyperplanes, each walk starts in one of them.
@@ -40,11 +40,11 @@ class LegalNumbers:
         return next((part for part in self.parts if part.legal(x, tolerance)), None)
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
-        """Return True if x lies in some part; ``tolerance`` as in :meth:`NumberRules.legal`."""
+        """Return True if x lies in some part; ``tolerance`` as in ``NumberRules.legal``."""
         return self.part_at(x, tolerance) is not None
 
     def clean(self, x: Vector) -> Vector | None:
-        """Return x cleaned for a proposal (:meth:`NumberRules.clean`), in its own or the nearest part; None if impossible."""
+        """Return x cleaned for a proposal (``NumberRules.clean``), in its own or the nearest part; None if impossible."""
         here = self.part_at(x)
         if here is not None and (found := here.clean(x)) is not None:
             return found

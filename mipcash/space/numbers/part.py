@@ -191,7 +191,7 @@ class NumberRules:
         return moved if np.array_equal(moved, whole) else self._snapped_within(whole, self._left_at(whole))
 
     def _snapped_within(self, x: Vector, width: Vector) -> Vector:
-        """Round as in :meth:`_snapped`, for reals of a given width, shape (k,)."""
+        """Round as in ``_snapped``, for reals of a given width, shape (k,)."""
         (low, high), real, far = self.ends, ~self.integer, SNAP * width
         x = np.where(real & (x <= low + np.minimum(self.near, far)), low, np.where(real & (x >= high - far), high, x))
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0

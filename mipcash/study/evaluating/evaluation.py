@@ -1,7 +1,7 @@
 """One call of the objective; the workers of an executor import this module.
 
-A generator is run to its end here; each of its partial results is a step (:mod:`mipcash.study.folds`). The same holds for each
-report of an objective that has a parameter ``trial`` (:mod:`mipcash.study.reports`).
+A generator is run to its end here; each of its partial results is a step (``mipcash.study.folds``). The same holds for each
+report of an objective that has a parameter ``trial`` (``mipcash.study.reports``).
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Evaluation:
     """Result of one call of the objective.
 
     Attributes:
-        returned: returned value, or :class:`Failed`; for a generator :class:`~mipcash.study.folds.Folds`.
+        returned: returned value, or ``Failed``; for a generator ``Folds``.
         seconds: wall-clock.
         worker: host and process that called it; empty: unknown.
-        raised: the exception, other than :class:`Failed`; None if there was none.
+        raised: the exception, other than ``Failed``; None if there was none.
         parts: results by output, if each output has its own function; ``returned`` is then a dict of their returned values.
     """
 
@@ -83,7 +83,7 @@ def evaluate(
     task: Task = ALONE,
     output: str = LOSS,
 ) -> Evaluation:
-    """Call the objective. An exception becomes :class:`Failed`, except for requests to stop (Ctrl-C ...), which are re-raised.
+    """Call the objective. An exception becomes ``Failed``, except for requests to stop (Ctrl-C ...), which are re-raised.
 
     Args:
         outputs: outputs to evaluate, if each has its own function; a function that raises fails alone. Empty: all.

@@ -66,7 +66,7 @@ def parcel(objective: Objective, told: Any = None) -> bytes:
 
 
 def evaluate_parcels(objective: bytes, told: bytes) -> Evaluation:
-    """Call :func:`mipcash.study.evaluating.evaluation.evaluate` with what :func:`parcel` made.
+    """Call ``mipcash.study.evaluating.evaluation.evaluate`` with what ``parcel`` made.
 
     Raises:
         ObjectiveError: it cannot be loaded in this process.

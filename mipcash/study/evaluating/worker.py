@@ -1,6 +1,6 @@
 """A worker process, which loads the objective once and evaluates configurations until its parent closes the connection.
 
-It is started by :mod:`mipcash.study.evaluating.processes` and communicates over its own connection, so that the objective prints to
+It is started by ``mipcash.study.evaluating.processes`` and communicates over its own connection, so that the objective prints to
 the parent's output. A message is a pickled tuple of its kind and its content.
 """
 

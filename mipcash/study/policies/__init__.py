@@ -1,1 +1,1 @@
-"""Policies that decide when a run waits or ends, a module each; :mod:`mipcash.study.policies.policy` has the protocol."""
+"""Policies that decide when a run waits or ends, a module each; ``mipcash.study.policies.policy`` has the protocol."""

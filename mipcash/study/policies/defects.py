@@ -9,7 +9,7 @@ its failures do not count. The rules are:
 * a constrained output that is missing, or no number, in each of the first ``SUSPICIOUS`` successful evaluations stops it as well:
   the constraint and the objective use different names,
 * at the end of the budget, ``LEAST`` evaluations are enough for the two preceding rules,
-* :class:`~mipcash.Failed`, nan, inf, insufficient memory and dead workers describe a configuration and never stop a run.
+* ``Failed``, nan, inf, insufficient memory and dead workers describe a configuration and never stop a run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Interface of policies, which decide when a run waits or ends.
 
-A loop (:mod:`mipcash.study.loop`) knows no policy by name. It asks its policies before each trial whether the trial may start,
+A loop (``mipcash.study.loop``) knows no policy by name. It asks its policies before each trial whether the trial may start,
 passes each outcome to them, lets them check the run after outcomes came in, and informs them of the end of the run.
 """
 

@@ -48,7 +48,7 @@ def _direction(name: str, said: Any) -> str:
 
 
 def direction_given(objectives: Objectives) -> str | dict[str, str]:
-    """Return the ``direction`` for which :func:`objectives_of` gives these objectives."""
+    """Return the ``direction`` for which ``objectives_of`` gives these objectives."""
     return (
         {objective.output: objective.direction for objective in objectives.each}
         if objectives.several

@@ -38,7 +38,7 @@ def encode_config(space: Space, config: Configuration) -> str:
 
 
 def decode_config(space: Space, text: str) -> Configuration:
-    """Return the configuration that :func:`encode_config` wrote, in the order in which it was written.
+    """Return the configuration that ``encode_config`` wrote, in the order in which it was written.
 
     Raises:
         DamageError: the text names parameters or levels that ``space`` does not have.
@@ -75,7 +75,7 @@ def encode_solution(space: Space, solution: Solution) -> str:
 
 
 def decode_solution(space: Space, text: str) -> Solution:
-    """Return the solution that :func:`encode_solution` wrote.
+    """Return the solution that ``encode_solution`` wrote.
 
     Raises:
         DamageError: the text is no such solution.
@@ -118,7 +118,7 @@ def _code(domain: ParameterDomain, value: Value) -> Any:
 
 
 def _value(domain: ParameterDomain, code: Any) -> Value:
-    """Return the value of a code, which must have the type that :func:`_code` writes; a negative index such as -1 is no level."""
+    """Return the value of a code, which must have the type that ``_code`` writes; a negative index such as -1 is no level."""
     if isinstance(domain, Permutation):
         if not isinstance(code, list):
             raise TypeError

@@ -51,7 +51,7 @@ def record_of(
     options: Mapping[str, str] | None,
     objectives: Objectives = MINIMISED,
 ) -> StudyRecord:
-    """Return the row of a new study, with all that its proposals depend on. Arguments as for :class:`mipcash.Study`.
+    """Return the row of a new study, with all that its proposals depend on. Arguments as for ``mipcash.Study``.
 
     Args:
         optimizer: made by the method.

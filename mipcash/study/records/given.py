@@ -65,7 +65,7 @@ class Known:
         limits: Sequence[Limit] = (),
         objectives: Objectives = MINIMISED,
     ) -> Known:
-        """Check and convert an evaluation. Arguments as for :meth:`mipcash.Study.add`; ``what`` is its name in messages.
+        """Check and convert an evaluation. Arguments as for ``mipcash.Study.add``; ``what`` is its name in messages.
 
         Args:
             apart: outputs of decoupled evaluations, of which the outcome may have some; empty: it must have the loss.

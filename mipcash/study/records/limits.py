@@ -42,7 +42,7 @@ def stored_limits(limits: Sequence[Limit]) -> dict[str, list[float | None]]:
 
 
 def read_limits(stored: Mapping[str, Sequence[float | None]]) -> tuple[Limit, ...]:
-    """Return the constraints from what :func:`stored_limits` gave."""
+    """Return the constraints from what ``stored_limits`` gave."""
     return limits_of({name: tuple(ends) for name, ends in stored.items()})
 
 

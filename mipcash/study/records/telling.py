@@ -43,7 +43,7 @@ class Telling:
         cost: float | Mapping[str, float],
         limits: Sequence[Limit] = (),
     ) -> Telling:
-        """Make the update. Arguments as for :meth:`mipcash.Study.tell`.
+        """Make the update. Arguments as for ``mipcash.Study.tell``.
 
         An evaluation of all outputs must give the constrained outputs as well as the loss.
         """

@@ -11,7 +11,7 @@
 The option ``heartbeat_seconds=60`` sets the time of silence after which a worker counts as dead. Other options are passed to the
 database's own library: ``sslmode=require``, ``connect_timeout=5``. Preferably leave the password to ``PGPASSWORD`` or
 ``~/.pgpass``; a password in the address appears in no message and no journal. Messages quote an address as ``str(address)``, and a
-text that may have been meant as an address by :func:`without_credentials`; both leave out user and password.
+text that may have been meant as an address by ``without_credentials``; both leave out user and password.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _HOST = re.compile(r"@[^\s:/?#&=@]*(?::\d{1,5}(?=[/?#]|$))?(?:/[^\s:?#&=@]*)?")
 def is_address(storage: object) -> bool:
     """Return True if a storage is given by an address rather than by the path of a file.
 
-    A text that was meant as an address counts as one, for example an address without its first colon. :meth:`Address.of` refuses
+    A text that was meant as an address counts as one, for example an address without its first colon. ``Address.of`` refuses
     it, so that no file gets a name that contains a password.
     """
     return _MEANT.match(_bare(str(storage))) is not None

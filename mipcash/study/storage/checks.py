@@ -1,7 +1,7 @@
 """Checks of every row that is read from a storage, so that damage is reported and never enters a computation.
 
 A journal may be truncated, corrupted, edited by hand or fabricated. Every row has a digest of its columns, which is compared before
-anything in the row is decoded. Damage raises :class:`DamageError` with a description; the reader of the file adds its name and the
+anything in the row is decoded. Damage raises ``DamageError`` with a description; the reader of the file adds its name and the
 cure.
 """
 
@@ -33,7 +33,7 @@ NAME_LIMIT = 10_000
 
 
 DIGEST = "digest"
-"""Column of every table of trials, evaluations and studies: :func:`digest_of` the other columns of its row."""
+"""Column of every table of trials, evaluations and studies: ``digest_of`` the other columns of its row."""
 
 # repr handles bytes, which mipcash never writes
 _canonical = json.JSONEncoder(sort_keys=True, default=repr).encode

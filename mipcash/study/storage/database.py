@@ -58,7 +58,7 @@ class Rows:
         return list(self._cursor.fetchall()) if self._cursor.description else []
 
     def run(self, statement: str, /, **given: Any) -> list[Any]:
-        """Execute a statement of :attr:`Tables.texts`."""
+        """Execute a statement of ``Tables.texts``."""
         return self.execute(self._tables.texts[statement], {**self._study, **given})
 
     def now(self) -> float:
@@ -337,7 +337,7 @@ def decoded_name(text: Any) -> Any:
     """Return the name of an output from its stored form.
 
     Raises:
-        DamageError: :func:`coded_name` never gives this form.
+        DamageError: ``coded_name`` never gives this form.
     """
     if not isinstance(text, str) or not text.startswith('"'):
         return text

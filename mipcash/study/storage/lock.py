@@ -6,7 +6,7 @@ between writes, so ``mipcash show`` can read a run in progress.
 
 The lock is found by the journal's real path, absolute and with symbolic links resolved, so that all paths to a file lead to one
 lock. It is not placed on the journal's inode, which hard links share: ``flock`` and the POSIX locks that SQLite takes on the same
-file are independent only on Linux. Journals with hard links are refused instead, by :mod:`mipcash.study.storage.sqlite`.
+file are independent only on Linux. Journals with hard links are refused instead, by ``mipcash.study.storage.sqlite``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def create_private(path: Path) -> bool:
 
 
 class WriterLock:
-    """Lock of a journal, held from construction to :meth:`release`.
+    """Lock of a journal, held from construction to ``release``.
 
     Args:
         shared: True if other writers may hold the lock that share it too.

@@ -12,7 +12,7 @@ from mipcash.study.storage.protocol import RETURNED, EvaluationRow, StudyRecord,
 
 
 class MemoryStorage:
-    """See :class:`mipcash.study.storage.protocol.Storage`. After closing, it may be given to another study of the same kind."""
+    """See ``mipcash.study.storage.protocol.Storage``. After closing, it may be given to another study of the same kind."""
 
     path = None
     record: StudyRecord

@@ -35,7 +35,7 @@ CONNECT = 10
 
 
 class Server(Database):
-    """PostgreSQL database; see :class:`mipcash.study.storage.database.Database`.
+    """PostgreSQL database; see ``mipcash.study.storage.database.Database``.
 
     Args:
         address: of the database, and of the study in it.

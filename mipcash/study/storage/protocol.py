@@ -3,7 +3,7 @@
 A trial row holds a proposal; an evaluation row is one attempt at one of its outputs. A storage returns rows as they were written,
 and each write is atomic. It may have one writer (a file, memory) or several (a server). With several writers
 
-* ``insert``, ``start`` and ``write`` raise :class:`TakenError` on a conflict with another writer, and the study looks again,
+* ``insert``, ``start`` and ``write`` raise ``TakenError`` on a conflict with another writer, and the study looks again,
 * ``news`` returns the changes of other writers since the last look,
 * attempts of a dead writer, detected by missing heartbeats, become ``lost`` if another writer was present when it died, and
   ``returned`` otherwise.
@@ -75,7 +75,7 @@ class StudyRecord:
 
     Attributes:
         id: random, the same for the life of a journal.
-        space, fingerprint, listing: the space's name and its declarations; see :mod:`mipcash.study.records.fingerprint`.
+        space, fingerprint, listing: the space's name and its declarations; see ``mipcash.study.records.fingerprint``.
         seed, optimizer, solver, settings: what the proposals depend on besides the space and the outcomes.
         limits: outcome constraints, by output: low and high, with None for no limit; proposals depend on them too.
         model, options: loaded by ``mipcash run``; None for a study of a script.
@@ -83,7 +83,7 @@ class StudyRecord:
         stopped: why the latest run ended; empty while it goes on.
         recommended: number of the trial that the optimizer recommended when the latest run ended; NOTHING: it recommended none;
             None: not available, e.g. because the run goes on.
-        objective: name and digest of the objective of the latest run (see :mod:`mipcash.study.records.objective`); None if they are
+        objective: name and digest of the objective of the latest run (see ``mipcash.study.records.objective``); None if they are
             not available, or the caller runs the loop.
         schema, version, created: format, version of mipcash, seconds since the epoch.
     """
@@ -127,7 +127,7 @@ class EvaluationRow:
         value: the number, nan and inf included; for a running attempt, the number recorded so far.
         message: why it failed or was lost; for a text, the text itself.
         started, finished: seconds since the epoch; ``finished`` is None while it runs.
-        cost, variance: see :class:`mipcash.optimizers.outcome.Output`.
+        cost, variance: see ``mipcash.optimizers.outcome.Output``.
         folds: a list of numbers as JSON, nan and inf included.
     """
 
@@ -237,7 +237,7 @@ class TrialRow:
 
 @runtime_checkable
 class Storage(Protocol):
-    """Keeps one study. Methods are called by one thread at a time; all raise :class:`StorageError` with file, cause and cure."""
+    """Keeps one study. Methods are called by one thread at a time; all raise ``StorageError`` with file, cause and cure."""
 
     @property
     def path(self) -> Path | None:
@@ -253,7 +253,7 @@ class Storage(Protocol):
         """Create the study, or open the existing one.
 
         Raises:
-            StorageError: it is another study (see :func:`mipcash.study.storage.compare.compare`), damaged, or in use.
+            StorageError: it is another study (see ``mipcash.study.storage.compare.compare``), damaged, or in use.
         """
         ...
 

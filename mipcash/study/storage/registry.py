@@ -21,10 +21,20 @@ MEMORY = ":memory:"
 class Journal:
     """Storage of a study, optionally started anew: ``mc.minimize(..., storage=mc.Journal("run.db", fresh=True))``.
 
-    Attributes:
+    Args:
         storage: the path of a file, an address, a storage, or None for memory.
         fresh: True to start anew: an existing file is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... and a new
             one is created. It raises an error for the database of a server; give the new study another name there.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> for storage in ("run.db", mc.Journal("run.db", fresh=True)):
+        ...     with mc.Study(space, "random", storage=storage) as study:
+        ...         print(study.tell(study.ask(), 1.0).number, study.renamed)
+        0 None
+        0 run.old-1.db
     """
 
     storage: str | os.PathLike[str] | Storage | None
@@ -32,7 +42,14 @@ class Journal:
 
     @classmethod
     def of(cls, given: Any) -> Journal:
-        """Return the journal given as ``storage=``."""
+        """Return the journal given as ``storage=``.
+
+        Args:
+            given: a journal, or what it is made of.
+
+        Returns:
+            The journal.
+        """
         return given if isinstance(given, Journal) else cls(given)
 
 
@@ -45,7 +62,7 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
 
     Raises:
         TypeError: the argument is none of these.
-        StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
+        StorageError: see ``mipcash.study.storage.sqlite.JournalFile``.
     """
     if storage is None or storage == MEMORY:
         return MemoryStorage()
@@ -90,7 +107,7 @@ def one_writer(path: str | os.PathLike[str]) -> Storage:
     """Return a storage in a file that has no other writers.
 
     Raises:
-        StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
+        StorageError: see ``mipcash.study.storage.sqlite.JournalFile``.
     """
     from mipcash.study.storage.sql import SQLStorage
     from mipcash.study.storage.sqlite import JournalFile

@@ -48,7 +48,7 @@ KILLED = "its run was killed"
 
 
 class SQLStorage:
-    """Writer of a study in a database; see :class:`mipcash.study.storage.protocol.Storage`.
+    """Writer of a study in a database; see ``mipcash.study.storage.protocol.Storage``.
 
     Args:
         database: the database of the study.
@@ -68,7 +68,7 @@ class SQLStorage:
         self._revisions: dict[int, int] = {}
 
     def open(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.open`."""
+        """See ``mipcash.study.storage.protocol.Storage.open``."""
         self._database.make(record)
         self.title = self._database.title
         with self._database.transaction(write=False) as rows:
@@ -79,7 +79,7 @@ class SQLStorage:
         self.record = stored
 
     def rows(self) -> list[TrialRow]:
-        """See :meth:`mipcash.study.storage.protocol.Storage.rows`."""
+        """See ``mipcash.study.storage.protocol.Storage.rows``."""
         with self._database.transaction(write=False) as rows:
             self._seen = max(rows.latest())
             self.record, found = rows.whole()
@@ -89,7 +89,7 @@ class SQLStorage:
         return [ended(row, RETURNED, KILLED, time.time())[0] for row, _ in found]
 
     def begin(self) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.begin`."""
+        """See ``mipcash.study.storage.protocol.Storage.begin``."""
         if self._alone:
             self._end_all(KILLED)
         else:
@@ -99,7 +99,7 @@ class SQLStorage:
         self._begun = True
 
     def news(self) -> Sequence[TrialRow]:
-        """See :meth:`mipcash.study.storage.protocol.Storage.news`. Attempts of silent writers end here."""
+        """See ``mipcash.study.storage.protocol.Storage.news``. Attempts of silent writers end here."""
         if self._alone:
             return ()
         with self._database.transaction(write=False) as rows:
@@ -119,26 +119,26 @@ class SQLStorage:
         return [row for row, _ in found]
 
     def insert(self, *rows: TrialRow) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.insert`."""
+        """See ``mipcash.study.storage.protocol.Storage.insert``."""
         with self._change(*(row.number for row in rows), all_seen=True) as (stored, revision):
             for row in rows:
                 stored.insert(row, self._signed(row.evaluations), revision)
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.start`."""
+        """See ``mipcash.study.storage.protocol.Storage.start``."""
         number = evaluations[0].trial
         with self._change(number, all_seen=True) as (stored, revision):
             ((row, known),) = stored.trials("one", number=number)
             stored.update(row, self._signed(evaluations), known, revision)
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.write`."""
+        """See ``mipcash.study.storage.protocol.Storage.write``."""
         with self._change(row.number) as (stored, revision):
             if not stored.update(row, self._signed(changed), self._revisions.get(row.number, 0), revision):
                 raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
 
     def note(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.note`. Columns that this writer does not change are left alone."""
+        """See ``mipcash.study.storage.protocol.Storage.note``. Columns that this writer does not change are left alone."""
         changes = {n: getattr(record, n) for n in NOTED if getattr(record, n) != getattr(self.record, n)}
         if not changes:
             return
@@ -148,7 +148,7 @@ class SQLStorage:
         self.record = record
 
     def close(self) -> None:
-        """See :meth:`mipcash.study.storage.protocol.Storage.close`.
+        """See ``mipcash.study.storage.protocol.Storage.close``.
 
         In a process that was forked from the writer's it does nothing.
         """

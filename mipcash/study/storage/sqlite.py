@@ -135,7 +135,7 @@ class JournalFile(Journal):
 
     Args:
         storage: the file, which is created if it does not exist.
-        shared: True if other writers that share it too may write to it. It is then opened by :meth:`make`, and otherwise here.
+        shared: True if other writers that share it too may write to it. It is then opened by ``make``, and otherwise here.
 
     Raises:
         StorageError: the folder does not exist, another writer has the file open, or it has a second name (a hard link).

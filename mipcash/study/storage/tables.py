@@ -2,7 +2,7 @@
 
 A journal holds one study. A database of a server holds several: its tables have a prefix, and the first column of a row is its
 study. The row of a study, a trial or an evaluation has the fields of its class and a digest (see
-:mod:`mipcash.study.storage.checks`). Studies and trials also have the revision of their latest change: 1, 2, ... of the study, in
+``mipcash.study.storage.checks``). Studies and trials also have the revision of their latest change: 1, 2, ... of the study, in
 the order in which changes are committed.
 """
 

@@ -95,7 +95,7 @@ class Encoded:
 
     @cached_property
     def distinct_shown(self) -> tuple[Vector, Indices | None]:
-        """:attr:`shown` and None; or, if points share rows, its distinct rows and the index of each point's row."""
+        """``shown`` and None; or, if points share rows, its distinct rows and the index of each point's row."""
         if len(self) < 2 or 2 * len(self.distinct[0]) > len(self):
             return self.shown, None
         return distinct_rows(self.shown)

@@ -1,14 +1,14 @@
 """Hyperparameters of the structured kernel: maximum a posteriori, with analytic gradients (docs/model.md, 2.5).
 
 Notation
-    K, R, theta, A_v, P, E  as in :mod:`mipcash.surrogates.structured.kernel`;   y (t,) standardised losses
+    K, R, theta, A_v, P, E  as in ``mipcash.surrogates.structured.kernel``;   y (t,) standardised losses
     n = t (t + 1) / 2       pairs i >= j of observations: half of each matrix, as all are symmetric
     S = K + R + s2 I + diag(v)   with v known noise variances of the observations, in addition to the fitted s2
 
     log posterior = -y'S^-1 y / 2 - log det S / 2 + sum_i log N(theta_i; mu_i, sd_i)
     its gradient:  tr(W dS/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - S^-1,  r = S^-1 y
 
-No derivative matrix of K is formed. Only its sum with W is computed (:mod:`mipcash.surrogates.structured.pair_sums`).
+No derivative matrix of K is formed. Only its sum with W is computed (``mipcash.surrogates.structured.pair_sums``).
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Kernel:
         return self._kept("apart", y, lambda: np.concatenate([none, *(w * d.columns(at) for d, w, at in parts)]))
 
     def _level_table(self, y: Encoded) -> Vector:
-        """Return :meth:`level_columns`, their squares, and :meth:`distance_columns` minus the row of off: (n_z, 3 B')."""
+        """Return ``level_columns``, their squares, and ``distance_columns`` minus the row of off: (n_z, 3 B')."""
 
         def made() -> Vector:
             similar, apart, off = self.level_columns(y), self.distance_columns(y), self.structure.off_columns

@@ -7,7 +7,7 @@ Notation
     mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule, wilson2020)
 
 The kernel part is exact. q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
-Mean and samples of q are functions that a MIP can minimise (:mod:`mipcash.surrogates.structured.functions.surface`).
+Mean and samples of q are functions that a MIP can minimise (``mipcash.surrogates.structured.functions.surface``).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StructuredPosterior:
         warp: transformation of losses to y.
         lower: Cholesky factor of S.
         noise: v, known noise variances in addition to s2 on the scale of y: a number, or shape (t,).
-        further: number of observations, at the end, that were added by :meth:`given`.
+        further: number of observations, at the end, that were added by ``given``.
     """
 
     kernel: Kernel
@@ -169,7 +169,7 @@ class StructuredPosterior:
     def near(self) -> Indices:
         """Indices of the observations that variances are conditioned on: all up to NEAR, else the best half and an even spread.
 
-        Observations added by :meth:`given` are always included, since pending points are there to lower variances. Conditioning on
+        Observations added by ``given`` are always included, since pending points are there to lower variances. Conditioning on
         fewer observations never lowers a variance. Means always use all observations.
         """
         t = len(self.y) - self.further

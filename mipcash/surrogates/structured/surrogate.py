@@ -73,7 +73,7 @@ class FitState:
 
     @classmethod
     def of(cls, state: State) -> FitState | None:
-        """Return the state from a dict made by :meth:`as_dict`; None before the first fit."""
+        """Return the state from a dict made by ``as_dict``; None before the first fit."""
         if "theta" not in state:
             return None
         return cls(np.array(state["theta"]), float(state["strength"]), int(state["fits"]))
@@ -85,7 +85,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class StructuredSurrogate:
-    """A :class:`mipcash.surrogates.protocols.Surrogate` with the structured kernel.
+    """A ``mipcash.surrogates.protocols.Surrogate`` with the structured kernel.
 
     Attributes:
         structure: the space.
@@ -98,7 +98,7 @@ class StructuredSurrogate:
     turn: float | None = None
 
     def prepare(self, points: Points) -> Tables:
-        """See :meth:`mipcash.surrogates.protocols.Surrogate.prepare`."""
+        """See ``mipcash.surrogates.protocols.Surrogate.prepare``."""
         return Tables.of(self.structure, points)
 
     def fit(
@@ -110,7 +110,7 @@ class StructuredSurrogate:
         noise: Noise = 0.0,
         deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
-        """See :meth:`mipcash.surrogates.protocols.Surrogate.fit`; no random numbers are drawn."""
+        """See ``mipcash.surrogates.protocols.Surrogate.fit``; no random numbers are drawn."""
         before, observed = FitState.of(state), _Observed(prepared, values, noise, self.turn)
         theta, warp = self._hyperparameters(observed, before, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)

@@ -26,7 +26,7 @@ LONG = 160
 
 
 def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[str, str]:
-    """Return the texts on which scores depend, by the keys of :data:`WORDS`; they are the same in every process.
+    """Return the texts on which scores depend, by the keys of ``WORDS``; they are the same in every process.
 
     Args:
         scoring: as given to the search.
@@ -49,7 +49,7 @@ def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
 
     Args:
         storage: as given to the search.
-        now: of :func:`belonging_of`.
+        now: of ``belonging_of``.
 
     Raises:
         DataError: it belongs to another search; the message names the differences.

@@ -1,6 +1,6 @@
 """Quantities named by ``limits=`` of a search: scores, or costs of using the model.
 
-Ensembles of a search: its objective as one from which :func:`mipcash.ensemble` selects.
+Ensembles of a search: its objective as one from which ``mipcash.ensemble`` selects.
 """
 
 from __future__ import annotations

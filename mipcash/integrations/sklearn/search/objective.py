@@ -2,7 +2,7 @@
 
 Outputs, by name, are ``loss``, which is the perfect score minus the score that is searched by, and ``fit_time`` and ``score_time``
 in seconds. There are also ``test_NAME`` and, if wanted, ``train_NAME`` by score. Constrained outputs are scores by their own name,
-and :data:`MEASURES`. A search computes its ``cv_results_`` from them, so that a resumed search has the same information.
+and ``MEASURES``. A search computes its ``cv_results_`` from them, so that a resumed search has the same information.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MEASURES: Mapping[str, Callable[[Any, Any], float]] = {
     "single_ms": single,
     "model_bytes": lambda model, x: size(model),
 }
-"""Outputs that can be constrained besides scores, see :mod:`mipcash.integrations.sklearn.measures`. The search measures the
+"""Outputs that can be constrained besides scores, see ``mipcash.integrations.sklearn.measures``. The search measures the
 estimator of the first fold; after the refit the estimator of all rows, which is often larger, is measured, too."""
 FIT_SECONDS = "fit_seconds"
 """Fit time of all folds together, which can be constrained, too."""
@@ -76,7 +76,7 @@ class Scores:
         metric: the score that is searched by; ``score`` if there is only one; empty: the first of them.
         perfect: the loss is this minus the score.
         beside: scorers of constrained scores.
-        measures: constrained ones of :data:`MEASURES` and ``fit_seconds``.
+        measures: constrained ones of ``MEASURES`` and ``fit_seconds``.
         train: whether training rows are scored, too.
         error: the score of a fold that fails; nan: its configuration has failed. ``raise``: the search fails, too.
     """
@@ -113,7 +113,7 @@ class Scores:
 
 
 class SearchObjective:
-    """An objective for :func:`mipcash.minimize`.
+    """An objective for ``mipcash.minimize``.
 
     Args:
         build: a configuration -> an unfitted estimator.
@@ -190,7 +190,7 @@ class SearchObjective:
             return self.fit(self.build(config), self.data.x, self.data.y, self.data.fit_params)
 
     def measured(self, estimator: Any) -> dict[str, float]:
-        """Return the constrained ones of :data:`MEASURES` for an estimator that was fitted to all rows."""
+        """Return the constrained ones of ``MEASURES`` for an estimator that was fitted to all rows."""
         with self._as_configured():
             return {name: MEASURES[name](estimator, self.data.x) for name in self.scores.measures if name in MEASURES}
 

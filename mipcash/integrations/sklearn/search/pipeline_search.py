@@ -99,28 +99,45 @@ DEFAULT = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
 class PipelineSearchCV(SpaceSearch):
     """Search pipelines: which algorithms, in which order, with which hyperparameters.
 
-    >>> search = PipelineSearchCV(n_iter=40, scoring="roc_auc", random_state=0).fit(x, y)
-    >>> search.best_params_, search.predict(x)
-
     Args:
         space: None or ``"usual"``: scaling, selection, PCA or polynomial features, and then linear models, support vector machines,
             nearest neighbours, naive Bayes, discriminant analysis, forests, histogram gradient boosting or a small network, for
             the task at hand. Configurations near scikit-learn's defaults, of eight classifiers or six regressors as far as the
             data allow them, are evaluated first. Texts become columns and missing numbers medians. ``"a3"``, ``"a2"``: Tables A3
             and A2 of Liu et al. (2020). Or a
-            :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
-            algorithms are estimators; the last module predicts.
+            [`mipcash.Space`][mipcash.space.space.Space] whose modules are the steps, in the order of their declaration (or of
+            an ordering), and whose algorithms are estimators; the last module predicts.
         build: ``build(configuration)`` returns an unfitted estimator, if the modules of the space do not define it.
         estimators: algorithm (or ``module.algorithm``) of the space -> estimator, or its class; other algorithms are scikit-learn's
             classes by name, and ``none`` omits a step.
         task: ``classification``, ``regression``, or None: inferred from y and the scoring. Give it if the search
             itself is passed to another function of scikit-learn, which asks before there is a y.
-        scoring: as in :class:`SpaceSearchCV`; None means the accuracy or r2.
+        n_iter, cv, limits, optimizer, settings, solver: as in
+            [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV].
+        scoring: as in [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV]; None means the
+            accuracy or r2.
         random_state: of the search and of the algorithms.
-        n_iter: this and all arguments that are not listed here are those of :class:`SpaceSearchCV`.
+        n_jobs, storage, pruning, confirm, ensemble_size, refit: as there.
+        timeout, evaluation_timeout, evaluation_memory, error_score, return_train_score, verbose: as there.
 
     Attributes:
-        best_params_: the best configuration of the space. The other attributes are those of :class:`SpaceSearchCV`.
+        best_params_: the best configuration of the space. The other attributes are those of
+            [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV].
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.integrations.sklearn import PipelineSearchCV
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> x, y = load_iris(return_X_y=True)
+        >>> space = mc.Space("pipeline")
+        >>> scale = space.module("scale", ["standard", "none"])
+        >>> model = space.module("model", {"knn": {"n_neighbors": mc.Integer(1, 9)}})
+        >>> steps = {"standard": StandardScaler, "knn": KNeighborsClassifier}
+        >>> search = PipelineSearchCV(space, estimators=steps, n_iter=3, cv=3, random_state=0).fit(x, y)
+        >>> search.best_score_ > 0.9, search.predict(x[:1])
+        (True, array([0]))
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -200,6 +217,9 @@ class PipelineSearchCV(SpaceSearch):
             sample_weight: shape (rows,); passed to the steps of a pipeline that accept weights, and to scorers as scikit-learn
                 routes it. Other steps are fitted without weights.
             params: ``groups``, and what splitter and scorers request.
+
+        Returns:
+            The search itself.
 
         Raises:
             SpaceError: an algorithm that is no estimator, or a hyperparameter that it lacks.
@@ -318,7 +338,11 @@ class PipelineSearchCV(SpaceSearch):
         return super()._get_routed_params_for_fit(dict(params))
 
     def get_metadata_routing(self) -> Any:
-        """Return the routing: ``sample_weight`` of this search, and metadata of scorers and splitter."""
+        """Return the routing: ``sample_weight`` of this search, and metadata of scorers and splitter.
+
+        Returns:
+            scikit-learn's ``MetadataRouter``.
+        """
         from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
         scorer, _ = self._get_scorers()

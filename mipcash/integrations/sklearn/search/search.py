@@ -1,4 +1,4 @@
-"""The common part of the searches: ``fit`` by :func:`mipcash.minimize`, with attributes and methods of scikit-learn's searches."""
+"""The common part of the searches: ``fit`` by ``mipcash.minimize``, with attributes and methods of scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ REFITS = 5
 
 
 class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
-    """Base class of both searches; see :class:`SpaceSearchCV` and :class:`PipelineSearchCV` for their parameters."""
+    """Base class of both searches; see ``SpaceSearchCV`` and ``PipelineSearchCV`` for their parameters."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
     _quiet = False

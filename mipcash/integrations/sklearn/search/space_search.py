@@ -22,15 +22,13 @@ from mipcash.space.space import Space
 class SpaceSearchCV(SpaceSearch):
     """Search the parameters of an estimator, or of a pipeline, under the rules of a space.
 
-    A replacement for ``RandomizedSearchCV`` or ``GridSearchCV``:
-
-    >>> search = SpaceSearchCV(SVC(), {"C": loguniform(1e-2, 1e3), "kernel": ["rbf", "linear"]}, n_iter=30)
-    >>> search.fit(x, y).best_params_
+    A replacement for ``RandomizedSearchCV`` or ``GridSearchCV``.
 
     Args:
         estimator: with ``fit``; scored by ``scoring``, or by its own ``score``.
-        space: a :class:`mipcash.Space` whose parameters are named as those of the estimator (``step__parameter`` of a pipeline),
-            or the argument of ``RandomizedSearchCV`` (:meth:`mipcash.Space.from_sklearn`). An inactive parameter keeps the
+        space: a [`mipcash.Space`][mipcash.space.space.Space] whose parameters are named as those of the estimator
+            (``step__parameter`` of a pipeline), or the argument of ``RandomizedSearchCV``
+            ([`mipcash.Space.from_sklearn`][mipcash.space.space.Space.from_sklearn]). An inactive parameter keeps the
             estimator's own value. The hyperparameters of a module have the estimator's names; the module itself is set only if
             the estimator has a parameter of its name.
         n_iter: number of configurations that are evaluated; or ``mc.Steps(200)``.
@@ -39,15 +37,18 @@ class SpaceSearchCV(SpaceSearch):
             its score instead. Workers are processes, or those of ``joblib.parallel_config``.
         limits: outcome constraints, each an upper end or ``(low, high)`` with None for no end: scores by name
             (scikit-learn's, or of ``scoring``), ``latency_ms``, ``single_ms``, ``model_bytes``, ``fit_seconds``; see
-            :mod:`mipcash.integrations.sklearn.measures`. The search measures a model of the first fold. ``latency_ms``,
-            ``single_ms`` and ``model_bytes`` are measured again on the estimator that was refitted to all rows. If that
-            estimator violates a limit, the next best configuration that was feasible on the folds is refitted, at most five
-            configurations in all. If all of them violate a limit, the first is returned with a warning.
-        optimizer, settings, solver, storage: as in :func:`mipcash.minimize`. Evaluations in the storage are not repeated. A storage
-            belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with another.
-        pruning: as in :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
-        confirm: as in :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best one there is returned. These
-            evaluations count in ``n_iter``.
+            [`mipcash.integrations.sklearn.measures`][mipcash.integrations.sklearn.measures]. The search measures a model of
+            the first fold. ``latency_ms``, ``single_ms`` and ``model_bytes`` are measured again on the estimator that was
+            refitted to all rows. If that estimator violates a limit, the next best configuration that was feasible on the
+            folds is refitted, at most five configurations in all. If all of them violate a limit, the first is returned with a
+            warning.
+        optimizer, settings, solver, storage: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]. Evaluations in the
+            storage are not repeated. A storage belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with
+            another.
+        pruning: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]: configurations that are clearly worse are not
+            fitted to all folds.
+        confirm: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]: finalists are evaluated on other folds, and the
+            best one there is returned. These evaluations count in ``n_iter``.
         ensemble_size: steps of a greedy selection (Caruana et al. 2004); then ``best_estimator_`` is an ensemble of the best
             configurations. It need not satisfy the limits that each member satisfies; a warning says so if it does not.
         random_state: of the search; an int makes the search reproducible (with one worker). None: random, except that a search with
@@ -61,9 +62,20 @@ class SpaceSearchCV(SpaceSearch):
             measure also has ``refit_NAME``: its value after the refit, nan for configurations that were not refitted. All other
             attributes of ``RandomizedSearchCV`` exist, too.
         refit_measures_: the limited measures of ``best_estimator_`` by name, such as ``{"latency_ms": 13.1}``.
-        result_: the :class:`mipcash.Result`.
+        result_: the [`mipcash.Result`][mipcash.study.result.Result].
         space_: the space that was searched.
         ensemble_: the members and their weights, if ``ensemble_size`` is given.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.integrations.sklearn import SpaceSearchCV
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> x, y = load_iris(return_X_y=True)
+        >>> space = {"C": mc.Real(0.01, 100.0, log=True), "kernel": ["rbf", "linear"]}
+        >>> search = SpaceSearchCV(SVC(), space, n_iter=4, cv=3, random_state=0).fit(x, y)
+        >>> search.best_score_ > 0.9, sorted(search.best_params_)
+        (True, ['C', 'kernel'])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -130,6 +142,9 @@ class SpaceSearchCV(SpaceSearch):
             X: rows that the estimator accepts.
             y: target; None for unsupervised estimators.
             params: of the estimator's ``fit``, of the scorers and the splitter (``groups``), as in ``RandomizedSearchCV``.
+
+        Returns:
+            The search itself.
 
         Raises:
             SpaceError: the space has a parameter that the estimator lacks.

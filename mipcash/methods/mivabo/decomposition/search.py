@@ -4,14 +4,14 @@ Notation
     f(z, u) = f_d(z) + f_c(u) + sum_F sum_s [state of F is s] h_Fs(u)      to be *minimised* (the paper maximises).
     F         mixed factors: a group, a pair of groups, or the activity of a conditional numerical parameter. Its state is the
               level, the two levels, or off / on, an affine or quadratic 0/1 function of the binaries z.
-    h, f_c    sums of the same M cosines: the continuous part of a :class:`WeightSample`;   C(u) (M,) the cosines.
+    h, f_c    sums of the same M cosines: the continuous part of a ``WeightSample``;   C(u) (M,) the cosines.
     lambda_F  multipliers on the states of F (the paper's lambda^d);   mu_F (M,) multipliers on the cosines of F's copy of u.
     B         a box of numerical parameters
 
 The slaves of Eqs. (18a-c), all minima over a superset of the legal points in B:
 
     L(mu) = min_z [f_d(z) + sum_F lambda_F,state(z)]                       discrete: the MIP, with all rules and its bound.
-          + min_{u in B} [f_c(u) + sum_F mu_F . C(u)]                      continuous: :mod:`continuous_bounds`.
+          + min_{u in B} [f_c(u) + sum_F mu_F . C(u)]                      continuous: ``continuous_bounds``.
           + sum_F min_{s, u in B} [h_Fs(u) - mu_F . C(u) - lambda_Fs]      mixed: the same, state by state
 
 Kept from the paper: the three kinds of slave, factors over few discrete variables, subgradients of the multipliers without
@@ -127,7 +127,7 @@ class _Leaf:
 
 
 class _Search:
-    """State of one decomposition; created by :func:`decompose`."""
+    """State of one decomposition; created by ``decompose``."""
 
     def __init__(
         self,

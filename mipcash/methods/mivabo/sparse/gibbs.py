@@ -1,6 +1,6 @@
 """Sparse priors by Gibbs sampling over a scale mixture of normals.
 
-Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`.
+Notation of ``mipcash.methods.mivabo.sparse.mixture``.
 
     laplace     lambda_u^2 ~ Gamma((m_u + 1) / 2, rate 1/2), so that p(W_u) ~ exp(-sqrt(S_u) / tau). This is the Bayesian lasso
                 (Park and Casella 2008; over units of several weights Kyung et al. 2010), the paper's sparse prior (Sec. 3.2).

@@ -1,6 +1,6 @@
 """Scale mixtures of normals over the weights of the linear model, the common part of all sparse priors.
 
-Notation, beyond :mod:`mipcash.methods.mivabo.posterior`
+Notation, beyond ``mipcash.methods.mivabo.posterior``
     unit u      the weights of one pair of groups (or of one feature) in one block;  m_u of them, rows i of W_b;  U units.
     W_b[i, j] ~ N(0, tau^2 lambda_u^2 V_b[i]) in a unit, N(0, V_b[i]) outside;   S_u = sum_{i, j in u} W_b[i, j]^2 / V_b[i].
     A, B (t, t) covariance of the observations from rows outside and inside of the units;   K = s2 I + A + tau^2 B(lambda)
@@ -212,7 +212,7 @@ class Mixture:
     def weights(self, at: Scales, k: Vector, rng: np.random.Generator) -> tuple[list[Vector], list[Vector]]:
         """Return a draw and the mean of the weights given the scales, from K without its noise: [(p_b, q_b)] each.
 
-        Equals the sample and the mean of :meth:`given`, at half the cost and without its blocks.
+        Equals the sample and the mean of ``given``, at half the cost and without its blocks.
         """
         y = self.base.y
         factor = cholesky(_covered(k, at.noise), self.base.noise)

@@ -1,9 +1,9 @@
 """The linear model under a sparse prior, and functions without their irrelevant pairs.
 
-Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`. The priors are sampled by :mod:`mipcash.methods.mivabo.sparse.gibbs`; the
+Notation of ``mipcash.methods.mivabo.sparse.mixture``. The priors are sampled by ``mipcash.methods.mivabo.sparse.gibbs``; the
 Laplace prior can also be bounded by variational inference, below. In both cases the posterior is a set of scales, given which the
-weights are Gaussian. The exact solve of a sample is faster the fewer pairs of groups it couples, so :func:`thinned` and
-:func:`restricted` leave pairs out and bound the change of f:
+weights are Gaussian. The exact solve of a sample is faster the fewer pairs of groups it couples, so ``thinned`` and
+``restricted`` leave pairs out and bound the change of f:
 
     f = kept + sum over left-out (g, h) of e_gh(s_g, s_h; u),     |e_gh - centre_gh| <= half range of e_gh over levels and u,
 
@@ -12,7 +12,7 @@ bounds the minimum of f from below.
 
 The Laplace prior by variational inference, as in the paper (daxberger2019, App. A.1: Seeger and Nickisch 2011).
 
-Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`, with gamma_u = tau^2 lambda_u^2.
+Notation of ``mipcash.methods.mivabo.sparse.mixture``, with gamma_u = tau^2 lambda_u^2.
 
 Each unit's prior is bounded from below by Gaussians (super-Gaussian bounding),
 
@@ -109,7 +109,7 @@ class SparsePosterior:
         mixture: the model under its scales, its data perhaps reduced.
         draws: the kept scales.
         average: mean of the weights, Rao-Blackwellised: the average over the draws of their mean given the scales.
-        further: observations added by :meth:`given`: points, values on the scale of predictions, and noise.
+        further: observations added by ``given``: points, values on the scale of predictions, and noise.
     """
 
     observed: LinearPosterior

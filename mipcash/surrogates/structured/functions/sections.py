@@ -2,7 +2,7 @@
 
 Notation
     x = (z, u) with z fixed, y_i (B' of them) the other points;   A_g, A_j, E, P, R as in
-    :mod:`mipcash.surrogates.structured.kernel`
+    ``mipcash.surrogates.structured.kernel``
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Surface:
         return parts.form(self.kernel.structure)
 
     def _kernel_parts(self, u: Vector) -> FormParts:
-        """Return the coefficients of sum_i w_i K((z, u), x_i) (see :class:`FormParts`)."""
+        """Return the coefficients of sum_i w_i K((z, u), x_i) (see ``FormParts``)."""
         kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
         c1, c2, sc, cm, cq = kernel.factors
         numbers = kernel.number_terms(x.everywhere(u), x)[:, 0]  # without on_j(z): shape (J, t)
