@@ -236,6 +236,61 @@ class ModelError(MipcashError, ValueError):
     """
 
 
+class TellError(MipcashError, ValueError):
+    """An outcome for a trial of another study, or a second outcome for a trial.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> study = mc.Study(space, "random")
+        >>> trial = study.tell(study.ask(), 1.0)
+        >>> try:
+        ...     study.tell(trial, 2.0)
+        ... except mc.errors.TellError as error:
+        ...     print(type(error).__name__)
+        TellError
+    """
+
+
+class LateError(TellError):
+    """An outcome of a worker that another worker took for dead, and whose trial has another outcome by now.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> issubclass(mc.errors.LateError, mc.errors.TellError)
+        True
+    """
+
+
+class BudgetError(MipcashError, ValueError):
+    """A budget of steps or of costs that turns out not to pay for one evaluation.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("box")
+        >>> a = space.integer("a", 0, 9)
+        >>> def folds(config):
+        ...     for fold in range(3):
+        ...         yield float(config["a"])
+        >>> try:
+        ...     mc.minimize(folds, space, mc.Steps(2), optimizer="random", progress=False)
+        ... except mc.errors.BudgetError as error:
+        ...     print(type(error).__name__)
+        BudgetError
+    """
+
+
+class IllegalProposalError(MipcashError, AssertionError):
+    """A proposal that breaks the rules of the space: a bug of the optimizer that made it, never a mistake of the user.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> issubclass(mc.errors.IllegalProposalError, mc.errors.MipcashError)
+        True
+    """
+
+
 def stack_level() -> int:
     """Return the ``stacklevel`` at which a warning points to the first caller outside this package.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 
-from mipcash.errors import ExecutorError, StorageError
+from mipcash.errors import ExecutorError, LateError, StorageError, TellError
 from mipcash.study.evaluating.evaluation import Evaluation, Task
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.policies.policy import FINAL, Policy
@@ -18,7 +18,7 @@ from mipcash.study.progress import Progress
 from mipcash.study.pruning import judge_for
 from mipcash.study.sources import Source
 from mipcash.study.study import Study
-from mipcash.study.trial import LateError, TellError, Trial
+from mipcash.study.trial import Trial
 
 
 class Loop:

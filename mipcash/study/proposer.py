@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mipcash.errors import IllegalProposalError
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.study.finalists import answer
 from mipcash.study.records.trials import proposal_row
 from mipcash.study.text import listed, shown
-from mipcash.study.trial import IllegalProposalError
 
 if TYPE_CHECKING:
     from mipcash.space.exclusion import Apart

@@ -14,15 +14,10 @@ from numbers import Integral, Real
 from typing import Any
 
 from mipcash.display import counted
-from mipcash.errors import MipcashError
+from mipcash.errors import BudgetError
 from mipcash.study.arguments import seconds_of
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
-
-
-class BudgetError(MipcashError, ValueError):
-    """Raised if a budget turns out not to pay for one evaluation."""
-
 
 ROUNDING = 1e-9
 """Relative tolerance for rounding, within which a sum of costs may exceed the budget."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mipcash.errors import StorageError
+from mipcash.errors import LateError, StorageError, TellError
 from mipcash.optimizers.optimizer import Observation
 from mipcash.study.feasibility import observation
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
@@ -32,7 +32,7 @@ from mipcash.study.storage.protocol import (
     this_worker,
     title_of,
 )
-from mipcash.study.trial import LateError, TellError, Trial
+from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

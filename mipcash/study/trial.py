@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from mipcash.display import config_text, counted, table, value_text
-from mipcash.errors import MipcashError
+from mipcash.errors import TellError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
@@ -66,18 +66,6 @@ class Failed(Exception):
     def __repr__(self) -> str:
         known = f", values={self.values!r}" if self.values else ""
         return f"Failed({self.message!r}{known})"
-
-
-class IllegalProposalError(MipcashError, AssertionError):
-    """Raised if an optimizer proposes an illegal configuration: a bug in the optimizer, never the user's mistake."""
-
-
-class TellError(MipcashError, ValueError):
-    """Raised if an outcome is recorded for a trial of another study, or for the second time."""
-
-
-class LateError(TellError):
-    """Raised if another worker, having taken this one for dead, has already recorded the outcome."""
 
 
 class Reporter(Protocol):

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import mipcash as mc
+from mipcash.errors import TellError
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.study.finalists import Difference, Finalist, best_of, finalists_of
-from mipcash.study.trial import TellError
 
 
 def line() -> mc.Space:

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 import mipcash as mc
 from mipcash.cli.main import app
-from mipcash.errors import DefectError, MipcashError, ModelError, ObjectiveError
+from mipcash.errors import DefectError, MipcashError, ModelError, ObjectiveError, TellError
 from mipcash.optimizers.outcome import Outcome
 from mipcash.study.minimize import minimize
 from mipcash.study.policies.defects import failed_alike
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.storage.sqlite import read_journal
-from mipcash.study.trial import TellError, Trial
+from mipcash.study.trial import Trial
 
 
 def missing_name(config: dict[str, Any]) -> float:

@@ -11,9 +11,9 @@ import pytest
 import tiny
 
 import mipcash as mc
+from mipcash.errors import TellError
 from mipcash.optimizers.optimizer import Observation, Proposal, Request
 from mipcash.optimizers.outcome import Outcome, Output
-from mipcash.study.trial import TellError
 
 
 def asking(*outputs: str) -> type[tiny.Sampler]:

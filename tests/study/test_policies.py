@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import DefectError
+from mipcash.errors import BudgetError, DefectError
 from mipcash.study.evaluating.evaluation import Evaluation
 from mipcash.study.evaluating.pool import Inline
 from mipcash.study.evaluating.raised import Raised
@@ -23,7 +23,7 @@ from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
 from mipcash.study.progress import Progress
 from mipcash.study.sources import Repeats, Search
-from mipcash.study.spending import BudgetError, Reserve, Spending
+from mipcash.study.spending import Reserve, Spending
 from mipcash.study.trial import Trial
 
 

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 import mipcash as mc
 from mipcash.cli.main import app
-from mipcash.errors import DefectError
-from mipcash.study.trial import TellError
+from mipcash.errors import DefectError, TellError
 
 EPOCHS = 9
 

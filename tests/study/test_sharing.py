@@ -14,14 +14,13 @@ import sharing
 import tiny
 
 import mipcash as mc
-from mipcash.errors import StorageError
+from mipcash.errors import LateError, StorageError, TellError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
 from mipcash.study.storage.protocol import FORMAT, Storage, TakenError, TrialRow
 from mipcash.study.storage.registry import read_study
 from mipcash.study.storage.sqlite import read_journal
-from mipcash.study.trial import LateError, TellError
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

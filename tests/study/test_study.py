@@ -12,10 +12,9 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import StorageError
+from mipcash.errors import IllegalProposalError, StorageError, TellError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.sqlite import read_journal
-from mipcash.study.trial import IllegalProposalError, TellError
 
 
 def configs(study: mc.Study) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.errors import InfeasibleSpaceError, SpaceError
+from mipcash.errors import IllegalProposalError, InfeasibleSpaceError, SpaceError
 from mipcash.integrations.optuna import notes
 from mipcash.integrations.optuna.history import Reader, limits_from
 from mipcash.integrations.optuna.notes import Note
@@ -18,7 +18,6 @@ from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import CompiledSpace, compiled
 from mipcash.space.space import Space
-from mipcash.study.trial import IllegalProposalError
 
 HELD = 16
 """Maximum number of cached optimizers of sub-spaces."""

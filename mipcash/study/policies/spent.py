@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Collection
 from dataclasses import replace
 
+from mipcash.errors import BudgetError
 from mipcash.study.policies.policy import BUDGET, TIMEOUT, Policy
-from mipcash.study.spending import BudgetError, Reserve, Spending
+from mipcash.study.spending import Reserve, Spending
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 

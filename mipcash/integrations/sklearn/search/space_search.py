@@ -42,7 +42,8 @@ class SpaceSearchCV(SpaceSearch):
             refitted to all rows. If that estimator violates a limit, the next best configuration that was feasible on the
             folds is refitted, at most five configurations in all. If all of them violate a limit, the first is returned with a
             warning.
-        optimizer, settings, solver, storage: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]. Evaluations in the
+        optimizer, settings, solver: as in [`mipcash.Method`][mipcash.study.method.Method].
+        storage: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]. Evaluations in the
             storage are not repeated. A storage belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with
             another.
         pruning: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]: configurations that are clearly worse are not
