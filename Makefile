@@ -9,30 +9,36 @@ SOURCES = pyproject.toml MANIFEST.in README.md LICENSE CHANGELOG.md \
 # The CPU build where the index offers one; any 2.x works.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test build core lint format docs clean
+.PHONY: run test build bare core lint format docs clean
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
 	$(BIN)/mipcash run sklearn_pipeline --limit latency_ms=5 --confirm 3 --workers 2 --fresh
 
-test: lint core docs
-	$(BIN)/python -m pytest -n $(or $(TEST_WORKERS),2) --dist worksteal
+test: lint bare core docs
+	MIPCASH_PASSED=build/bare/passed.txt $(BIN)/python -m pytest $(WORKERS)
 
 # Wheel and source distribution in dist/. The wheel is built from the unpacked source distribution, which therefore holds all it needs.
 build: dist/.built
 
-# The wheel in an environment with the core's dependencies alone, since an environment with every extra hides a missing one, and with
-# the oldest versions that pyproject.toml allows, since the other environments have the newest. Optuna is there for its adapter. The
-# tests run from a copy of theirs, where the source tree cannot be imported. Those of the core run without the methods, the integrations,
-# the reports and the command line, which nothing in the core may need.
+# The core without the methods, the integrations, the reports and the command line, which nothing in it may need: its tests run from a
+# copy, where the source tree cannot be imported, and are not repeated by `make test`.
 LEAVES = methods integrations report cli
-CORE_PYTEST = MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest -n $(or $(TEST_WORKERS),2)
+WORKERS = -n $(or $(TEST_WORKERS),2) --dist worksteal
+bare: $(VENV)/.test
+	rm -rf build/bare && mkdir -p build/bare/parts && cp -R tests benchmarks pyproject.toml build/bare
+	cp -R mipcash build/bare/parts && cp -R models solvers build/bare/parts/mipcash
+	cd build/bare/parts/mipcash && rm -r $(LEAVES)
+	cd build/bare && PYTHONPATH=parts MIPCASH_PASSED=passed.txt $(abspath $(BIN))/python -m pytest $(WORKERS) \
+		tests/modelling tests/space tests/study/test_minimize.py
+
+# The wheel in an environment with the core's dependencies alone, since an environment with every extra hides a missing one, and with
+# the oldest versions that pyproject.toml allows, since the other environments have the newest. Optuna is there for its adapter.
 core: $(VENV)-core/.core
-	rm -rf build/core && mkdir -p build/core/bare && cp -R tests benchmarks pyproject.toml build/core
-	cd build/core && cp -R "$$($(abspath $(VENV)-core)/bin/python -c 'import mipcash; print(*mipcash.__path__)')" bare
-	cd build/core/bare/mipcash && rm -r $(LEAVES)
-	cd build/core && PYTHONPATH=$(CURDIR)/build/core/bare $(CORE_PYTEST) tests/modelling tests/space tests/study/test_minimize.py
-	cd build/core && $(CORE_PYTEST) tests/test_release.py tests/integrations
+	rm -rf build/core && mkdir -p build/core && cp -R tests benchmarks pyproject.toml build/core
+	cd build/core && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest $(WORKERS) \
+		tests/test_release.py tests/study/test_minimize.py tests/modelling/test_messages.py tests/space/test_answers.py \
+		tests/integrations/test_optuna_sampler.py tests/integrations/test_pipeline_search.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

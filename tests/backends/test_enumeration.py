@@ -49,7 +49,7 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
 
 
 @seed(5)
-@settings(max_examples=100, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
 def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
@@ -58,7 +58,7 @@ def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
 
 
 @seed(6)
-@settings(max_examples=80, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_random_spaces_listed(drawn: Drawn, number: int) -> None:
     """The same where no network is to be had, so that all levels are looked at."""

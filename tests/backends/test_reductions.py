@@ -34,7 +34,7 @@ from tests.strategies.spaces import drawn_spaces
 
 EXACT = SolverSettings(gap=0.0)
 SLOW = settings(max_examples=25, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-FAST = settings(SLOW, max_examples=120)
+FAST = settings(SLOW, max_examples=50)
 
 
 def cardinality(n: int, k: int, at_most: bool = False) -> mc.Space:

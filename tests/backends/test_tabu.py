@@ -42,7 +42,7 @@ def of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...
 
 
 @seed(7)
-@settings(max_examples=80, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
     if (found_of := of(drawn)) is None:
@@ -63,7 +63,7 @@ def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
 
 
 @seed(8)
-@settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: int) -> None:
     if (found_of := of(drawn)) is None or len(found_of[1].low):

@@ -26,7 +26,7 @@ EXACT = SolverSettings(gap=0.0)
 
 
 @seed(11)
-@settings(max_examples=80, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_random_spaces(drawn: Drawn, number: int) -> None:
     program = compiled(build(drawn)).program

@@ -36,7 +36,7 @@ from tests.fuzz.truth import Truth
 from tests.strategies.meaning import Meaning, key
 
 ROOT = Path(__file__).parents[2]
-DRAWN = 240
+DRAWN = 90
 """Spaces that are drawn here; no solver is asked."""
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.fuzz.engine import Plan, examine
 from tests.fuzz.kinds import KINDS
 
-PARTS, SPACES_PER_PART = 8, 4
-"""Together 32 spaces; each part is a test of its own so that workers share them. The whole is ``python -m tests.fuzz``."""
+PARTS, SPACES_PER_PART = 4, 4
+"""Together 16 spaces; each part is a test of its own so that workers share them. The whole is ``python -m tests.fuzz``."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))

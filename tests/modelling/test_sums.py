@@ -44,7 +44,7 @@ def pyomos(expression: Any, monkeypatch: pytest.MonkeyPatch) -> quadratic.Quadra
 
 
 @seed(5)
-@settings(max_examples=400, database=None, deadline=None)
+@settings(max_examples=100, database=None, deadline=None)
 @given(TERMS)
 def test_sums_are_read_as_pyomo_reads_them(expression: Any) -> None:
     if not hasattr(expression, "is_numeric_type"):
@@ -63,7 +63,7 @@ KEPT: KeptTexts = {}
 
 
 @seed(6)
-@settings(max_examples=200, database=None, deadline=None)
+@settings(max_examples=60, database=None, deadline=None)
 @given(TERMS)
 def test_texts_are_pyomos(expression: Any) -> None:
     if hasattr(expression, "is_numeric_type"):

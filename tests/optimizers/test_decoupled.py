@@ -34,7 +34,7 @@ def request_of(costs: dict[str, float], limits: tuple[Limit, ...] = MS, history:
 # -- expected costs -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(SHARE, st.floats(0.01, 100.0)), min_size=1, max_size=5))
 def test_no_other_order_costs_less(outputs: list[tuple[float, float]]) -> None:
     names = ["loss", *(f"g{k}" for k in range(1, len(outputs)))]

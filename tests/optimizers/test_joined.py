@@ -82,7 +82,7 @@ def test_the_answer_is_known_to_keep_all_limits() -> None:
 PART = st.tuples(st.integers(0, 3), st.permutations(NAMES), st.integers(1, 2))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(PART, min_size=1, max_size=4, unique_by=lambda p: p[0]), st.randoms(use_true_random=False))
 def test_the_order_of_the_parts_does_not_matter(given: list[tuple[int, list[str], int]], random: object) -> None:
     """However a configuration's outputs are spread over evaluations, models learn what one evaluation of all would tell."""

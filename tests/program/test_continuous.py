@@ -31,7 +31,7 @@ from tests.strategies.meaning import Meaning
 from tests.strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms
 
 PARTS = 2
-SPACES_PER_PART = 50
+SPACES_PER_PART = 30
 
 
 # -- drawn spaces ---------------------------------------------------------------------------------------------------

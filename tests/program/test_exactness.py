@@ -27,7 +27,7 @@ from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning, key
 from tests.strategies.spaces import draw_terms, drawn_spaces
 
-PARTS = 4
+PARTS = 2
 SPACES_PER_PART = 100
 """Each part is a test of its own so that workers share them."""
 

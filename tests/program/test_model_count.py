@@ -50,13 +50,13 @@ def listed(sizes: list[int], tables: list[RuleTable], rows: list[LinearRow]) -> 
 
 
 @given(networks())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_count_is_what_is_listed(network: tuple[list[int], list[RuleTable], list[LinearRow]]) -> None:
     assert count_states(*network) == StateCount(listed(*network), True)
 
 
 @given(networks(), st.integers(1, 6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_diagram_that_is_cut_gives_a_lower_bound(
     network: tuple[list[int], list[RuleTable], list[LinearRow]], kept: int
 ) -> None:

@@ -169,7 +169,7 @@ def using_activity(*names: str) -> st.SearchStrategy[Any]:
     return st.one_of(joined, activity, st.tuples(st.just("not"), activity))
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.settings(max_examples=25, deadline=None)
 @given(FORMULAS, using_activity("p"), using_activity("p", "q"))
 def test_a_formula_in_when_is_what_python_says(first: Any, second: Any, third: Any) -> None:
     space = with_dependants(first, second, third)

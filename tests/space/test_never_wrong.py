@@ -113,10 +113,10 @@ def test_wide_integers_are_proposed_to_the_last() -> None:
     result = run(space, 15)
     assert (result.n_done, result.stopped) == (10, BEST_OF_ALL)
     assert {(t.config["n"], t.config["c"]) for t in result.history} == set(itertools.product(range(1, 6), "ab"))
-    free = mc.Space("free")
-    free.integer("n", 0, 70)
-    result = run(free, 75)
-    assert (sorted(t.config["n"] for t in result.history), result.stopped) == (list(range(71)), BEST_OF_ALL)
+    free = mc.Space("free", expand_limit=8)
+    free.integer("n", 0, 12)
+    result = run(free, 20)
+    assert (sorted(t.config["n"] for t in result.history), result.stopped) == (list(range(13)), BEST_OF_ALL)
 
 
 def test_a_pinned_number_beside_a_free_one_is_not_exhausted_and_pinned_ones_are() -> None:

@@ -248,16 +248,16 @@ def test_files_in_options_of_a_solver_are_looked_at_before_it_gets_them(option, 
     assert option in str(refusal.value)
 
 
-def test_sixty_four_configurations_end_a_budget_of_a_hundred():
-    space = mc.Space("64")
-    for i in range(6):
+def test_sixteen_configurations_end_a_budget_of_thirty():
+    space = mc.Space("16")
+    for i in range(4):
         space.integer(f"b{i}", 0, 1)
-    result = mc.minimize(lambda c: float(sum(c.values())), space, 100, progress=False)
-    assert (result.n_done, result.stopped) == (64, BEST_OF_ALL)
+    result = mc.minimize(lambda c: float(sum(c.values())), space, 30, progress=False)
+    assert (result.n_done, result.stopped) == (16, BEST_OF_ALL)
     assert result.value == 0.0
-    assert len({tuple(t.config.values()) for t in result.history}) == 64
-    failing = mc.minimize(lambda c: loss(c) if c["b0"] else None, space, 100, progress=False, optimizer="random")
-    assert (failing.n_done, failing.n_failed, failing.stopped) == (32, 32, "space exhausted")
+    assert len({tuple(t.config.values()) for t in result.history}) == 16
+    failing = mc.minimize(lambda c: loss(c) if c["b0"] else None, space, 30, progress=False, optimizer="random")
+    assert (failing.n_done, failing.n_failed, failing.stopped) == (8, 8, "space exhausted")
 
 
 @pytest.mark.parametrize("optimizer", installed("mivabo", "random"))

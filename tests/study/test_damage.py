@@ -24,7 +24,7 @@ from mipcash.errors import ModelError, StorageError
 from mipcash.study.storage.sqlite import read_journal
 from tests.forging import TABLES, forge
 
-DAMAGES = 200
+DAMAGES = 60
 
 MODEL = """import sys
 sys.path.insert(0, {folder!r})

@@ -228,14 +228,14 @@ def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, erro
 @pytest.mark.parametrize("how", ["alone", "processes", "shared"])
 def test_a_run_that_is_killed_as_a_whole_costs_no_retry(journal: Path, how: str) -> None:
     """The same trial is running each time, until the run is left in peace and evaluates it."""
-    for _ in range(4):
+    for _ in range(2):
         finish(launch(journal, "--how", how, "--die", "evaluation", "4"), -signal.SIGKILL)
         row = read_journal(journal)[1][4]
         assert (row.status, len(row.running), row.lost) == ("pending", 1, 0)
     finish(launch(journal, "--how", how), 0)
     rows = read_journal(journal)[1]
     assert [r.status for r in rows] == ["done"] * 7
-    assert attempts(rows[4]) == [*((k, "returned") for k in range(1, 5)), (5, "present")]
+    assert attempts(rows[4]) == [*((k, "returned") for k in range(1, 3)), (3, "present")]
     assert {e.message for e in rows[4].evaluations if e.status == "returned"} == {"its run was killed"}
 
 
