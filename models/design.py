@@ -1,8 +1,8 @@
 """An engineering design: the cheapest cantilever that is stiff and strong enough, with a simulation that fails for thin plates.
 
 A beam of 2 m is clamped at one end and carries 5 kN at the other. Material, kind of section, dimensions and ribs are chosen under
-rules of the workshop, which are known in advance. The simulation (Euler-Bernoulli, integrated along the beam) returns the cost and two
-outputs with outcome constraints:
+rules of the workshop, which are known in advance. The simulation (Euler-Bernoulli, integrated along the beam) returns the cost and
+two outputs with outcome constraints:
 
 * ``deflection_mm``: at the tip, at most 8,
 * ``utilisation``: the largest bending stress as a share of the strength, at most 0.7.
