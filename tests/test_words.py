@@ -30,7 +30,7 @@ TERMS = {
 LONGEST = 35
 """Words of a sentence, at most."""
 PAGES = [
-    p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("measurements.md", "model.md", "references.md")
+    p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("model.md", "references.md")
 ]
 
 

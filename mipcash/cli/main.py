@@ -214,11 +214,11 @@ def resume(
 @app.command()
 def show(
     journal: Place,
-    plot: Annotated[Path | None, typer.Option(help="The picture, .png or .svg; default: next to the journal.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the convergence in this file, .png or .svg.")] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only the best N trials, best first.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Show the trials, the best configuration and the convergence picture of a run, also while it is running."""
+    """Show the trials and the best configuration of a run, also while it is running."""
     with errors(debug):
         from mipcash.cli import archive, result_tables, running
         from mipcash.report.failures import failing

@@ -77,7 +77,8 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
         ) from error
     old = archive.open_archive(plan.storage)
     said = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()
-    close(old, None, "\n\n".join(t for t in said if t), stream)
+    picture = archive.picture_path(old.path) if isinstance(old.path, Path) else None
+    close(old, picture, "\n\n".join(t for t in said if t), stream)
     if result.best is None:
         raise typer.Exit(1)
 
@@ -115,10 +116,11 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
         return ""
 
 
-def close(old: archive.Archive, plot: Path | None, report: str = "", stream: TextIO | None = None) -> None:
+def close(old: archive.Archive, picture: Path | None, report: str = "", stream: TextIO | None = None) -> None:
     """Print the end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal.
 
     Args:
+        picture: the file to draw the convergence in; None: nothing is drawn.
         stream: gets the result as JSON instead; None: text is printed.
     """
     if stream is not None:
@@ -141,8 +143,8 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
     if report:
         say(f"\n{report.rstrip()}")
     say("")
-    if result.history and (plot or isinstance(old.path, Path)):
-        say(f"picture: {_picture(old, plot or archive.picture_path(Path(old.path)))}")
+    if result.history and picture is not None:
+        say(f"picture: {_picture(old, picture)}")
     say(f"journal: {old.path}")
     if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
         say(f"to go on: {consent.resume_command(old.path, old.record)}")
