@@ -110,3 +110,22 @@ def test_where_an_expression_is_to_go() -> None:
     a = space.integer("a", 1, 9)
     assert [space.optimum(a, d).value for d in ("min", "minimize", "max", "maximize")] == [1, 1, 9, 9]
     assert space.optimum(a, direction="maximize").value == 9
+
+
+def test_attributes_of_other_libraries_are_answered_with_ours() -> None:
+    space = mc.Space("one")
+    space.real("x", 0, 1)
+    with mc.Study(space, "random") as study:
+        trial = study.tell(study.ask(), 1.0)
+        result = study.result
+        for of, wrong, ours in (
+            (result, "best_params", "; use result.config"),
+            (result, "trials_dataframe", "; use result.to_rows()"),
+            (result, "histroy", "; use result.history"),
+            (trial, "params", "; use trial.config"),
+            (study, "enqueue_trial", "; use study.enqueue()"),
+            (study, "zzz", "has no attribute 'zzz'$"),
+        ):
+            with pytest.raises(AttributeError, match=re.escape(ours) if ours.startswith(";") else ours):
+                getattr(of, wrong)
+        assert not hasattr(trial, "params")

@@ -21,7 +21,7 @@ from mipcash.optimizers.outcome import PENDING
 from mipcash.study.feasibility import Feasibility, Nearest, Violation, objectives_of_all, told, without_repeats
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
-from mipcash.study.text import one_line, shown, visible, without_address
+from mipcash.study.text import no_attribute, one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial
 from mipcash.study.unreturned import unreturned
@@ -392,6 +392,11 @@ class Result:
         if told and not self.n_done:
             return f"none of {len(told)} evaluations succeeded; the latest message: {told[-1].message}"
         return ""
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"<result of {self.space!r}: {self._summary()}>"

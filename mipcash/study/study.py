@@ -14,7 +14,7 @@ from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from mipcash.display import config_text, counted, table
 from mipcash.errors import SpaceExhaustedError
@@ -42,7 +42,7 @@ from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import Journal, StorageGiven, make_storage, move_aside
 from mipcash.study.table import TrialTable
-from mipcash.study.text import MESSAGE_LIMIT, shown, storable
+from mipcash.study.text import MESSAGE_LIMIT, no_attribute, shown, storable
 from mipcash.study.trial import Trial
 
 
@@ -455,6 +455,11 @@ class Study:
             "a study holds its journal and cannot be copied or pickled; take study.result or study.trials, or let another "
             "process resume the journal's file (storage=)"
         )
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"<{self._summary()}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 import reprlib
@@ -99,3 +100,27 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 def _controls(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in _JOINERS
+
+
+ELSEWHERE = {
+    **{"best_trial": ".best", "best_trials": ".front", "best_params": ".config", "best_value": ".value"},
+    **{"best_params_": ".config", "best_score_": ".value", "trials_dataframe": ".to_rows()", "trials": ".history"},
+    **{"params": ".config", "state": ".status", "add_trial": ".add()"},
+    **{
+        "enqueue_trial": ".enqueue()",
+        "attach_trial": ".add()",
+        "complete_trial": ".tell()",
+        "get_next_trials": ".ask()",
+    },
+}
+"""Attributes of Optuna's studies and trials, Ax's clients and scikit-learn's searches, and ours of the same meaning."""
+
+
+def no_attribute(of: object, name: str) -> AttributeError:
+    """Return the error for an attribute that a public class lacks, with the attribute of that meaning or of a similar name."""
+    there = [n for n in dir(of) if not n.startswith("_")]
+    ours = ELSEWHERE.get(name, "")
+    if ours.strip(".()") not in there:
+        ours = "".join(f".{close}" for close in difflib.get_close_matches(name, there, n=1))
+    hint = f"; use {type(of).__name__.lower()}{ours}" if ours else ""
+    return AttributeError(f"a {type(of).__name__} has no attribute {name!r}{hint}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mipcash.display import config_text, counted, table, value_text
 from mipcash.errors import TellError
@@ -12,7 +12,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
-from mipcash.study.text import one_line, readable, shown
+from mipcash.study.text import no_attribute, one_line, readable, shown
 
 KNOWN = "known"
 """Origin of an evaluation that was made outside the study."""
@@ -186,6 +186,11 @@ class Trial:
                 "objective got as its parameter `trial`"
             )
         return self.reports
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"<trial {self}>"
