@@ -118,6 +118,8 @@ ELSEWHERE = {
 
 def no_attribute(of: object, name: str) -> AttributeError:
     """Return the error for an attribute that a public class lacks, with the attribute of that meaning or of a similar name."""
+    if name.startswith("_"):  # asked for by Python, by the thousand
+        return AttributeError(f"a {type(of).__name__} has no attribute {name!r}")
     there = [n for n in dir(of) if not n.startswith("_")]
     ours = ELSEWHERE.get(name, "")
     if ours.strip(".()") not in there:
