@@ -18,7 +18,6 @@ from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.minimize import minimize
 from mipcash.study.minimize import run as run_study
 from mipcash.study.policies.policy import BEST_OF_ALL
-from mipcash.study.progress import Progress
 from mipcash.study.storage.sqlite import read_journal
 
 
@@ -180,24 +179,6 @@ def test_what_is_no_objective_no_space_and_no_plan_is_refused(space: mc.Space, j
         with pytest.raises(ValueError, match="timeout"):
             mc.Budget(3, timeout=timeout)
     assert not journal.exists()
-
-
-def test_a_display_of_ones_own_is_told_everything(space: mc.Space) -> None:
-    events: list[str] = []
-
-    class Log(Progress):
-        def asking(self) -> None:
-            events.append("ask")
-
-        def evaluating(self, trial: mc.Trial) -> None:
-            events.append(f"evaluate {trial.number}")
-
-        def told(self, trial: mc.Trial) -> None:
-            super().told(trial)
-            events.append(f"told {trial.number} {trial.status}")
-
-    run(space, tiny.loss, 2, progress=Log())
-    assert events == ["ask", "evaluate 0", "told 0 done", "ask", "evaluate 1", "told 1 done"]
 
 
 # -- seconds of a proposal --------------------------------------------------------------------------------------------

@@ -134,38 +134,6 @@ def test_outputs_and_observations_are_checked() -> None:
             Observation({}, "done", loss)
 
 
-def test_an_optimizer_lives_with_parts_and_learns_from_a_loss_that_is_known() -> None:
-    space = tiny.tiny_space()
-    study = mc.Study(space)
-    for k in range(9):
-        trial = study.ask()
-        if k % 3:
-            study.tell(trial, tiny.loss(trial.config))
-        else:
-            study.tell(trial, {"loss": tiny.loss(trial.config)} if k % 2 else {"ms": 1.0}, partial=True)
-    assert space.is_legal(study.ask().config)
-
-
-def test_a_loss_that_nobody_asked_for_decides_nothing(space: mc.Space) -> None:
-    study, optimizer = opened(space, "a", "b")
-    done = study.tell(study.ask(), {"a": 1, "b": 2, "loss": mc.Failed("not computed")})
-    assert (done.status, done.loss) == ("done", None)
-    failed = study.tell(study.ask(), {"a": math.nan, "b": math.nan, "loss": 1.0})
-    assert (failed.status, failed.loss) == ("failed", 1.0)
-    study.ask()
-    assert [o.status for o in optimizer.histories[-1]] == ["done", "failed"]
-
-
-def test_only_done_trials_count_for_convergence(space: mc.Space) -> None:
-    study, _ = opened(space)
-    study.tell(study.ask(), 3.0)
-    study.tell(study.ask(), 1.0, partial=True)  # folds so far
-    curve = study.result.convergence()
-    assert curve.loss[0] == 3.0
-    assert math.isnan(curve.loss[1])
-    assert list(curve.incumbent) == [3.0, 3.0]
-
-
 def test_outputs_are_asked_for_once_each_and_by_name(space: mc.Space, tmp_path: Path) -> None:
     study = mc.Study(space, asking("a", "b", "a")(space), storage=tmp_path / "run.db")
     trial = study.ask()

@@ -157,23 +157,6 @@ def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(j
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.db", "run.db"]
 
 
-def test_a_relative_path_and_chdir_keep_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path)
-    study = open_study("run.db")
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    study.tell(study.ask(), 1.0)
-    with pytest.raises(StorageError, match="in use"):
-        open_study(tmp_path / "run.db")
-    # another run of that name here has its own lock, which the first one's end must not take away
-    with open_study("run.db"):
-        study.close()
-        with pytest.raises(StorageError, match="in use"):
-            open_study(tmp_path / "elsewhere" / "run.db")
-    assert study.storage == tmp_path / "run.db"
-    assert sorted(p.name for p in tmp_path.rglob("*")) == ["elsewhere", "run.db", "run.db"]
-
-
 @pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
 def test_a_journal_that_is_taken_away_is_written_to_no_more(journal: Path, tmp_path: Path, how: str) -> None:
     """Under its new name, or in its place, another study may be writing."""
