@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ def dominates(a: mc.Trial, b: mc.Trial) -> bool:
 
 
 def test_a_front_which_is_the_same_after_a_break(tmp_path: Path) -> None:
-    whole = run()
+    whole = run(budget=13)
     assert all(space().is_legal(t.config) for t in whole.history)
     assert len(whole.front) >= 4
     assert not any(dominates(a, b) for a in whole.history for b in whole.front)
@@ -59,7 +60,7 @@ def test_a_front_which_is_the_same_after_a_break(tmp_path: Path) -> None:
     assert re.search(r"loss +latency_ms", text)
     assert "balanced" in text
     run(budget=9, storage=tmp_path / "run.db")
-    resumed = run(storage=tmp_path / "run.db")
+    resumed = run(budget=13, storage=tmp_path / "run.db")
     assert [t.config for t in resumed.history] == [t.config for t in whole.history]
     with pytest.raises(StorageError, match=r"objectives were .* and are .* now"):
         run(storage=tmp_path / "run.db", direction=["latency_ms", "loss"])
@@ -75,21 +76,16 @@ def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> N
         return {"accuracy": 1.0 - told["loss"], "ms": told["latency_ms"], "note": "text"}
 
     best = {"layers": 2, "width": 64, "act": "relu", "rate": 0.3}
-    result = run(
-        objective,
-        direction={"accuracy": "maximize", "ms": "minimize"},
-        limits={"ms": 3.0},
-        known=[(best, objective(best))],
-        execution=mc.Execution(workers=2),
-    )
-    assert result.history[0].known
-    assert result.history[0].loss == result.history[0].values["accuracy"] == pytest.approx(1.0 - 8.0 / 128)
-    assert result.history[0] in result.front
+    given: dict[str, Any] = {"direction": {"accuracy": "maximize", "ms": "minimize"}, "limits": {"ms": 3.0}}
+    result = run(objective, 10, known=[(best, objective(best))], execution=mc.Execution(workers=2), **given)
+    first = result.history[0]
+    assert first.known
+    assert first.loss == first.values["accuracy"] == pytest.approx(1.0 - 8.0 / 128)
+    assert first in result.front
     assert all((t.values["ms"]) <= 3.0 for t in result.front)
     accuracies = [t.values["accuracy"] for t in result.front]
     assert accuracies == sorted(accuracies, reverse=True)
-    failed = [t for t in result.history if t.failed]
-    assert all(t.message == "too narrow" and t.config["width"] == 16 for t in failed)
+    assert all(t.message == "too narrow" and t.config["width"] == 16 for t in result.history if t.failed)
     assert result.hypervolume({"accuracy": 0.0, "ms": 4.0}) > 1.0
     assert "accuracy 0.9" in str(result.front[0])
 
@@ -97,45 +93,25 @@ def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> N
 def test_by_hand_in_parts_and_in_batches() -> None:
     study = mc.Study(space(), direction=NAMES, optimizer=mc.Method(settings={"n_initial": 3}))
     first, *rest = study.ask(3)
-    told = study.tell(first, {"latency_ms": 2.0}, partial=True)
-    assert told.pending
+    assert study.tell(first, {"latency_ms": 2.0}, partial=True).pending
     told = study.tell(first, {"loss": 0.5})
-    assert told.done
-    assert told.values == {"latency_ms": 2.0}
+    assert (told.done, told.values) == (True, {"latency_ms": 2.0})
     for trial in rest:
         study.tell(trial, network(trial.config))
     batch = study.ask(3)
     assert len({repr(t.config) for t in batch}) == 3
-    failed = study.tell(batch[0], {"loss": 0.1, "latency": 3.0})
-    assert failed.failed
-    assert failed.message == (
-        "the objective returned a dict without 'latency_ms', only ['loss', 'latency']; did you mean 'latency'?"
-    )
-    failed = study.tell(batch[1], {"loss": 0.1, "latency_ms": float("nan")})
-    assert failed.failed
-    assert "nan" in failed.message
-    failed = study.tell(batch[2], 0.3)
-    assert failed.message == "the objective returned float 0.3 and no 'latency_ms'"
+    failed = [
+        study.tell(t, outcome)
+        for t, outcome in zip(batch, ({"loss": 0.1}, {"loss": 0.1, "latency_ms": math.nan}, 0.3), strict=True)
+    ]
+    assert [t.failed for t in failed] == [True] * 3
+    assert "nan" in failed[1].message
+    assert failed[2].message == "the objective returned float 0.3 and no 'latency_ms'"
     assert len(study.result.front) <= 3
-    assert study.result.n_failed == 3
 
 
-def test_folds_of_several_objectives() -> None:
-    def objective(config: dict[str, Any]) -> Any:
-        for k in range(3):
-            told = network(config)
-            yield {"error": told["loss"] + 0.01 * k, "latency_ms": told["latency_ms"]}
-
-    result = run(objective, 3, direction=["error", "latency_ms"], optimizer="random")
-    assert [t.steps for t in result.history] == [3, 3, 3]
-    assert [t.values["error"] for t in result.history] == pytest.approx(
-        [network(t.config)["loss"] + 0.01 for t in result.history]
-    )
-
-
-@pytest.mark.parametrize(
-    ("objectives", "said"),
-    [
+def test_objectives_that_cannot_be(tmp_path: Path) -> None:
+    for objectives, said in (
         ("loss", "direction must be 'minimize' or 'maximize', got 'loss'"),
         (5, "direction must be 'minimize' or 'maximize', got 5"),
         (["loss"], "direction= names several objectives, and \\['loss'\\] was given; for one loss it is"),
@@ -143,11 +119,9 @@ def test_folds_of_several_objectives() -> None:
         (["loss", "loss"], "the objective 'loss' is given twice; give each once"),
         (["loss", ""], "an objective has the name of an output, a text that is not empty"),
         ({"loss": "minimize", "ms": "up"}, "objective 'ms': direction must be 'minimize' or 'maximize', got 'up'"),
-    ],
-)
-def test_objectives_that_cannot_be(objectives: Any, said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=said):
-        run(direction=objectives, storage=tmp_path / "run.db")
+    ):
+        with pytest.raises(ValueError, match=said):
+            run(direction=objectives, storage=tmp_path / "run.db")
     assert not (tmp_path / "run.db").exists()
 
 
@@ -168,17 +142,11 @@ def test_what_several_objectives_do_not_go_with() -> None:
         run(budget=2, optimizer="random").hypervolume({"loss": 1.0})
 
 
-def test_a_bare_number_is_a_defect_and_no_empty_front() -> None:
-    with pytest.raises(DefectError, match=r"returned float 1.0 and no 'acc'"):
-        mc.minimize(lambda config: 1.0, space(), 8, direction=["acc", "ms"], progress=False)
-
-
-def test_an_objective_that_no_evaluation_gives_ends_the_run() -> None:
-    def objective(config: dict[str, Any]) -> dict[str, float]:
-        return {"loss": 1.0, "latency": 2.0}
-
+def test_an_objective_that_no_evaluation_gives_is_a_defect_and_no_empty_front() -> None:
+    with pytest.raises(DefectError, match=r"returned float 1.0 and no 'latency_ms'"):
+        run(lambda config: 1.0, optimizer="random")
     with pytest.raises(DefectError, match=r"without 'latency_ms', only \['loss', 'latency'\]; did you mean 'latency'"):
-        run(objective, optimizer="random")
+        run(lambda config: {"loss": 1.0, "latency": 2.0}, optimizer="random")
 
 
 MODEL = """

@@ -1,12 +1,16 @@
-"""Killed, interrupted and competing processes, each a real one."""
+"""Killed and interrupted processes, each a real one; one writer per file, by whatever path it is opened."""
 
 from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
@@ -36,74 +40,38 @@ Record = list[tuple[int, str, float | None]]
 """Number, exact configuration and loss of each trial."""
 
 
-def run_here(optimizer: str, journal: Path | None = None, known: int = 0) -> Record:
-    """Run, or resume, in this process, which is another one than the script's."""
+def run_here(journal: Path | str | None = None, optimizer: str = "Counter", known: int = 0) -> tuple[Record, int]:
+    """Run, or resume, in this process, which is another one than the script's; also the number of evaluations."""
     space = tiny.tiny_space()
-    chosen = getattr(tiny, optimizer)(space)
-    given = tiny.known(space, known)
-    result = minimize(tiny.loss, space, BUDGET, optimizer=chosen, seed=7, storage=journal, known=given, progress=False)
-    return [(t.number, encode_config(space, t.config), t.loss) for t in result.history]
+    chosen, given, calls = getattr(tiny, optimizer)(space), tiny.known(space, known), []
 
+    def objective(config: dict[str, Any]) -> float:
+        calls.append(config)
+        return tiny.loss(config)
 
-@pytest.fixture(scope="module")
-def unbroken() -> dict[str, Record]:
-    """What runs give that nothing disturbs, by optimizer."""
-    return {optimizer: run_here(optimizer) for optimizer in ("Sampler", "Counter")}
-
-
-def journaled(journal: Path) -> Record:
-    return [(row.number, row.exact, row.loss) for row in read_journal(journal)[1]]
-
-
-def test_killed_with_known_data_it_goes_on_as_an_unbroken_run(journal: Path) -> None:
-    finish(launch(journal, "--known", "4", "--die", "evaluation", "6"), -signal.SIGKILL)
-    assert [row.origin for row in read_journal(journal)[1]] == ["known"] * 4 + ["acquisition"] * 3
-    again = run_here("Sampler", journal, known=4)
-    assert (again, len(again)) == (run_here("Sampler", known=4), BUDGET + 4)
-
-
-def test_the_same_seed_in_another_process_gives_the_same_run(journal: Path, unbroken: dict[str, Record]) -> None:
-    finish(launch(journal, "--optimizer", "Counter"), 0)
-    assert journaled(journal) == unbroken["Counter"]
+    result = minimize(objective, space, BUDGET, optimizer=chosen, seed=7, storage=journal, known=given, progress=False)
+    return [(t.number, encode_config(space, t.config), t.loss) for t in result.history], len(calls)
 
 
 @pytest.mark.parametrize(
-    ("where", "at", "told", "running"),
-    [
-        ("ask", 4, 4, []),
-        ("insert", 4, 4, []),
-        ("evaluation", 4, 4, [4]),
-        ("outcome", 4, 4, [4]),
-        ("told", 4, 5, []),
-    ],
+    ("where", "at", "told", "known"),
+    [("ask", 4, 4, 0), ("insert", 4, 4, 0), ("evaluation", 6, 6, 4), ("outcome", 4, 4, 0), ("told", 4, 5, 0)],
 )
-def test_kill_and_resume(
-    journal: Path, unbroken: dict[str, Record], where: str, at: int, told: int, running: list[int]
-) -> None:
-    """Nothing that was told is lost, wherever SIGKILL strikes, and the resumed run proposes as an unbroken one."""
-    finish(launch(journal, "--die", where, str(at), "--optimizer", "Counter"), -signal.SIGKILL)
+def test_kill_and_resume(journal: Path, where: str, at: int, told: int, known: int) -> None:
+    """Nothing that was told is lost or evaluated twice, wherever SIGKILL strikes; the rest is that of an unbroken run."""
+    unbroken, _ = run_here(known=known)
+    asked = ["--optimizer", "Counter", "--known", str(known)]
+    finish(launch(journal, "--die", where, str(at), *asked), -signal.SIGKILL)
     rows = read_journal(journal)[1]
-    assert [row.number for row in rows if row.status == "pending"] == running
-    assert [(row.number, row.exact, row.loss) for row in rows if row.status == "done"] == unbroken["Counter"][:told]
-    assert run_here("Counter", journal) == unbroken["Counter"]
-    assert journaled(journal) == unbroken["Counter"]
+    assert [row.number for row in rows if row.status == "pending"] == (
+        [at] if where in ("evaluation", "outcome") else []
+    )
+    assert [(row.number, row.exact, row.loss) for row in rows if row.status == "done"] == unbroken[:told]
+    assert run_here(journal, known=known) == (unbroken, BUDGET + known - told)
+    assert [(row.number, row.exact, row.loss) for row in read_journal(journal)[1]] == unbroken
 
 
-def test_killed_from_outside_at_any_moment(journal: Path, unbroken: dict[str, Record]) -> None:
-    evaluated: list[str] = []
-    for killed in (True, False):
-        process = launch(journal, "--slow", "0.05")
-        assert process.stdout is not None
-        if killed:
-            evaluated += [process.stdout.readline() for _ in range(3)]
-            process.kill()
-        evaluated += finish(process, -signal.SIGKILL if killed else 0)
-    assert journaled(journal) == unbroken["Sampler"]
-    told = [line.split(" ", 1)[1].strip() for line in evaluated if line.startswith("trial")]
-    assert len(told) == len(set(told))  # no evaluation whose outcome was told is done twice
-
-
-def test_ctrl_c_leaves_a_run_that_resumes(journal: Path, unbroken: dict[str, Record]) -> None:
+def test_ctrl_c_leaves_a_run_that_resumes(journal: Path) -> None:
     process = launch(journal, "--slow", "30")
     assert process.stdout is not None
     assert process.stdout.readline().startswith("evaluating")
@@ -113,31 +81,134 @@ def test_ctrl_c_leaves_a_run_that_resumes(journal: Path, unbroken: dict[str, Rec
     assert "KeyboardInterrupt" in err
     assert [row.status for row in read_journal(journal)[1]] == ["pending"]
     assert not journal.with_name("run.db.lock").exists()
-    assert run_here("Sampler", journal) == unbroken["Sampler"]
+    assert run_here(journal, "Sampler") == run_here(None, "Sampler")
 
 
-def test_two_processes_do_not_write_to_one_journal_and_a_killed_one_lets_go(journal: Path) -> None:
+# -- one writer per file ----------------------------------------------------------------------------------------------
+
+
+def open_study(path: Path | str) -> mc.Study:
+    space = tiny.tiny_space()
+    return mc.Study(space, tiny.Sampler(space), seed=7, storage=path)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@contextmanager
+def masked(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def test_a_symlink_to_a_folder_and_a_dangling_link(journal: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").symlink_to(tmp_path)
+    (tmp_path / "new.db").symlink_to(tmp_path / "made.db")
+    with open_study(journal), pytest.raises(StorageError, match="in use"):
+        open_study(tmp_path / "here" / "run.db")
+    with open_study(tmp_path / "new.db") as study:
+        study.ask()
+    assert len(read_journal(tmp_path / "made.db")[1]) == 1
+    (tmp_path / "round.db").symlink_to(tmp_path / "round.db")
+    with pytest.raises(StorageError, match="leads to no file"):
+        open_study(tmp_path / "round.db")
+
+
+def test_another_process_keeps_a_journal_by_all_its_names_until_it_is_killed(journal: Path, tmp_path: Path) -> None:
+    soft, hard = tmp_path / "soft.db", tmp_path / "hard.db"
+    soft.symlink_to(journal)
     process = launch(journal, "--slow", "30")
     assert process.stdout is not None
     process.stdout.readline()
-    space = tiny.tiny_space()
-    with pytest.raises(StorageError, match="in use by another study"):
-        mc.Study(space, tiny.Sampler(space), seed=7, storage=journal)
+    for path in (journal, soft):
+        with pytest.raises(StorageError, match="in use by another study"):
+            open_study(path)
     assert len(read_journal(journal)[1]) == 1  # a reader is welcome
+    os.link(journal, hard)
+    with pytest.raises(StorageError, match=r"hard.db has 2 names \(hard links\).*Remove the others"):
+        open_study(hard)
     os.kill(process.pid, signal.SIGKILL)
     finish(process, -signal.SIGKILL)
-    with mc.Study(space, tiny.Sampler(space), seed=7, storage=journal) as study:
+    with pytest.raises(StorageError, match="has 2 names"):
+        open_study(journal)
+    assert len(read_journal(hard)[1]) == 1  # it may be looked at
+    hard.unlink()
+    with open_study(soft) as study:
         assert study.ask().number == 0
+    study.close()
+    with pytest.raises(StorageError, match="closed"):
+        study.ask()
 
 
-def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(journal: Path) -> None:
+def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(journal: Path, tmp_path: Path) -> None:
     """POSIX drops a process's locks on a file when it closes any descriptor of it."""
-    space = tiny.tiny_space()
-    with mc.Study(space, tiny.Sampler(space), seed=7, storage=journal):
+    link = tmp_path / "link.db"
+    link.symlink_to(journal)
+    with open_study(link):
         with pytest.raises(StorageError, match="in use"):
-            mc.Study(space, tiny.Sampler(space), seed=7, storage=journal)
-        process = launch(journal)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 1
+            open_study(journal)
+        _, err = launch(journal).communicate(timeout=60)
         assert "InUseError" in err
         assert "in use by another study" in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.db", "run.db"]
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
+def test_a_journal_that_is_taken_away_is_written_to_no_more(journal: Path, tmp_path: Path, how: str) -> None:
+    """Under its new name, or in its place, another study may be writing."""
+    study = open_study(journal)
+    trial = study.ask()
+    if how == "moved":
+        journal.rename(tmp_path / "kept.db")
+    else:
+        journal.unlink()
+    if how == "replaced":
+        journal.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(StorageError, match="was moved, deleted or replaced while this study writes to it"):
+            study.tell(trial, 1.0)
+    if how == "moved":
+        (tmp_path / "kept.db").rename(journal)
+        assert study.tell(trial, 1.0).done
+    study.close()
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(journal: Path, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    journal.with_name("run.db.lock").symlink_to(target)
+    with pytest.raises(StorageError, match="is not a lock of mipcash"):
+        open_study(journal)
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o777])
+def test_journal_lock_and_rollback_file_are_private_whatever_the_umask(journal: Path, mask: int) -> None:
+    with masked(mask), open_study(journal) as study:
+        assert mode(journal) == 0o600
+        assert mode(journal.with_name("run.db.lock")) == 0o600
+        with study._storage._database.transaction() as rows:  # type: ignore[attr-defined]
+            rows.note({"budget": 3}, 1)
+            assert mode(journal.with_name("run.db-journal")) == 0o600
+        study.tell(study.ask(), 1.0)
+    assert len(read_journal(journal)[1]) == 1
+
+
+def test_a_journal_that_others_could_read_is_closed_to_them_when_it_is_resumed(journal: Path, tmp_path: Path) -> None:
+    with open_study(journal) as study:
+        study.ask()
+    journal.chmod(0o664)
+    read_journal(journal)
+    assert mode(journal) == 0o664  # a look changes nothing
+    with open_study(journal):
+        assert mode(journal) == 0o600
+    other = tmp_path / "notes.txt"
+    other.write_text("no journal" * 100)
+    other.chmod(0o644)
+    with pytest.raises(StorageError):
+        open_study(other)
+    assert mode(other) == 0o644  # and what is none is left alone

@@ -11,10 +11,8 @@ import tiny
 from rich.console import Console
 
 import mipcash as mc
-from mipcash.optimizers.optimizer import Limit
-from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.study.minimize import minimize
-from mipcash.study.progress import Bar, Lines, Progress, make_progress
+from mipcash.study.progress import Bar, Lines, make_progress
 
 
 def sometimes(config: dict[str, Any]) -> float:
@@ -39,18 +37,14 @@ def test_one_line_per_evaluation(space: mc.Space, journal: Path, capsys: pytest.
     assert f"best {result.value:.6g}" in lines[-1]
 
 
-def test_silence(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
-    minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), progress=False)
-    captured = capsys.readouterr()
-    assert captured.out + captured.err == ""
-
-
-def test_an_objective_that_always_fails_is_noted_once(space: mc.Space) -> None:
+def test_an_objective_that_always_fails_is_noted_once(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
     stream = io.StringIO()
-    minimize(lambda config: mc.Failed("no data"), space, 15, optimizer=tiny.Sampler(space), progress=Lines(stream))
+    for progress in (Lines(stream), False):
+        minimize(lambda config: mc.Failed("no data"), space, 15, optimizer=tiny.Sampler(space), progress=progress)
     notes = [line for line in stream.getvalue().splitlines() if line.startswith("note:")]
     assert len(notes) == 1
     assert "each of the first 5 evaluations failed" in notes[0]
+    assert capsys.readouterr() == ("", "")  # silence
 
 
 def test_the_bar_shows_best_failures_and_times(space: mc.Space) -> None:
@@ -92,15 +86,3 @@ def test_the_best_that_is_shown_keeps_all_limits(space: mc.Space) -> None:
     console = Console(file=bar, force_terminal=True, width=80, color_system=None)
     mc.minimize(objective, space, 4, optimizer="random", limits={"deep": -1.0}, progress=Bar(console))
     assert "none satisfies all constraints yet" in bar.getvalue()
-
-
-def test_the_best_of_outputs_that_are_told_apart() -> None:
-    shown = Progress()
-    shown.limits = (Limit("ms", high=5.0),)
-    for number, (config, told) in enumerate(
-        [(0, {"loss": 2.0}), (1, {"loss": 1.0}), (1, {"ms": 9.0}), (0, {"ms": 1.0})]
-    ):
-        outcome = Outcome({name: Output.of(value) for name, value in told.items()})
-        shown.told(mc.Trial(number, {"x": config}, "done", outcome, evaluate=tuple(told)))
-        assert shown.best == (2.0 if number == 3 else float("inf"))
-    assert shown.best_number == 0

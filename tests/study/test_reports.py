@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -11,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import mipcash as mc
-from mipcash.cli.main import app
 from mipcash.errors import DefectError, TellError
 
 EPOCHS = 9
@@ -73,19 +72,19 @@ def told(found: mc.Result | mc.Study) -> list[tuple[Any, ...]]:
     return [(t.number, t.config, t.status, t.loss, t.folds, t.outcome.variance) for t in trials]
 
 
-@pytest.mark.parametrize("kind", ["alone", "executor", "processes"])
 @pytest.mark.parametrize(
-    ("reports", "yields", "racing"), [(training, yielding, "halving"), (validating, yielding_folds, True)]
+    ("reports", "yields", "racing", "execution"),
+    [
+        (training, yielding, "halving", mc.Execution(evaluation_timeout=60.0)),
+        (validating, yielding_folds, True, mc.Execution(executor=lambda: ProcessPoolExecutor(1))),
+    ],
 )
-def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing: Any, kind: str) -> None:
-    where: dict[str, Any] = {
-        "alone": {},
-        "executor": {"execution": mc.Execution(executor=lambda: ProcessPoolExecutor(1))},
-        "processes": {"execution": mc.Execution(evaluation_timeout=60.0)},
-    }[kind]
-    found = run(reports, pruning=racing, **where)
+def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing: Any, execution: Any) -> None:
+    found = run(reports, pruning=racing)
     assert found.n_pruned > 3
     assert told(found) == told(run(yields, pruning=racing))
+    assert told(found) == told(run(reports, pruning=racing, execution=execution))
+    assert told(found) == told(run(yields, pruning=racing, execution=execution))
 
 
 @pytest.mark.parametrize(
@@ -114,13 +113,6 @@ def test_what_is_maximised_is_reported_as_it_is() -> None:
     assert [(t.loss, t.steps, t.whole) for t in found.history] == [(-t.loss, t.steps, t.whole) for t in same.history]
 
 
-def test_threads_stop_by_what_was_told_when_they_began() -> None:
-    found = run(training, 40, pruning="halving", execution=mc.Execution(workers=3))
-    assert found.n_pruned > 8
-    assert found.best is not None
-    assert found.best.whole
-
-
 def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> None:
     found = run(training, 8, storage=tmp_path / "run.db")
     assert [t.folds for t in found.history] == [tuple(at(t.config, e) for e in range(EPOCHS)) for t in found.history]
@@ -142,31 +134,28 @@ def stopped_study(**given: Any) -> mc.Study:
     return study
 
 
-@pytest.mark.parametrize("outcome", [None, 5.0, {"loss": 4.0, "size": 3.0}])
-def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole(outcome: Any) -> None:
-    study = stopped_study(limits={"size": 9.0})
-    trial = study.ask()
-    trial.report(0, {"loss": 5.0, "ms": 3.0})
-    assert trial.should_stop()
-    after = study.tell(trial, outcome)
-    best = study.result.best
-    assert best is not None
-    assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
-    assert (after.done, after.whole, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
-    assert after.values.get("size") == (3.0 if isinstance(outcome, dict) else None)
-    assert after.values.get("ms", 3.0) == 3.0
+def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole() -> None:
+    for outcome in (None, 5.0, {"loss": 4.0, "size": 3.0}):
+        study = stopped_study(limits={"size": 9.0})
+        trial = pickle.loads(pickle.dumps(study.ask()))  # it may be evaluated elsewhere
+        trial.report(0, {"loss": 5.0, "ms": 3.0})
+        assert trial.should_stop()
+        after = study.tell(pickle.loads(pickle.dumps(trial)), outcome)  # type: ignore[arg-type]
+        best = study.result.best
+        assert best is not None
+        assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
+        assert (after.done, after.whole, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
+        size = after.outcome["size"]  # which only a whole evaluation tells
+        assert (size.status, size.value) == (("present", 3.0) if isinstance(outcome, dict) else ("missing", None))
+        assert after.values.get("ms", 3.0) == 3.0
 
 
-def test_what_is_told_as_failed_of_what_was_stopped_has_failed() -> None:
+def test_what_was_told_to_stop_may_fail_or_go_on() -> None:
     study = stopped_study()
     trial = study.ask()
     trial.report(0, 5.0)
     assert trial.should_stop()
     assert study.tell(trial, mc.Failed("pruned")).message == "pruned"
-
-
-def test_who_goes_on_after_a_stop_has_a_whole_evaluation() -> None:
-    study = stopped_study()
     trial = study.ask()
     for k in range(5):
         trial.report(k, 5.0)
@@ -175,17 +164,27 @@ def test_who_goes_on_after_a_stop_has_a_whole_evaluation() -> None:
     assert (after.loss, after.whole, after.steps) == (5.0, True, 5)
 
 
-def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
-    def diverging(config: dict[str, Any], trial: mc.Trial) -> float:
-        for epoch, loss in enumerate([0.5, math.inf, 0.5]):
+def reporting(*losses: Any, raises: bool = False) -> mc.Trial:
+    """The trial of an objective that reports these losses, stops when it should, and returns or raises."""
+
+    def objective(config: dict[str, Any], trial: mc.Trial) -> float:
+        for epoch, loss in enumerate(losses):
             trial.report(epoch, loss)
             if trial.should_stop():
-                return 0.1
-        return 0.2
+                break
+        if raises:
+            raise ValueError(f"diverged at {config['x']}")
+        return 0.25
 
-    trial = one(diverging)
+    return one(objective)
+
+
+def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
+    trial = reporting(0.5, math.inf, 0.5)
     assert (trial.message, trial.folds) == ("the objective reported inf; a loss must be finite (step 1)", (0.5,))
-    assert run(diverging, 9).n_failed == 9  # a statement about configurations, and no defect
+    assert reporting(mc.Failed("too wide")).message == "too wide (step 0)"
+    trial = reporting(0.5, raises=True)
+    assert (trial.failed, trial.folds, trial.steps) == (True, (0.5,), 1)
 
     def going_on(config: dict[str, Any], trial: mc.Trial) -> float:
         for epoch, loss in enumerate([0.5, math.nan, 0.25]):
@@ -196,16 +195,12 @@ def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
     trial = one(going_on)
     assert (trial.loss, trial.folds) == (0.25, (0.5,))
 
-    def failing(config: dict[str, Any], trial: mc.Trial) -> float:
-        trial.report(0, mc.Failed("too wide"))
-        return 0.1 if trial.should_stop() else 0.2
 
-    assert one(failing).message == "too wide (step 0)"
-
-
-@pytest.mark.parametrize(
-    ("step", "value", "message"),
-    [
+def test_what_is_no_report_is_refused_where_it_is_made() -> None:
+    study = mc.Study(line(), "random")
+    trial = study.ask()
+    trial.report(3, 0.25)
+    for step, value, message in (
         (3, 0.5, "step 3 was reported already; report each step once, in order"),
         (2, 0.5, "step 2 comes before step 3, which was reported"),
         (-1, 0.5, "takes a step, a whole number, at least 0, and then the loss; got int -1 as the step"),
@@ -215,46 +210,34 @@ def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
         (4, None, "got None"),
         (4, True, "got bool True"),
         (4, {"ms": 1.0}, "got dict {'ms': 1.0}"),
-    ],
-)
-def test_what_is_no_report_is_refused_where_it_is_made(step: Any, value: Any, message: str) -> None:
-    study = mc.Study(line(), "random")
-    trial = study.ask()
-    trial.report(3, 0.25)
-    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
-        trial.report(step, value)
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            trial.report(step, value)  # type: ignore[arg-type]
     trial.report(5, 0.75)
     assert study.tell(trial, 0.5).folds == (0.25, 0.75)
+    for trial in (study.trials[0], study.tell(study.ask(), 0.5)):
+        with pytest.raises(TellError, match=f"trial {trial.number} is not being evaluated; call report"):
+            trial.report(0, 0.5)
+        with pytest.raises(TellError, match=r"call should_stop\(\) of the trial that ask\(\) returned"):
+            trial.should_stop()
 
 
-def test_an_objective_that_reports_and_returns_nothing_is_a_defect() -> None:
+def test_an_objective_that_reports_and_returns_nothing_or_yields_too_is_a_defect() -> None:
     def forgetful(config: dict[str, Any], trial: mc.Trial) -> None:
         trial.report(0, config["x"])
 
-    with pytest.raises(DefectError, match="the objective reported 1 values and returned nothing; return the loss"):
-        run(forgetful)
-    study = mc.Study(line(), "random")
-    trial = study.ask()
-    trial.report(0, 0.5)
-    assert study.tell(trial, None).failed
-
-
-def test_one_that_yields_and_reports_is_told_to_choose() -> None:
     def both(config: dict[str, Any], trial: mc.Trial) -> Iterator[float]:
         trial.report(0, 0.5)
         yield 0.5
 
+    with pytest.raises(DefectError, match="the objective reported 1 values and returned nothing; return the loss"):
+        run(forgetful)
     with pytest.raises(DefectError, match="yields its results and reports them too; do one of the two"):
         one(both)
-
-
-def test_what_it_reported_before_it_failed_is_kept() -> None:
-    def failing(config: dict[str, Any], trial: mc.Trial) -> float:
-        trial.report(0, 0.5)
-        raise ValueError(f"diverged at {config['x']}")
-
-    trial = one(failing)
-    assert (trial.failed, trial.folds, trial.steps) == (True, (0.5,), 1)
+    study = mc.Study(line(), "random")
+    trial = study.ask()
+    trial.report(0, 0.5)
+    assert study.tell(trial, None).failed
 
 
 def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() -> None:
@@ -289,56 +272,7 @@ def test_functions_of_outputs_report_theirs() -> None:
             assert not trial.should_stop()
         return 7.0
 
-    found = run({"loss": training, "size": size}, 60, pruning="halving")
+    found = run({"loss": training, "size": size}, 40, pruning="halving")
     assert found.n_pruned > 3
     assert {t.outcome["size"].folds for t in found.history} == {(0.0, 1.0, 2.0)}
     assert {t.values["size"] for t in found.history} == {7.0}
-
-
-def test_a_trial_that_reports_elsewhere_is_told_with_what_it_brings_back() -> None:
-    study = stopped_study()
-    trial = pickle.loads(pickle.dumps(study.ask()))
-    trial.report(0, 5.0)
-    assert trial.should_stop()
-    assert not study.tell(pickle.loads(pickle.dumps(trial)), None).whole
-
-
-def test_a_trial_that_nobody_evaluates_reports_nothing() -> None:
-    study = mc.Study(line(), "random")
-    for trial in (study.tell(study.ask(), 0.5), study.trials[0]):
-        with pytest.raises(TellError, match="trial 0 is not being evaluated; call report"):
-            trial.report(0, 0.5)
-        with pytest.raises(TellError, match=r"call should_stop\(\) of the trial that ask\(\) returned"):
-            trial.should_stop()
-
-
-def test_pruning_of_a_study_is_checked_before_a_journal_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="pruning must be True, False"):
-        mc.Study(line(), pruning="fast", storage=tmp_path / "run.db")
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(TypeError, match="it is called pruning="):
-        mc.Study(line(), pruner="halving")  # type: ignore[call-arg]
-
-
-def test_a_model_file_reports_and_show_counts_what_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trained.py").write_text(
-        "import mipcash as mc\n"
-        "space = mc.Space('trained')\n"
-        "space.real('x', 0.0, 1.0)\n"
-        "def objective(config, trial):\n"
-        "    for epoch in range(9):\n"
-        "        loss = config['x'] + 1.0 / (epoch + 1)\n"
-        "        trial.report(epoch, loss)\n"
-        "        if trial.should_stop():\n"
-        "            break\n"
-        "    return loss\n"
-    )
-    runner = CliRunner()
-    command = ["run", "trained.py", "--budget", "20", "--optimizer", "random", "--storage", "run.db"]
-    done = runner.invoke(app, [*command, "--pruning", "halving"])
-    assert done.exit_code == 0, done.output
-    shown = runner.invoke(app, ["show", "run.db"])
-    saved = int(shown.output.split(" saved by pruning ")[0].rsplit(" ", 1)[1])
-    assert saved > 30
-    assert f"steps: {180 - saved}, {saved} saved" in shown.output

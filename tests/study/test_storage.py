@@ -15,7 +15,6 @@ from mipcash.errors import StorageError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import Storage
-from mipcash.study.storage.registry import one_writer
 from mipcash.study.storage.sqlite import read_journal
 
 
@@ -47,20 +46,23 @@ def test_everything_that_is_told_comes_back(space: mc.Space, journal: Path) -> N
         assert study.table.wish == ""  # as a trial is left to evaluate
         assert (after[3].lost, after[3].stop) == (1, "small residuals")
     for a, b, c in zip(before, after, in_memory, strict=True):
-        assert (a.config, a.status, a.evaluate, a.trace, a.stop, a.attempt, a.lost) == (
-            b.config,
-            b.status,
-            b.evaluate,
-            b.trace,
-            b.stop,
-            b.attempt,
-            b.lost,
-        )
+        for name in [
+            "config",
+            "status",
+            "evaluate",
+            "trace",
+            "stop",
+            "attempt",
+            "lost",
+            "started",
+            "finished",
+            "duration",
+        ]:
+            assert getattr(a, name) == getattr(b, name)
         assert repr(a.outcome.outputs) == repr(b.outcome.outputs)  # nan is not equal to itself
         assert {n: replace(o, cost=None) for n, o in a.outcome.outputs.items() if o.value == o.value} == {
             n: replace(o, cost=None) for n, o in c.outcome.outputs.items() if o.value == o.value
         }
-        assert (a.started, a.finished, a.duration) == (b.started, b.finished, b.duration)
     assert [t.status for t in after] == ["done", "pending", "done", "pending"]
     assert after[0].outcome["loss"].cost == 60.0
     assert after[0].outcome['"quoted'].value == -math.inf
@@ -101,23 +103,16 @@ def test_the_recommendation_is_noted_for_those_who_look(space: mc.Space, journal
         assert (seen.best and seen.best.number) == (result.best and result.best.number) == expected
 
 
-def test_storages_are_what_the_protocol_says(journal: Path, space: mc.Space) -> None:
-    file = one_writer(journal)
-    for storage in (MemoryStorage(), file):
+def test_storages_are_what_the_protocol_says_and_memory_leaves_no_file(
+    space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(journal.parent)
+    for storage in (None, ":memory:", MemoryStorage(), journal):
+        assert list(journal.parent.iterdir()) == []
         with mc.Study(space, tiny.Sampler(space), storage=storage) as study:
-            assert isinstance(storage, Storage)
-            study.tell(study.ask(), 1.0)
-            assert study.result.value == 1.0
-    assert file.path == journal
-
-
-@pytest.mark.parametrize("storage", [None, ":memory:"])
-def test_memory_leaves_no_file(space: mc.Space, storage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with mc.Study(space, tiny.Sampler(space), storage=storage) as study:
-        study.tell(study.ask(), 1.0)
-        assert study.storage is None
-    assert list(tmp_path.iterdir()) == []
+            assert isinstance(study._storage, Storage)
+            assert study.tell(study.ask(), 1.0).done
+            assert study.storage == (journal if journal.exists() else None)
 
 
 def test_memory_that_was_closed_goes_on_like_a_file(space: mc.Space) -> None:

@@ -70,19 +70,6 @@ def test_outcomes_are_told_while_another_thread_asks(space: mc.Space, journal: P
         assert study.ask().origin == "step 2"  # the state went on
 
 
-def test_a_trial_that_waits_is_handed_out_while_another_thread_asks(space: mc.Space) -> None:
-    study = mc.Study(space, Held(space))
-    first = study.ask()
-
-    def lose() -> None:
-        study.lose(first, "node 7 went away")
-        again = study.ask()
-        assert (again.number, again.lost, again.attempt) == (0, 1, 2)
-        study.give_back(again)
-
-    assert during(study, lose).number == 1
-
-
 def test_an_ask_that_fails_lets_the_next_one_in(space: mc.Space) -> None:
     class Moody(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
