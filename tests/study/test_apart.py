@@ -173,13 +173,6 @@ def test_parts_that_were_told_are_there_after_a_resume(space: mc.Space, journal:
         assert study.trials[0].loss == tiny.loss(again.config)
 
 
-def test_evaluations_are_calls_and_those_told_elsewhere_cost_nothing(space: mc.Space) -> None:
-    known = [(config, {"ms": 1.0}) for config in (tiny.draw(space, np.random.default_rng(k)) for k in range(3))]
-    result = mc.minimize(BOTH, space, 7, optimizer="random", known=known, progress=False)
-    assert [t.evaluate for t in result.history] == [("ms",)] * 3 + [("loss", "ms")] * 3
-    assert result.n_known == 3
-
-
 @pytest.mark.parametrize(
     ("functions", "said"),
     [

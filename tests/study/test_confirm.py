@@ -47,12 +47,6 @@ def limited(config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
     return {"loss": float(x), "ms": 9.0 if x > 30 or (repeat and x < 5) else 1.0}
 
 
-def dies(config: Mapping[str, Any], repeat: int = 0) -> float:
-    if repeat and config["x"] < 3:
-        raise RuntimeError("out of memory")
-    return float(config["x"])
-
-
 def minimize(objective: Any, budget: Any = 14, **options: Any) -> mc.Result:
     options = {"optimizer": "random", "progress": False, "confirm": 3, **options}
     return mc.minimize(objective, line(), budget, **options)
@@ -119,7 +113,10 @@ def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
     every = minimize(limited, 45, **hybrid, limits={"ms": 5.0}, confirm=4)
     assert all(f.problem for f in every.finalists)
     assert every.config == {"x": 4}  # what was not evaluated again
-    assert minimize(dies, 30, confirm=3).config["x"] >= 3
+    dies = minimize(
+        lambda config, repeat=0: mc.Failed("died") if repeat and config["x"] < 3 else float(config["x"]), 30
+    )
+    assert dies.config["x"] >= 3
 
 
 def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
@@ -180,13 +177,6 @@ def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
     assert {t.number for t in searched[:3]} <= {f.number for f in more.finalists if f.fresh}
 
 
-def test_callbacks_end_it() -> None:
-    assert not repeats(minimize(told, 12, callbacks=lambda study, trial: trial.number == 4))
-    ended = minimize(told, 12, callbacks=lambda study, trial: trial.repeat > 0)
-    assert (ended.stopped, [r.pending for r in repeats(ended)].count(False)) == ("callback", 1)
-    assert len(repeats(ended)) == 3
-
-
 def test_by_hand() -> None:
     study = mc.Study(line(), "random")
     first = study.tell(study.ask(), 1.0)
@@ -220,25 +210,17 @@ def test_fits_that_do_not_pay_for_repeats_are_told_with_the_cure() -> None:
     assert (len(result.finalists), result.n_steps) == (2, 16)
 
 
+RAISE = "evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer"
+
+
 @pytest.mark.parametrize(
     ("objective", "budget", "confirm", "said"),
     [
         (told, 14, 1, "at least 2"),
         (told, 14, "3", "at least 2"),
         (told, 14, 14, "14 finalists once more"),
-        (lucky, mc.Steps(4), 3, "evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer"),
-        (
-            {"loss": told, "ms": told},
-            8,
-            3,
-            "evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer",
-        ),
-        (
-            {"loss": told, "ms": told},
-            mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}),
-            3,
-            "evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer",
-        ),
+        (lucky, mc.Steps(4), 3, RAISE),
+        ({"loss": told, "ms": told}, mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}), 3, RAISE),
     ],
 )
 def test_what_cannot_be_confirmed(objective: Any, budget: Any, confirm: Any, said: str, tmp_path: Path) -> None:

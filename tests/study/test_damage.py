@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import shutil
@@ -151,29 +150,7 @@ def rewrite(path: Path, rng: random.Random) -> str:
     return statement
 
 
-def nested(path: Path, rng: random.Random) -> str:
-    """Random JSON in a place that holds JSON."""
-
-    def value(depth: int) -> Any:
-        kind = rng.randrange(8 if depth < 4 else 5)
-        if kind == 5:
-            return [value(depth + 1) for _ in range(rng.randrange(3))]
-        if kind > 5:
-            names = ["layers", "lr", "act", "ask", "config", "status", "value", "ms", "\x1b[31m", "count"]
-            return {rng.choice(names): value(depth + 1) for _ in range(rng.randrange(4))}
-        return [None, True, rng.randint(-3, 10), rng.random(), "text"][kind]
-
-    table, column = rng.choice(
-        [("trial", c) for c in ("config", "exact", "proof", "seconds", "state", "outputs", "trace")]
-        + [("study", c) for c in ("listing", "settings", "options", "limits")]
-    )
-    text = json.dumps({rng.choice(["layers", "ask", "ms"]): value(0)} if rng.random() < 0.5 else value(0))
-    where = f"WHERE number = {rng.randrange(6)}" if table == "trial" else ""
-    forge(path, f'UPDATE {table} SET "{column}" = ? {where}', (text,))
-    return f"{table}.{column} = {text[:60]}"
-
-
-KINDS: list[Callable[[Path, random.Random], str]] = [scribble, cut, swap, edit, rewrite, nested]
+KINDS: list[Callable[[Path, random.Random], str]] = [scribble, cut, swap, edit, edit, rewrite]
 
 
 def attempts(folder: Path, journal: Path, optimizer: Any) -> dict[str, Callable[[], object]]:

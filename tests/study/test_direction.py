@@ -165,7 +165,6 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     given = "--optimizer random --budget 9 --quiet"
     assert "best value 10 (trial" in mipcash(f"run hill.py --storage up.db {given}")
     assert "best value 10 (trial" in mipcash("show up.db")
-    assert "best value 10 (trial" in mipcash("resume up.db --budget 9 --model hill.py --quiet")
     assert "best loss -26 (trial" in mipcash(f"run hill.py --direction minimize --storage down.db {given}")
     refused = mipcash("run hill.py --direction up --storage down.db", 2)
     assert "direction must be 'minimize' or 'maximize', got 'up'" in refused

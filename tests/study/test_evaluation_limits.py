@@ -19,7 +19,7 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import DefectError, ObjectiveError
-from mipcash.study.evaluating.allowed import Allowed, held
+from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.failures import OUT_OF_MEMORY, kind_of_failure
 from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite import read_journal
@@ -61,6 +61,7 @@ def gone(pid: int) -> bool:
         (odd.ignore_sigterm, {"evaluation_timeout": TIME, "evaluation_memory": MEMORY}, LATE, "timed out"),
         (odd.grow_in_a_child, {"evaluation_memory": MEMORY}, LARGE, OUT_OF_MEMORY),
     ],
+    ids=["time", "both", "memory"],
 )
 def test_an_evaluation_that_takes_too_much_fails_and_the_run_goes_on(
     space: mc.Space, journal: Path, marks: Path, deed: odd.Odd, limit: Any, said: str, kind: str
@@ -235,10 +236,3 @@ def test_what_cannot_be_sent_or_limited_is_refused_before_anything_is_spent(spac
         run(space, odd.Homesick(), storage=journal)
     assert read_journal(journal)[1] == []
     assert Allowed.of(None, float("inf")) is None
-
-
-def test_memory_of_a_group_is_that_of_its_processes() -> None:
-    group = os.getpgid(0)
-    assert held(group, limit=float("inf")) > 10.0
-    assert held(group) <= 1.05 * held(group, limit=float("inf"))  # shared pages are counted once
-    assert held(2**22 + 1) == 0.0

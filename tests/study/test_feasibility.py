@@ -193,7 +193,13 @@ def test_repeats_are_no_rows_of_their_own() -> None:
     assert result.safe(0.5) is result.best
 
 
-def test_failures_count() -> None:
+def test_failures_count_and_nothing_is_safe_where_nothing_is_known() -> None:
+    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    assert study.result.safe() is None
+    assert math.isnan(study.result.probability())
+    study.tell(study.ask(), 1.0)
+    assert study.result.safe() is None
+
     def objective(config: dict[str, Any]) -> float:
         if config["x"] > 0.5:
             raise mc.Failed("too hot")
@@ -217,11 +223,3 @@ def test_probabilities_of_a_resumed_a_read_and_a_pickled_result(tmp_path: Path) 
         read.safe()
     with pytest.raises(ValueError, match="between 0 and 1"):
         result.safe(95)
-
-
-def test_nothing_is_safe_where_nothing_is_known() -> None:
-    study = mc.Study(line(), "random", limits={"heat": 0.5})
-    assert study.result.safe() is None
-    assert math.isnan(study.result.probability())
-    study.tell(study.ask(), 1.0)
-    assert study.result.safe() is None

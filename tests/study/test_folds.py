@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +16,7 @@ import mipcash as mc
 from mipcash.errors import DefectError
 from mipcash.optimizers.outcome import Output
 from mipcash.study.folds import MOST_STEPS
+from mipcash.study.pruning import Outlook, expected
 from mipcash.study.reading import read_outcome
 
 FOLDS = (0.5, 0.25, 0.75, 0.0)
@@ -70,17 +72,6 @@ def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
 def test_it_is_the_same_wherever_it_runs(execution: Any) -> None:
     trial = one(outputs, execution=execution)
     assert (trial.folds, trial.values) == (tuple(trial.config["x"] + f for f in FOLDS), {"ms": 3.0})
-
-
-def test_outputs_of_functions_of_their_own_are_yielded_too() -> None:
-    def size(config: dict[str, Any]) -> Iterator[float]:
-        yield 1.0
-        yield 3.0
-
-    found = mc.minimize({"loss": yielding, "size": size}, line(), 2, optimizer="random", progress=False)
-    trial = found.history[0]
-    assert (trial.folds, trial.outcome["size"].folds) == (tuple(trial.config["x"] + f for f in FOLDS), (1.0, 3.0))
-    assert trial.values == {"size": 2.0}
 
 
 def test_what_each_fit_gave_is_in_the_journal_and_a_resumed_run_is_an_unbroken_one(journal: Path) -> None:
@@ -158,17 +149,6 @@ def test_one_that_yields_nothing_is_a_defect() -> None:
     assert found.n_failed == 9  # nan is a statement about a configuration
 
 
-def test_an_interrupted_generator_is_evaluated_again(journal: Path) -> None:
-    def interrupted(config: dict[str, Any]) -> Iterator[float]:
-        yield 0.5
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        one(interrupted, storage=journal)
-    trial = one(yielding, storage=journal)
-    assert (trial.number, trial.done, trial.attempt) == (0, True, 2)
-
-
 def test_they_are_told_by_hand_and_known() -> None:
     study = mc.Study(line(), "random")
     trial = study.tell(study.ask(), mc.Folds([0.25, {"loss": 0.5, "ms": 3}]))
@@ -186,3 +166,32 @@ def test_means_of_what_overflows_are_no_error() -> None:
     assert read_outcome(mc.Folds([1e100, 1e100])).loss == 1e100
     with pytest.raises(ValueError, match="the variance of an estimate"):
         Output("present", 0.5, variance=-1.0)
+
+
+# -- learning curves that are stopped: told as what whole ones came to from there ---------------------------------------
+
+
+def test_ends_that_follow_the_rung_are_told_exactly_and_none_out_of_order() -> None:
+    pairs = [(v, 3.0 * v - 1.0) for v in (0.1, 0.4, 0.5, 0.9)]
+    assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2)] == pytest.approx([-0.7, -0.1, 1.7, 2.6])
+    assert Outlook.of(pairs).variance == pytest.approx(0.9**2 / 4)  # the least alone lies beyond the others
+    outlook = Outlook.of([(0.1, 5.0), (0.4, -2.0), (0.5, 3.0), (0.9, -4.0)])
+    told = [outlook(v / 10) for v in range(-3, 13)]
+    assert all(b >= a for a, b in itertools.pairwise(told))
+
+
+def test_halving_tells_the_worst_as_the_worst() -> None:
+    """By the difference to the incumbent after one epoch, the worst of all were once told as better than middling ones."""
+    space = mc.Space("rates")
+    space.real("rate", 1e-4, 1e-1, log=True)
+
+    def train(config: dict[str, Any]) -> Any:
+        for epoch in range(1, 21):
+            yield (1.0 - config["rate"]) ** epoch
+        return (1.0 - config["rate"]) ** 20
+
+    result = mc.minimize(train, space, 20, optimizer="random", pruning="halving", progress=False)
+    stopped = [t for t in result.history if not t.whole]
+    assert stopped
+    for trial in stopped:
+        assert trial.loss == pytest.approx((1.0 - trial.config["rate"]) ** 20, abs=0.12)
