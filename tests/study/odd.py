@@ -90,13 +90,6 @@ def hold(megabytes: int) -> list[bytearray]:
     return [bytearray(b"x" * 1_000_000) for _ in range(megabytes)]
 
 
-def grow(marks: Path) -> None:
-    """Too much, and it would not let go of it for a minute."""
-    held = hold(200)
-    time.sleep(60)
-    held.clear()
-
-
 def grow_in_a_child(marks: Path) -> None:
     """A process of its own holds it."""
     subprocess.run([sys.executable, "-c", "import time; x = b'x' * 200_000_000; time.sleep(60)"], check=False)

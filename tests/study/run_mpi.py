@@ -17,7 +17,7 @@ from mipcash.study.storage.sqlite import read_journal
 def main() -> None:
     space, journal = tiny.tiny_space(), sys.argv[1]
     with MPIPoolExecutor() as pool:
-        result = minimize(Once(0.1), space, 6, pool, storage=journal)
+        result = minimize(Once(0.1), space, 4, pool, storage=journal)
         pids = {e.worker for row in read_journal(journal)[1] for e in row.evaluations}
         mine = any(w.endswith(f":{os.getpid()}") for w in pids)
         print(f"done {result.n_done}, workers {len(pids) - mine}, overlap {overlap(result)}", flush=True)

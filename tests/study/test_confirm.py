@@ -13,9 +13,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import TellError
-from mipcash.optimizers.optimizer import Limit, Observation
-from mipcash.optimizers.outcome import Outcome, Output
-from mipcash.study.finalists import Difference, Finalist, best_of, finalists_of
+from mipcash.study.finalists import Difference, Finalist
 
 
 def line() -> mc.Space:
@@ -49,12 +47,6 @@ def limited(config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
     return {"loss": float(x), "ms": 9.0 if x > 30 or (repeat and x < 5) else 1.0}
 
 
-def dies(config: Mapping[str, Any], repeat: int = 0) -> float:
-    if repeat and config["x"] < 3:
-        raise RuntimeError("out of memory")
-    return float(config["x"])
-
-
 def minimize(objective: Any, budget: Any = 14, **options: Any) -> mc.Result:
     options = {"optimizer": "random", "progress": False, "confirm": 3, **options}
     return mc.minimize(objective, line(), budget, **options)
@@ -64,16 +56,18 @@ def repeats(result: mc.Result) -> list[mc.Trial]:
     return [t for t in result.history if t.repeat]
 
 
+def record(result: mc.Result) -> list[tuple[Any, ...]]:
+    return [(repr(t.config), t.repeat, t.loss) for t in result.history]
+
+
 # -- the answer -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("objective", [lucky, folds])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any, seed: int) -> None:
-    result = minimize(objective, 16, seed=seed, confirm=mc.Confirm(finalists=4, repeats=2))
+def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any) -> None:
+    result = minimize(objective, 16, confirm=mc.Confirm(finalists=4, repeats=2))
     searched = [t for t in result.history if not t.repeat]
-    assert result.n_evaluations == 16
-    assert len(searched) == 8
+    assert (result.n_evaluations, len(searched)) == (16, 8)
     lowest = sorted(searched, key=lambda t: (t.loss, t.number))[:4]
     assert [f.number for f in result.finalists] == sorted(t.number for t in lowest)
     fresh = {}
@@ -89,17 +83,22 @@ def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any
     assert "the answer" in str(result)
 
 
-def test_without_a_parameter_repeat_it_is_called_again() -> None:
-    result = minimize(told)
+def test_without_a_parameter_repeat_it_is_called_again_and_identical_losses_are_warned_of(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    minimize(lucky)
+    minimize(limited, limits={"ms": 5.0})
+    assert not [w for w in recwarn if "confirm=" in str(w.message)]
+    with pytest.warns(UserWarning, match=r"exactly the losses of the search.*give it a parameter repeat"):
+        result = minimize(told)
     assert {r.repeat for r in repeats(result)} == {1}
     assert all(f.fresh == (f.searched,) for f in result.finalists)
     assert result.value == result.fresh == min(t.loss for t in result.history)
 
 
 def test_a_search_of_the_same_seed_is_the_same_with_and_without() -> None:
-    with_it = minimize(lucky, 14, optimizer="hybrid")
-    without = minimize(lucky, 11, optimizer="hybrid", confirm=None)
-    assert [t.config for t in with_it.history[:11]] == [t.config for t in without.history]
+    without = minimize(lucky, 8, optimizer="hybrid", confirm=None)
+    assert record(minimize(lucky, 11, optimizer="hybrid"))[:8] == record(without)
     assert without.finalists == ()
     assert math.isnan(without.fresh)
 
@@ -114,7 +113,10 @@ def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
     every = minimize(limited, 45, **hybrid, limits={"ms": 5.0}, confirm=4)
     assert all(f.problem for f in every.finalists)
     assert every.config == {"x": 4}  # what was not evaluated again
-    assert minimize(dies, 30, confirm=3).config["x"] >= 3
+    dies = minimize(
+        lambda config, repeat=0: mc.Failed("died") if repeat and config["x"] < 3 else float(config["x"]), 30
+    )
+    assert dies.config["x"] >= 3
 
 
 def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
@@ -126,28 +128,30 @@ def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
     assert curve.incumbent[-1] == min(t.loss for t in result.history if not t.repeat)
 
 
+def test_the_difference_is_paired() -> None:
+    """What is hard about a fold is no difference; the error is that of Nadeau and Bengio."""
+    hard = (0.0, 5.0, 1.0, 3.0)
+    one = Finalist(0, 1.0, (2.25,), (hard,))
+    other = Finalist(1, 1.0, (2.5,), (tuple(h + d for h, d in zip(hard, (0.1, 0.4, 0.2, 0.3), strict=True)),))
+    worse = Difference.of(other, one)
+    assert worse.mean == pytest.approx(0.25)
+    sample = sum((d - 0.25) ** 2 for d in (0.1, 0.4, 0.2, 0.3)) / 3
+    assert worse.error == pytest.approx(math.sqrt(sample * (1 / 4 + 1 / 3)))
+    plain = Difference.of(Finalist(0, 0.0, (1.0, 2.0), ((), ())), Finalist(1, 0.0, (0.0, 3.0), ((), ())))
+    assert (plain.mean, plain.error) == (0.0, pytest.approx(math.sqrt(2.0 / 2)))
+
+
 # -- wherever it runs -----------------------------------------------------------------------------------------------
 
 
-def test_workers_processes_and_one_thread_agree(tmp_path: Path) -> None:
-    alone = minimize(folds, 12, seed=3)
-    for options in (
-        {"execution": mc.Execution(2, lambda: ProcessPoolExecutor(2))},
-        {"execution": mc.Execution(evaluation_timeout=60.0)},
-        {"execution": 3},
-    ):
-        found = minimize(folds, 12, seed=3, **options)
-        assert {(repr(t.config), t.repeat, t.loss) for t in found.history} == {
-            (repr(t.config), t.repeat, t.loss) for t in alone.history
-        }
-        assert found.config == alone.config
+@pytest.mark.parametrize("execution", [mc.Execution(2, lambda: ProcessPoolExecutor(2)), 3])
+def test_workers_processes_and_one_thread_agree(execution: Any) -> None:
+    alone, found = minimize(folds, 12, seed=3), minimize(folds, 12, seed=3, execution=execution)
+    assert sorted(record(found)) == sorted(record(alone))
+    assert found.config == alone.config
 
 
-class Stop(Exception):
-    pass
-
-
-@pytest.mark.parametrize("at", [3, 9, 10, 11])
+@pytest.mark.parametrize("at", [3, 10])
 def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
     whole = minimize(lucky, 12, seed=5)
     path, count = tmp_path / "run.db", [0]
@@ -161,32 +165,16 @@ def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         minimize(breaks, 12, seed=5, storage=path)
     resumed = minimize(lucky, 12, seed=5, storage=path)
-    assert [(t.config, t.repeat, t.loss) for t in resumed.history] == [
-        (t.config, t.repeat, t.loss) for t in whole.history
-    ]
+    assert record(resumed) == record(whole)
     assert resumed.config == whole.config
     with mc.Study(line(), "random", seed=5, storage=path) as study:
-        assert study.result.config == whole.config
-        assert study.result.finalists == whole.finalists
-
-
-def test_more_budget_searches_on_and_confirms_again(tmp_path: Path) -> None:
-    path = tmp_path / "run.db"
-    first = minimize(lucky, 10, storage=path)
-    second = minimize(lucky, 20, storage=path)
-    assert [t.config for t in second.history[:10]] == [t.config for t in first.history]
-    assert len([t for t in second.history if not t.repeat]) >= 14
-    assert second.n_evaluations <= 20
-    lowest = {t.number for t in sorted((t for t in second.history if not t.repeat), key=lambda t: t.loss)[:3]}
-    assert lowest <= {f.number for f in second.finalists if f.fresh}
-
-
-def test_limits_of_time_and_callbacks_end_it() -> None:
-    assert not repeats(minimize(told, 12, callbacks=lambda study, trial: trial.number == 4))
-    ended = minimize(told, 12, callbacks=lambda study, trial: trial.repeat > 0)
-    assert ended.stopped == "callback"
-    assert len(repeats(ended)) == 3
-    assert sum(not r.pending for r in repeats(ended)) == 1
+        assert (study.result.config, study.result.finalists) == (whole.config, whole.finalists)
+    more = minimize(lucky, 20, seed=5, storage=path)  # more budget searches on and confirms again
+    assert record(more)[:12] == record(whole)
+    searched = sorted((t for t in more.history if not t.repeat), key=lambda t: t.loss)
+    assert len(searched) >= 14
+    assert more.n_evaluations <= 20
+    assert {t.number for t in searched[:3]} <= {f.number for f in more.finalists if f.fresh}
 
 
 def test_by_hand() -> None:
@@ -197,103 +185,47 @@ def test_by_hand() -> None:
     handed = study.ask()
     assert (handed.number, handed.repeat, handed.config) == (waiting.number, 2, first.config)
     study.tell(handed, 3.0)
-    assert study.queue.repeat() is None
     assert (study.result.best.loss, study.result.value) == (1.0, 3.0)
     assert study.result.finalists == (Finalist(0, 1.0, (3.0,), ((),)),)
+    second = study.tell(study.ask(), 2.0)
+    for repeat, loss, best in ((2, 4.0, first), (1, -9.0, second)):  # means of as many repeats as others have
+        study.repeat(second, repeat)
+        study.tell(study.ask(), loss)
+        assert study.result.best.number == best.number
     with pytest.raises(ValueError, match="repeats are numbered from 1"):
         study.repeat(first, 0)
-    other = mc.Study(line(), "random")
     with pytest.raises(TellError, match="another study"):
-        other.repeat(first)
+        mc.Study(line(), "random").repeat(first)
 
 
-@pytest.mark.parametrize(("given", "said"), [(1, "at least 2"), ("3", "at least 2"), (14, "14 finalists once more")])
-def test_what_cannot_be_confirmed(given: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        minimize(told, 14, confirm=given)
-    with pytest.raises(ValueError, match="repeats must be at least 1"):
-        mc.Confirm(repeats=0)
-
-
-# -- the comparison -------------------------------------------------------------------------------------------------
-
-
-def test_the_difference_is_paired() -> None:
-    """What is hard about a fold is no difference; the error is that of Nadeau and Bengio."""
-    hard = (0.0, 5.0, 1.0, 3.0)
-    one = Finalist(0, 1.0, (2.25,), (hard,))
-    other = Finalist(1, 1.0, (2.5,), (tuple(h + d for h, d in zip(hard, (0.1, 0.4, 0.2, 0.3), strict=True)),))
-    worse = Difference.of(other, one)
-    assert worse.mean == pytest.approx(0.25)
-    sample = sum((d - 0.25) ** 2 for d in (0.1, 0.4, 0.2, 0.3)) / 3
-    assert worse.error == pytest.approx(math.sqrt(sample * (1 / 4 + 1 / 3)))
-    plain = Difference.of(Finalist(0, 0.0, (1.0, 2.0), ((), ())), Finalist(1, 0.0, (0.0, 3.0), ((), ())))
-    assert plain.mean == 0.0
-    assert plain.error == pytest.approx(math.sqrt(2.0 / 2))
-
-
-def test_finalists_of_a_history() -> None:
-    def seen(x: int, loss: float | None, repeat: int = 0, ms: float = 1.0) -> Observation:
-        outputs = {} if loss is None else {"loss": Output.of(loss), "ms": Output.of(ms)}
-        return Observation(
-            {"x": x}, "pending" if loss is None else "done", loss, {}, Outcome(outputs), repeat > 0, repeat=repeat
-        )
-
-    history = [
-        seen(1, 0.5),
-        seen(2, 0.4),
-        seen(3, 0.1),
-        seen(2, 0.7, 1),
-        seen(1, 0.6, 1),
-        seen(3, 0.9, 1, 9.0),
-        seen(1, None, 2),
-    ]
-    found = finalists_of(history, [Limit("ms", high=5.0)])
-    assert [(f.number, f.fresh) for f in found] == [(0, (0.6,)), (1, (0.7,)), (2, (0.9,))]
-    assert [f.problem for f in found] == ["", "", "repeat 1 breaks ms 9 > 5"]
-    assert best_of(found).number == 0
-    ahead = [*history, seen(2, 0.1, 2)]
-    assert best_of(finalists_of(ahead)).number == 1  # it has more repeats than others have yet
-
-
-def test_repeats_that_are_identical_are_warned_of(recwarn: pytest.WarningsRecorder) -> None:
-    minimize(lucky)
-    assert not [w for w in recwarn if "confirm=" in str(w.message)]
-    with pytest.warns(UserWarning, match="exactly the losses of the search.*give it a parameter repeat"):
-        minimize(told)
-
-
-def test_one_that_takes_a_repeat_is_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
-    minimize(limited, limits={"ms": 5.0})
-    assert not [w for w in recwarn if "confirm=" in str(w.message)]
-
-
-# -- budgets that do not pay for it ---------------------------------------------------------------------------------
+# -- what cannot be confirmed ---------------------------------------------------------------------------------------
 
 
 def test_fits_that_do_not_pay_for_repeats_are_told_with_the_cure() -> None:
-    cure = r"12 steps where an evaluation takes 4, and the budget is 19 steps in all: nothing is confirmed.*Give mc.Steps\(20\)"
-    with pytest.warns(UserWarning, match=cure):
+    said = "12 steps where an evaluation takes 4, and the budget is 19 steps in all: nothing is confirmed"
+    with pytest.warns(UserWarning, match=rf"{said}.*Give mc.Steps\(20\)"):
         result = minimize(folds, mc.Steps(19))
     assert (result.n_steps, result.finalists) == (16, ())
     result = minimize(folds, mc.Steps(20))
     assert (len(result.finalists), result.n_steps) == (2, 16)
 
 
+RAISE = "evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer"
+
+
 @pytest.mark.parametrize(
-    ("objective", "budget", "options"),
+    ("objective", "budget", "confirm", "said"),
     [
-        (lucky, 4, {}),
-        (lucky, mc.Steps(4), {}),
-        ({"loss": told, "ms": told}, 8, {}),
-        ({"loss": told, "ms": told}, mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}), {}),
+        (told, 14, 1, "at least 2"),
+        (told, 14, "3", "at least 2"),
+        (told, 14, 14, "14 finalists once more"),
+        (lucky, mc.Steps(4), 3, RAISE),
+        ({"loss": told, "ms": told}, mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}), 3, RAISE),
     ],
 )
-def test_budgets_that_are_known_not_to_pay_for_repeats_are_refused(
-    objective: Any, budget: Any, options: Any, tmp_path: Path
-) -> None:
-    with pytest.raises(
-        ValueError, match=r"confirm= evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer"
-    ):
-        minimize(objective, budget, storage=tmp_path / "run.db", **options)
+def test_what_cannot_be_confirmed(objective: Any, budget: Any, confirm: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        minimize(objective, budget, confirm=confirm, storage=tmp_path / "run.db")
     assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="repeats must be at least 1"):
+        mc.Confirm(repeats=0)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import shutil
 import sqlite3
-import struct
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +21,7 @@ from mipcash.errors import ModelError, StorageError
 from mipcash.study.storage.sqlite import read_journal
 from tests.forging import TABLES, forge
 
-DAMAGES = 60
+DAMAGES = 18
 
 MODEL = """import sys
 sys.path.insert(0, {folder!r})
@@ -34,41 +31,9 @@ space = tiny.tiny_space()
 objective = tiny.loss
 """
 
-ODD: list[Any] = [
-    None,
-    "",
-    "x",
-    "nan",
-    "[]",
-    "{}",
-    "null",
-    "-1",
-    b"\xff\xfe",
-    b"",
-    -1,
-    0,
-    2**62,
-    1.5,
-    float("inf"),
-    -1e308,
-    "[" * 100_000,
-    '{"a":' * 50_000 + "1" + "}" * 50_000,
-    "9" * 10_000,
-    '{"lr": 1, "lr": 2}',
-    '{"ask": "soon"}',
-    '{"ask": 1e999}',
-    '{"ask": null}',
-    '{"layers": -1}',
-    '{"act": -1}',
-    '{"layers": true}',
-    '{"layers": 2.5}',
-    '{"nothing": 1}',
-    "\x1b[2J",
-    "pending",
-    "running",
-    "done",
-    "failed",
-]
+ODD: list[Any] = [None, "", "x", "nan", "[]", "{}", "null", "-1", b"\xff\xfe", b"", -1, 0, 2**62, 1.5, -1e308]
+ODD += [float("inf"), "[" * 100_000, '{"a":' * 50_000 + "1" + "}" * 50_000, "9" * 10_000, '{"ask": 1e999}', "\x1b[2J"]
+ODD += ['{"lr": 1, "lr": 2}', '{"layers": true}', '{"layers": 2.5}', '{"nothing": 1}', "pending", "running", "failed"]
 """What an edit may put into a column."""
 
 
@@ -85,38 +50,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             outcome = mc.Failed("out of memory") if number == 2 else {"loss": 0.5 + number, "ms": 3}
             study.tell(study.ask(), outcome)
         study.ask()
-    command = [
-        "run",
-        str(model),
-        "--storage",
-        str(folder / "proofs.db"),
-        "--optimizer",
-        "random",
-        "--budget",
-        "6",
-        "-q",
-    ]
-    assert CliRunner().invoke(app, command).exit_code == 0
+    mc.minimize(tiny.loss, space, 6, optimizer="random", storage=folder / "proofs.db", progress=False)
     return folder
 
 
-def flip(path: Path, rng: random.Random) -> str:
+def scribble(path: Path, rng: random.Random) -> str:
+    """Change bytes, most of them where something is, or one byte of the header."""
     content = bytearray(path.read_bytes())
-    # a page is mostly free space; half of the flips go where text is
-    used = [i for i, byte in enumerate(content) if byte]
+    used = [i for i, byte in enumerate(content) if byte]  # a page is mostly free space
     places = [rng.choice(used) if rng.random() < 0.7 else rng.randrange(len(content)) for _ in range(rng.randint(1, 8))]
+    places = [rng.randrange(100)] if rng.random() < 0.3 else places
     for place in places:
         content[place] = rng.randrange(256)
     path.write_bytes(content)
     return f"bytes {places}"
-
-
-def head(path: Path, rng: random.Random) -> str:
-    content = bytearray(path.read_bytes())
-    place = rng.randrange(100)
-    content[place] = rng.randrange(256)
-    path.write_bytes(content)
-    return f"header byte {place}"
 
 
 def cut(path: Path, rng: random.Random) -> str:
@@ -126,19 +73,12 @@ def cut(path: Path, rng: random.Random) -> str:
     return f"cut at {length}"
 
 
-def blank(path: Path, rng: random.Random) -> str:
-    content = bytearray(path.read_bytes())
-    page = rng.randrange(len(content) // 4096)
-    content[page * 4096 : (page + 1) * 4096] = bytes(4096)
-    path.write_bytes(content)
-    return f"page {page} zeroed"
-
-
 def swap(path: Path, rng: random.Random) -> str:
+    """One page over another, or zeros."""
     content = bytearray(path.read_bytes())
-    pages = len(content) // 4096
-    a, b = rng.sample(range(pages), 2)
-    content[a * 4096 : (a + 1) * 4096] = content[b * 4096 : (b + 1) * 4096]
+    a, b = rng.sample(range(len(content) // 4096), 2)
+    page = bytes(4096) if rng.random() < 0.5 else content[b * 4096 : (b + 1) * 4096]
+    content[a * 4096 : (a + 1) * 4096] = page
     path.write_bytes(content)
     return f"page {b} over page {a}"
 
@@ -162,57 +102,41 @@ def edit(path: Path, rng: random.Random) -> str:
 STATEMENTS = {
     "DROP TABLE trial": "table 'trial' is missing",
     "DROP TABLE study": "no such table: study",
-    "DROP TABLE evaluation": "table 'evaluation' is missing",
     "DELETE FROM study": "0 studies instead of one",
     "DELETE FROM trial WHERE number = 3": "trial int 4 stands where trial 3 belongs",
     "UPDATE trial SET number = -1 WHERE number = 2": "trial int -1 stands where trial 0 belongs",
-    "UPDATE trial SET number = 4611686018427387904 WHERE number = 5": "stands where trial 5 belongs",
     "ALTER TABLE trial DROP COLUMN state": "table 'trial' has other columns",
-    "ALTER TABLE trial RENAME COLUMN stop TO halt": "table 'trial' has other columns",
-    "ALTER TABLE evaluation RENAME COLUMN value TO score": "table 'evaluation' has other columns",
     "ALTER TABLE study ADD COLUMN more TEXT": "table 'study' has other columns",
-    "ALTER TABLE trial RENAME TO trials": "table 'evaluation' has other columns",
     "CREATE TRIGGER t AFTER INSERT ON trial BEGIN DELETE FROM trial; END": "it has a trigger 't'",
     "CREATE VIEW w AS SELECT 1": "it has a view 'w'",
     "UPDATE evaluation SET value = NULL WHERE trial = 1": "evaluation str 'loss' of trial 1 is 'present' and has no value",
-    "UPDATE evaluation SET value = 9e999 WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is float inf and no f",
-    "UPDATE evaluation SET value = 'low' WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is str 'low' and no",
+    "UPDATE evaluation SET value = 9e999 WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is float inf",
+    "UPDATE evaluation SET value = 'low' WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is str 'low'",
     "UPDATE evaluation SET status = 'odd' WHERE trial = 1": "CHECK constraint failed",
-    "UPDATE evaluation SET status = 'lost' WHERE trial = 1": "the status of trial 1 is 'done', which its evaluations contrad",
-    "UPDATE evaluation SET status = 'failed' WHERE trial = 1 AND output = 'loss'": "which its evaluations contradict",
+    "UPDATE evaluation SET status = 'lost' WHERE trial = 1": "is 'done', which its evaluations contradict",
     "UPDATE evaluation SET status = 'running' WHERE trial = 1": "is 'running', which the time of its end contradicts",
     "UPDATE evaluation SET attempt = 0 WHERE trial = 1": "the attempt of evaluation str 'loss' of trial 1 is int 0",
     "UPDATE evaluation SET cost = 'dear' WHERE trial = 1": "the cost of evaluation str 'loss' of trial 1 is str 'dear'",
     "UPDATE evaluation SET output = '\"loss' WHERE trial = 1 AND output = 'ms'": "which mipcash did not write",
-    "UPDATE evaluation SET output = '\"ms\"' WHERE trial = 1 AND output = 'ms'": "which mipcash did not write",
-    "DELETE FROM evaluation WHERE trial = 1": "the status of trial 1 is 'done', which its evaluations contradict",
     "UPDATE evaluation SET trial = 99 WHERE trial = 6": "an evaluation of trial 99, which is not there",
-    "UPDATE trial SET outputs = '[\"gain\"]' WHERE number = 1": "which its evaluations contradict",
     "UPDATE trial SET outputs = '{}' WHERE number = 1": "the outputs of trial 1 is dict {}, which is JSON of another kind",
-    "UPDATE trial SET trace = '[]' WHERE number = 1": "the trace of trial 1 is list [], which is JSON of another kind",
     "UPDATE study SET recommended = 99": "the recommended trial is int 99, which is not there",
     "UPDATE study SET limits = '{\"ms\": 5}'": "the limit 'ms' is int 5 and no pair",
     "UPDATE trial SET finished = NULL WHERE number = 1": "which the time of its end contradicts",
-    "UPDATE trial SET status = 'pending' WHERE number = 1": "is 'pending', which the time of its end contradicts",
     "UPDATE trial SET status = 'failed' WHERE number = 1": "is 'failed', which its evaluations contradict",
-    "UPDATE trial SET status = 'odd' WHERE number = 1": "CHECK constraint failed",
-    "UPDATE trial SET exact = (SELECT exact FROM trial WHERE number = 0) WHERE number = 1": "two records of the configu",
     """UPDATE trial SET exact = replace(exact, '"layers": ', '"layers": 9')""": "two records of the configuration of tri",
-    "UPDATE trial SET exact = '{\"layers\": -1}' WHERE number = 1": "two records of the configuration of trial 1 diffe",
     "UPDATE trial SET exact = '{\"act\": -1}' WHERE number = 1": "it holds 'act': int -1, which space 'tiny' does not have",
-    "UPDATE trial SET exact = '{\"layers\": 1.5}' WHERE number = 1": "it holds 'layers': float 1.5",
-    "UPDATE trial SET exact = '{\"nothing\": 1}' WHERE number = 1": "it holds 'nothing': int 1",
     """UPDATE trial SET exact = '{"layers": 3}', config = '{"layers": 3}' WHERE number = 1""": "trial 1 is illegal",
     "UPDATE trial SET seconds = '{\"ask\": null}' WHERE number = 1": "the seconds 'ask' of trial 1 is None",
     "UPDATE trial SET origin = X'00ff' WHERE number = 1": "the origin of trial 1 is bytes",
     "UPDATE trial SET origin = CAST(X'ff' AS TEXT) WHERE number = 1": "Could not decode to UTF-8",
-    "UPDATE evaluation SET message = X'00ff' WHERE trial = 1": "the message of evaluation str 'loss' of trial 1 is bytes",
     "UPDATE trial SET state = '[' WHERE number = 1": "the state of trial 1 is not JSON that mipcash wrote",
     "UPDATE study SET listing = replace(listing, '10', '11')": "does not agree with its fingerprint",
-    "UPDATE study SET fingerprint = 'none'": "does not agree with its fingerprint",
     "UPDATE study SET seed = '1e3'": "the seed is str '1e3' and no whole number",
-    "UPDATE study SET budget = 'many'": "the budget is str 'many'",
     "UPDATE study SET schema = 'one'": "the format is str 'one'",
+    "UPDATE evaluation SET folds = '[\"a\"]'": "the fold of evaluation",
+    "UPDATE evaluation SET folds = '{}'": "the folds of evaluation",
+    "UPDATE evaluation SET variance = -1.0": "the variance of evaluation",
     "PRAGMA application_id = 0": "not a journal of mipcash",
 }
 """What SQL can do to a journal, and what is said of it."""
@@ -226,29 +150,7 @@ def rewrite(path: Path, rng: random.Random) -> str:
     return statement
 
 
-def nested(path: Path, rng: random.Random) -> str:
-    """Random JSON in a place that holds JSON."""
-
-    def value(depth: int) -> Any:
-        kind = rng.randrange(8 if depth < 4 else 5)
-        if kind == 5:
-            return [value(depth + 1) for _ in range(rng.randrange(3))]
-        if kind > 5:
-            names = ["layers", "lr", "act", "ask", "config", "status", "value", "ms", "\x1b[31m", "count"]
-            return {rng.choice(names): value(depth + 1) for _ in range(rng.randrange(4))}
-        return [None, True, rng.randint(-3, 10), rng.random(), "text"][kind]
-
-    table, column = rng.choice(
-        [("trial", c) for c in ("config", "exact", "proof", "seconds", "state", "outputs", "trace")]
-        + [("study", c) for c in ("listing", "settings", "options", "limits")]
-    )
-    text = json.dumps({rng.choice(["layers", "ask", "ms"]): value(0)} if rng.random() < 0.5 else value(0))
-    where = f"WHERE number = {rng.randrange(6)}" if table == "trial" else ""
-    forge(path, f'UPDATE {table} SET "{column}" = ? {where}', (text,))
-    return f"{table}.{column} = {text[:60]}"
-
-
-KINDS: list[Callable[[Path, random.Random], str]] = [flip, head, cut, blank, swap, edit, edit, rewrite, nested]
+KINDS: list[Callable[[Path, random.Random], str]] = [scribble, cut, swap, edit, edit, rewrite]
 
 
 def attempts(folder: Path, journal: Path, optimizer: Any) -> dict[str, Callable[[], object]]:
@@ -281,7 +183,7 @@ def attempts(folder: Path, journal: Path, optimizer: Any) -> dict[str, Callable[
 def test_random_damage_is_told_or_harmless(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipcash.report.convergence.save_convergence", lambda *_, **__: "no picture")
     answers: Counter[str] = Counter()
-    wrong, accepted, slowest = [], [], 0.0
+    wrong = []
     for seed in range(DAMAGES):
         rng = random.Random(seed)
         source, optimizer = rng.choice([("run.db", tiny.Counter), ("proofs.db", None)])
@@ -289,25 +191,19 @@ def test_random_damage_is_told_or_harmless(made: Path, tmp_path: Path, monkeypat
         shutil.copy(made / source, journal)
         what = KINDS[seed % len(KINDS)](journal, rng)
         for name, attempt in attempts(made, journal, optimizer).items():
-            began = time.monotonic()
             try:
                 attempt()
                 answers[f"{name} works"] += 1
-                accepted.append(f"{name}: {what}")
             except (StorageError, ModelError) as error:
                 answers[f"{name} refuses"] += 1
                 if journal.name not in str(error) or not any(cure in str(error) for cure in CURES):
                     wrong.append(f"seed {seed}, {what}: {name} said {error}")
             except Exception as error:
                 wrong.append(f"seed {seed}, {what}: {name} raised {error!r}")
-            slowest = max(slowest, time.monotonic() - began)
-        for left in tmp_path.glob(f"{seed}.*"):
-            left.unlink()
-    assert slowest < 20, slowest  # nothing waits for what will not come
-    print(slowest, dict(answers), *accepted, sep="\n")
+    print(dict(answers))
     assert not wrong, "\n".join(wrong)
     assert answers["study refuses"] > DAMAGES / 3
-    assert answers["read works"] > DAMAGES / 20  # some damages hit free space, or make another legal journal
+    assert answers["read works"] > 0  # some damages hit free space, or make another legal journal
 
 
 CURES = ("move it aside", "give another storage", "start a new", "use the version", "check permissions", "was stopped")
@@ -327,23 +223,20 @@ def test_an_edit_by_sql_is_seen_and_named(made: Path, tmp_path: Path, statement:
     assert not journal.with_name("run.db.lock").exists()
 
 
-@pytest.mark.parametrize("statement", HARMLESS)
-def test_what_does_no_harm_is_no_damage(made: Path, tmp_path: Path, statement: str) -> None:
-    journal = tmp_path / "run.db"
+def test_what_does_no_harm_is_no_damage(made: Path, tmp_path: Path) -> None:
+    journal, space = tmp_path / "run.db", tiny.tiny_space()
     shutil.copy(made / "run.db", journal)
-    forge(journal, statement)
-    space = tiny.tiny_space()
+    for statement in HARMLESS:
+        forge(journal, statement)
     with mc.Study(space, tiny.Counter(space), storage=journal) as study:
         assert len(study.trials) == 7
 
 
 def changed(value: Any) -> list[Any]:
     """Other values of a column, the smallest change first."""
-    if value is None:
-        return [0.5, ""]
-    if isinstance(value, str):
-        return [value + " ", value[:-1] + chr(ord(value[-1]) ^ 1)] if value else ["x"]
-    return [math.nextafter(value, math.inf) if isinstance(value, float) else value + 1, -value - 1]
+    if value is None or isinstance(value, str):
+        return [0.5 if value is None else f"{value} "]
+    return [math.nextafter(value, math.inf)] if isinstance(value, float) else [value + 1, -value - 1]
 
 
 def columns_of(path: Path) -> list[tuple[str, str, int, Any]]:
@@ -361,7 +254,7 @@ def columns_of(path: Path) -> list[tuple[str, str, int, Any]]:
 
 def test_another_value_in_any_column_is_refused_by_table_and_row(made: Path, tmp_path: Path) -> None:
     """By whatever opens a journal; the check comes before anything of the row is decoded."""
-    space, journal, model = tiny.tiny_space(), tmp_path / "run.db", str(made / "tiny_model.py")
+    journal, model = tmp_path / "run.db", str(made / "tiny_model.py")
     refused = Counter[str]()
     for table, name, row, value in columns_of(made / "run.db"):
         for other in changed(value):
@@ -377,41 +270,24 @@ def test_another_value_in_any_column_is_refused_by_table_and_row(made: Path, tmp
             after = database.execute(f'SELECT "{name}" FROM {table} WHERE rowid = ?', (row,)).fetchone()
             database.close()
             assert before != after
-            for look in (lambda: read_journal(journal), lambda: mc.Study(space, tiny.Counter(space), storage=journal)):
-                with pytest.raises(StorageError) as refusal:
-                    look()
-                said = str(refusal.value)
-                assert str(journal) in said
-                expected = (
-                    "CHECK constraint failed"
-                    if (name, table) in {("only", "study"), ("status", "trial"), ("status", "evaluation")}
-                    else "has journal format"
-                    if name == "schema"
-                    else f"the row of table {table!r} with "
-                )
-                assert expected in said, (table, name, other, said)
-                assert "restore it from a copy" in said or name == "schema"
+            with pytest.raises(StorageError) as refusal:
+                read_journal(journal)
+            said = str(refusal.value)
+            assert str(journal) in said
+            checked = {("study", "only"), ("trial", "status"), ("evaluation", "status")}
+            expected = "CHECK constraint failed" if (table, name) in checked else f"the row of table {table!r} with "
+            assert ("has journal format" if name == "schema" else expected) in said, (table, name, other, said)
+            assert "restore it from a copy" in said or name == "schema"
             refused[f"{table}.{name}"] += 1
+    space = tiny.tiny_space()
+    with pytest.raises(StorageError, match="does not match its digest"):  # the last change, by whatever opens it
+        mc.Study(space, tiny.Counter(space), storage=journal)
     for command in (["show", str(journal)], ["resume", str(journal), "--model", model, "-q"]):
-        done = CliRunner().invoke(app, command)  # of the last change
+        done = CliRunner().invoke(app, command)
         assert (done.exit_code, "does not match its digest" in done.stderr) == (2, True), done.output
     assert {n for n in refused} == {f"{table}.{name}" for table, name, *_ in columns_of(made / "run.db")}
     shutil.copy(made / "run.db", journal)
-    with mc.Study(space, tiny.Counter(space), storage=journal) as study:  # and as it was it opens
-        assert len(study.trials) == 7
-
-
-def test_one_flipped_bit_of_a_loss_is_refused(made: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "run.db"
-    content = bytearray((made / "run.db").read_bytes())
-    place = content.find(struct.pack(">d", 1.5))
-    assert place > 0
-    content[place] ^= 0x80
-    journal.write_bytes(content)
-    with pytest.raises(
-        StorageError, match=r"the row of table 'evaluation' with trial int 1, attempt int 1, output str 'loss' "
-    ):
-        read_journal(journal)
+    assert len(read_journal(journal)[1]) == 7  # as it was it opens
 
 
 def test_zeros_whole_numbers_and_nan_that_sqlite_stores_its_own_way_are_no_damage(journal: Path) -> None:

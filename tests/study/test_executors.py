@@ -1,7 +1,8 @@
-"""Executors of other packages, lent to a run: used as they are, left open, and what their workers drop is evaluated again."""
+"""Executors of other packages, lent to a run, and proposals that are made while all workers are busy."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import itertools
 import os
@@ -20,10 +21,10 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import ExecutorError, ObjectiveError
+from mipcash.errors import ExecutorError, ObjectiveError, SpaceExhaustedError
+from mipcash.optimizers.optimizer import Proposal, Request
+from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.storage.sqlite import read_journal
-
-HERE = Path(__file__).parent
 
 
 class Once:
@@ -34,10 +35,10 @@ class Once:
 
     def __call__(self, config: Any) -> float:
         time.sleep(self.seconds)
-        if self.marks is not None and len(list(self.marks.glob("call*"))) == 2 and not (self.marks / "killed").exists():
-            (self.marks / "killed").touch()
-            os._exit(9)
         if self.marks is not None:
+            if len(list(self.marks.glob("call*"))) == 2 and not (self.marks / "killed").exists():
+                (self.marks / "killed").touch()
+                os._exit(9)
             (self.marks / f"call{config['lr']!r}").touch()
         return tiny.loss(config)
 
@@ -49,16 +50,8 @@ def overlap(result: mc.Result) -> bool:
 
 
 def minimize(objective: Any, space: mc.Space, budget: int, executor: Any, **options: Any) -> mc.Result:
-    optimizer = tiny.Sampler(space)
-    return mc.minimize(
-        objective,
-        space,
-        budget,
-        optimizer=optimizer,
-        execution=mc.Execution(executor=executor, workers=2),
-        progress=False,
-        **options,
-    )
+    options = {"optimizer": tiny.Sampler(space), "execution": mc.Execution(2, executor), "progress": False, **options}
+    return mc.minimize(objective, space, budget, **options)
 
 
 def test_a_lent_pool_of_processes_is_left_open(space: mc.Space) -> None:
@@ -71,29 +64,17 @@ def test_a_lent_pool_of_processes_is_left_open(space: mc.Space) -> None:
 def test_an_objective_that_cannot_be_pickled_is_told_before_anything_is_evaluated(
     space: mc.Space, journal: Path
 ) -> None:
-    def inner(config: Any) -> float:
-        return 1.0
-
-    class Locked:
-        def __init__(self) -> None:
-            self.lock = threading.Lock()
-
-        def __call__(self, config: Any) -> float:
-            return 1.0
-
-    for objective in (lambda config: 1.0, inner, Locked(), {"loss": tiny.loss, "ms": lambda config: 1.0}):
-        with (
-            ProcessPoolExecutor(1) as pool,
-            pytest.raises(
-                ObjectiveError, match=r"cannot be sent to the processes of executor=: .*at the top of a module"
-            ),
-        ):
+    lock = threading.Lock()
+    locked = functools.partial(lambda lock, config: 1.0, lock)
+    said = r"cannot be sent to the processes of executor=: .*at the top of a module"
+    for objective in (lambda config: 1.0, locked, {"loss": tiny.loss, "ms": lambda config: 1.0}):
+        with ProcessPoolExecutor(1) as pool, pytest.raises(ObjectiveError, match=said):
             minimize(objective, space, 3, pool, storage=journal)
-        with pytest.raises(ObjectiveError, match="cannot be sent"):
-            minimize(objective, space, 3, lambda: ProcessPoolExecutor(1), storage=journal)
+    with pytest.raises(ObjectiveError, match=said):
+        minimize(locked, space, 3, lambda: ProcessPoolExecutor(1), storage=journal)
     assert read_journal(journal)[1] == []
     with ThreadPoolExecutor(2) as threads:  # which need not send it
-        assert minimize(inner, space, 3, threads).n_done == 3
+        assert minimize(lambda config: 1.0, space, 3, threads).n_done == 3
 
 
 def test_an_executor_that_was_shut_down_is_told(space: mc.Space) -> None:
@@ -135,16 +116,12 @@ def test_dask_loses_a_worker_and_nothing_else(
     space: mc.Space, journal: Path, marks: Path, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = client.get_executor()
-    result = minimize(Once(0.1, marks), space, 7, executor, storage=journal)
+    result = minimize(Once(0.1, marks), space, 6, executor, storage=journal)
     assert (marks / "killed").exists()
-    assert (result.n_done, result.n_failed, overlap(result)) == (7, 0, True)
-    assert len({repr(t.config) for t in result.history}) == 7
-    assert [r.status for r in read_journal(journal)[1]] == ["done"] * 7
+    assert (result.n_done, result.n_failed, overlap(result)) == (6, 0, True)
+    assert [r.status for r in read_journal(journal)[1]] == ["done"] * 6
     assert executor.submit(abs, -1).result(30) == 1
     assert minimize(lambda config: 1.0, space, 2, executor).n_done == 2  # by value: Dask has cloudpickle
-    lock = threading.Lock()
-    with pytest.raises(ObjectiveError, match="cannot be sent to the processes of executor="):
-        minimize(lambda config: lock and 1.0, space, 2, executor)
     module = types.ModuleType("nowhere_else")  # as a folder that the workers do not have
     exec("def loss(config): return 1.0", module.__dict__)
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
@@ -155,44 +132,106 @@ def test_dask_loses_a_worker_and_nothing_else(
 def test_mpi_pools_evaluate(tmp_path: Path) -> None:
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed")
-    found = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    found = found or next((str(p / "mpiexec") for p in _scripts() if (p / "mpiexec").exists()), None)
+    # also where packages of this environment put their programs
+    places = [str(Path(p).parents[2] / "bin") for p in sys.path if p.endswith("site-packages")]
+    path = os.pathsep.join([str(Path(sys.executable).parent), *places, os.environ["PATH"]])
+    found = shutil.which("mpiexec", path=path)
     if found is None:
         pytest.skip("mpiexec is not installed; the package mpich has one")
-    command = [
-        found,
-        "-n",
-        "3",
-        sys.executable,
-        "-m",
-        "mpi4py.futures",
-        str(HERE / "run_mpi.py"),
-        str(tmp_path / "run.db"),
-    ]
+    script, journal = Path(__file__).with_name("run_mpi.py"), tmp_path / "run.db"
+    command = [found, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script), str(journal)]
     libraries = os.pathsep.join([str(Path(found).parents[1] / "lib"), os.environ.get("LD_LIBRARY_PATH", "")])
     told = {**os.environ, "LD_LIBRARY_PATH": libraries}
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=told)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "done 6, workers 2, overlap True" in done.stdout
+    assert "done 4, workers 2, overlap True" in done.stdout
     assert "cannot be sent to the processes of executor=" in done.stdout
-    assert [r.status for r in read_journal(tmp_path / "run.db")[1]] == ["done"] * 6
+    assert [r.status for r in read_journal(journal)[1]] == ["done"] * 4
 
 
-def _scripts() -> list[Path]:
-    """Where packages of this environment put their programs."""
-    return [Path(p).parents[2] / "bin" for p in sys.path if p.endswith("site-packages")]
+# -- proposals that are made while all workers are busy ---------------------------------------------------------------
+
+LONG = 5.0
+"""Seconds after which an evaluation no longer waits for what does not come."""
 
 
-def test_ray_evaluates(space: mc.Space) -> None:
-    ray = pytest.importorskip("ray")
+class Asked(tiny.Sampler):
+    """Takes its time, says when it was asked, and knows nine configurations if it is told so."""
 
-    class Ray(Executor):
-        def submit(self, call: Any, *given: Any, **more: Any) -> Future[Any]:  # type: ignore[override]
-            future: Future[Any] = ray.remote(call).remote(*given, **more).future()
-            return future
+    def __init__(self, space: mc.Space, known: int = 99) -> None:
+        super().__init__(space)
+        self.changed, self.known = threading.Condition(), known
 
-    ray.init(num_cpus=2)
-    try:
-        assert minimize(Once(0.05), space, 4, Ray()).n_done == 4
-    finally:
-        ray.shutdown()
+    def propose(self, request: Request) -> Proposal:
+        time.sleep(0.01)
+        if len(request.history) == self.known:
+            raise SpaceExhaustedError("all legal configurations have been proposed")
+        try:
+            return super().propose(request)
+        finally:
+            with self.changed:
+                self.changed.notify_all()
+
+
+class Patient:
+    """Evaluations that last until the other worker has its next trial and there is one ahead; the first two take a moment."""
+
+    def __init__(self, optimizer: Asked, until: int, then: threading.Event | None) -> None:
+        self.optimizer, self.started, self.until, self.then = optimizer, 0, until, then
+
+    def __call__(self, config: dict[str, Any]) -> float:
+        with self.optimizer.changed:
+            self.started += 1
+            enough = self.started + 2
+            if 4 < enough <= self.until:
+                self.optimizer.changed.wait_for(lambda: len(self.optimizer.histories) >= enough, LONG)
+        if enough > self.until and self.then is not None:
+            self.then.wait(LONG)
+        return tiny.loss(config)
+
+
+def go(optimizer: Asked, until: int, then: threading.Event | None = None, **arguments: Any) -> mc.Result:
+    """A run of two workers whose evaluations wait until proposal ``until`` is made, and later ones for ``then``."""
+    objective = Patient(optimizer, until, then)
+    return minimize(objective, optimizer.space, 12, None, optimizer=optimizer, **arguments)
+
+
+def test_it_proposes_while_all_workers_are_busy(space: mc.Space, journal: Path) -> None:
+    optimizer = Asked(space)
+    result = go(optimizer, 12, storage=journal)
+    assert (result.n_done, len(result.history), result.stopped) == (12, 12, "budget")
+    running = [sum(o.status == "pending" for o in history) for history in optimizer.histories]
+    assert len(running) == 12  # none too many
+    assert running.count(2) >= 6
+    assert max(running) == 2  # one ahead, not more
+    assert all(row.proposed <= row.evaluations[0].started for row in read_journal(journal)[1])
+    known = go(Asked(space, 9), 9)  # a space that is exhausted ahead ends the run once all is told
+    assert (known.n_done, len(known.history), known.stopped) == (9, 9, BEST_OF_ALL)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_run_that_is_broken_off_resumes_with_what_was_proposed_ahead(
+    space: mc.Space, journal: Path, interrupted: bool
+) -> None:
+    over = threading.Event()
+
+    def sixth(study: mc.Study, trial: mc.Trial) -> bool:
+        if study.n_told == 6:
+            over.set()
+            if interrupted:
+                raise KeyboardInterrupt
+        return over.is_set()
+
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            go(Asked(space), 8, callbacks=[sixth], storage=journal)
+    else:
+        result = go(Asked(space), 8, over, callbacks=[sixth], storage=journal)
+        assert (result.stopped, result.n_done) == ("callback", 7)  # with the one that ran meanwhile
+        assert sum(t.pending for t in result.history) == 1
+    before = [row.exact for row in read_journal(journal)[1]]
+    assert len(before) > 6
+    again = minimize(tiny.loss, space, 12, None, optimizer=Asked(space), storage=journal)
+    assert (again.n_done, len(again.history)) == (12, 12)
+    assert [row.exact for row in read_journal(journal)[1]][: len(before)] == before
+    assert all(trial.lost == 0 for trial in again.history)

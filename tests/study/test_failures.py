@@ -1,87 +1,68 @@
-"""Failures arrive with their kind, carry what is known, and a start where everything fails still moves."""
+"""Failures of evaluations, which are learned from, and defects of the objective, which stop the run and spend nothing."""
 
 from __future__ import annotations
 
 import itertools
-import os
+import math
 import pickle
-import time
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny
+from typer.testing import CliRunner
 
 import mipcash as mc
+from mipcash.cli.main import app
+from mipcash.errors import DefectError, ModelError, TellError
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import PRESENT
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.study.failures import kind_of_failure, kinds
-from tests.named import OPTIMIZERS
+from mipcash.study.minimize import minimize
+from mipcash.study.result import LEAST, SUSPICIOUS
+from mipcash.study.storage.sqlite import read_journal
+
+KINDS: dict[str, tuple[Any, str]] = {
+    "raises": (ValueError("no such width: (3:4)"), "ValueError"),
+    "runs out": (MemoryError(), "out of memory"),
+    "says so": (mc.Failed("diverged at step 17", values={"latency_ms": 3.0}), "Failed: diverged at step #"),
+    "is huge": ({"loss": 1e200}, "too large"),
+    "nan": (float("nan"), "nan"),
+    "minus inf": ({"loss": -float("inf")}, "inf"),
+    "nothing": (None, "no loss"),
+    "works": (1.0, ""),
+}
+MESSAGES = {
+    "OutOfMemoryError: CUDA out of memory (a.py:3)": "out of memory",
+    "the executor failed: PicklingError: no (b.py:1)": "PicklingError",
+    "its worker died 3 times; at last: BrokenProcessPool: a process was terminated (c.py:9)": "worker died",
+    "its worker died 1 times; at last: the worker process was killed by SIGKILL": "out of memory",
+    "": "Failed",
+    "Error: line one\nline two (d.py:9)": "Error",
+}
 
 
 def failing(config: dict[str, Any]) -> Any:
-    what = config["what"]
-    if what == "raises":
-        raise ValueError("no such width: (3:4)")
-    if what == "takes long":
-        time.sleep(60)
-    if what == "runs out":
-        raise MemoryError
-    if what == "is killed":
-        os.kill(os.getpid(), 9)
-    if what == "exits":
-        os._exit(3)
-    if what == "is huge":
-        return {"loss": 1e200}
-    if what == "says so":
-        raise mc.Failed("diverged at step 17", values={"latency_ms": 3.0})
-    return {"nan": float("nan"), "minus inf": {"loss": -float("inf")}, "nothing": None, "works": 1.0}[what]
-
-
-KINDS = {
-    "raises": "ValueError",
-    "takes long": "timed out",
-    "runs out": "out of memory",
-    "is killed": "out of memory",
-    "exits": "worker died",
-    "is huge": "too large",
-    "says so": "Failed: diverged at step #",
-    "nan": "nan",
-    "minus inf": "inf",
-    "nothing": "no loss",
-}
+    outcome = KINDS[config["what"]][0]
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def test_every_failure_arrives_with_its_kind() -> None:
     space = mc.Space("failing")
-    space.categorical("what", [*KINDS, "works"])
-    result = mc.minimize(
-        failing,
-        space,
-        len(KINDS) + 1,
-        optimizer="random",
-        execution=mc.Execution(evaluation_timeout=1.0, retries=0),
-        progress=False,
-    )
-    assert {t.config["what"]: kind_of_failure(t.message) for t in result.history if t.failed} == KINDS
-    assert len(kinds(result.history)["out of memory"]) == 2
+    space.categorical("what", list(KINDS))
+    result = mc.minimize(failing, space, len(KINDS), optimizer="random", progress=False)
+    found = {t.config["what"]: kind_of_failure(t.message) for t in result.history if t.failed}
+    assert found == {what: kind for what, (_, kind) in KINDS.items() if kind}
+    assert len(kinds(result.history)["out of memory"]) == 1
     assert result.value == 1.0
-
-
-@pytest.mark.parametrize(
-    ("message", "kind"),
-    [
-        ("ZeroDivisionError: division by zero (a.py:3)", "ZeroDivisionError"),
-        ("OutOfMemoryError: CUDA out of memory (a.py:3)", "out of memory"),
-        ("the executor failed: PicklingError: no (b.py:1)", "PicklingError"),
-        ("its worker died 3 times; at last: BrokenProcessPool: a process was terminated (c.py:9)", "worker died"),
-        ("step 3: loss is 1e9", "Failed: step #: loss is #"),
-        ("", "Failed"),
-        ("Error: line one\nline two (d.py:9)", "Error"),
-    ],
-)
-def test_the_kind_is_read_off_the_message(message: str, kind: str) -> None:
-    assert kind_of_failure(message) == kind
+    assert {message: kind_of_failure(message) for message in MESSAGES} == MESSAGES
 
 
 def test_a_failure_carries_what_is_known() -> None:
@@ -89,63 +70,24 @@ def test_a_failure_carries_what_is_known() -> None:
     space.real("x", 0.0, 1.0)
     study = mc.Study(space, limits={"latency_ms": 2.0})
     told = study.tell(study.ask(), mc.Failed("diverged", values={"latency_ms": 3.0, "note": "at once"}))
-    assert told.failed
-    assert told.outcome["latency_ms"].status == PRESENT
-    assert told.values == {"latency_ms": 3.0}
-    assert told.texts == {"note": "at once"}
-    assert told.message == "diverged"
+    assert (told.status, told.message, told.outcome["latency_ms"].status) == ("failed", "diverged", PRESENT)
+    assert (told.values, told.texts) == ({"latency_ms": 3.0}, {"note": "at once"})
+    for values in ([1.0], {"loss": 1.0}):
+        with pytest.raises(ValueError, match=r"values|loss"):
+            mc.Failed("why", values=values)  # type: ignore[arg-type]
     assert pickle.loads(pickle.dumps(mc.Failed("a", values={"b": 1.0}))).values == {"b": 1.0}
-
-
-def test_limits_are_learned_from_what_a_failure_knows() -> None:
-    """Latency is 10 x and the limit 5; above 0.5 nothing but the latency is known."""
-    space = mc.Space("learned")
-    space.real("x", 0.0, 1.0)
-    optimizer = make_optimizer("hybrid", space)
-    limits = mc.Study(space, limits={"latency_ms": 5.0}).limits
-    history = [_observed({"x": x}, x <= 0.5) for x in (0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)]
-    data = optimizer.data(history, limits)  # type: ignore[attr-defined]
-    rows, values = data.values("latency_ms")
-    assert len(rows) == len(history)
-    assert list(values) == [10.0 * o.config["x"] for o in history]
-    proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}, limits=limits))
-    assert proposal.config["x"] <= 0.52
-
-
-def _observed(config: dict[str, Any], works: bool) -> Observation:
-    values = {"latency_ms": 10.0 * config["x"]}
-    return Observation(config, "done" if works else "failed", -config["x"] if works else None, values)
-
-
-@pytest.mark.parametrize("values", [[1.0], {"loss": 1.0}])
-def test_values_of_a_failure_are_by_name_and_hold_no_loss(values: Any) -> None:
-    with pytest.raises(ValueError, match=r"values|loss"):
-        mc.Failed("why", values=values)
-
-
-# -- a start where everything fails ---------------------------------------------------------------------------------
-
-
-def crashing() -> mc.Space:
-    space = mc.Space("crashing")
-    kind = space.categorical("kind", ["a", "b", "c", "d"])
-    space.real("x", 0.0, 1.0)
-    n = space.integer("n", 1, 12)
-    space.module("how", {"plain": {}, "tuned": {"rate": mc.Real(1e-3, 1.0, log=True)}})
-    space.rule("few of a", n <= 8 + 4 * (1 - kind["a"]))
-    return space
 
 
 def works(config: dict[str, Any]) -> bool:
     return config["kind"] == "c" and config["x"] > 0.5
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_where_the_first_twenty_fail_proposals_stay_spread_and_new(name: str) -> None:
-    space = crashing()
-    optimizer = make_optimizer(name, space)
-    history: list[Observation] = []
-    state: Any = {}
+def test_where_the_first_twenty_fail_proposals_stay_spread_and_new() -> None:
+    space, history = mc.Space("crashing"), list[Observation]()
+    kind, n = space.categorical("kind", ["a", "b", "c", "d"]), space.integer("n", 1, 12)
+    space.real("x", 0.0, 1.0)
+    space.rule("few of a", n <= 8 + 4 * (1 - kind["a"]))
+    optimizer, state = make_optimizer("hybrid", space), dict[str, Any]()
     for k in range(34):
         proposal = optimizer.ask(Request(history, np.random.default_rng([3, k]), state))
         state = proposal.state
@@ -158,33 +100,219 @@ def test_where_the_first_twenty_fail_proposals_stay_spread_and_new(name: str) ->
     assert {c["kind"] for c in first} == {"a", "b", "c", "d"}
     assert min(c["x"] for c in first) < 0.2
     assert max(c["x"] for c in first) > 0.8
-    if name == "hybrid":
-        found = [o for o in history[20:] if o.status == "done"]
-        assert len(found) >= 3
-        assert min(o.loss or 0.0 for o in found) < 0.01
-
-
-def test_a_batch_while_everything_fails_is_new_and_legal() -> None:
-    space = crashing()
-    study = mc.Study(space)
-    for _ in range(5):
-        batch = study.ask(4)
-        assert len({repr(t.config) for t in study.trials}) == len(study.trials)
-        for trial in batch[:3]:  # one of each stays pending
-            study.tell(trial, 1.0 - trial.config["x"] if works(trial.config) and len(study.trials) > 12 else None)
-    assert all(space.is_legal(t.config) for t in study.trials)
-    assert sum(t.pending for t in study.trials) == 5
+    found = [o for o in history[20:] if o.status == "done"]
+    assert len(found) >= 3
+    assert min(o.loss or 0.0 for o in found) < 0.01
 
 
 def test_a_space_in_which_everything_fails_is_exhausted_and_nothing_is_called_optimal() -> None:
     space = mc.Space("hopeless")
     space.categorical("kind", ["a", "b", "c"])
     space.integer("n", 1, 3)
+    result = mc.minimize(lambda config: mc.Failed("always"), space, 50, progress=False)
+    assert (result.n_failed, result.stopped, result.config) == (9, "space exhausted", None)
 
-    def crash(config: dict[str, Any]) -> float:
-        raise mc.Failed("always")
 
-    result = mc.minimize(crash, space, 50, progress=False)
-    assert result.n_failed == 9
-    assert result.stopped == "space exhausted"
-    assert result.config is None
+# -- defects -----------------------------------------------------------------------------------------------------------
+
+
+def missing_name(config: dict[str, Any]) -> float:
+    return undefined_name * config["lr"]  # type: ignore[name-defined]  # noqa: F821
+
+
+def missing_package(config: dict[str, Any]) -> float:
+    import no_such_package_at_all  # type: ignore[import-not-found]
+
+    return float(no_such_package_at_all.loss(config))
+
+
+def raising(error: Exception) -> float:
+    raise error
+
+
+def run(space: mc.Space, objective: Callable[..., Any], budget: int = 12, **options: Any) -> mc.Result:
+    return minimize(objective, space, budget, optimizer=tiny.Sampler(space), **{"progress": False, **options})
+
+
+EXTRA = ModuleNotFoundError("No module named 'xgboost'", name="xgboost")
+NO_FILE = ModelError("there is no file mnist_5k.npz; fetch it")
+CERTAIN: list[tuple[Callable[..., Any], str]] = [
+    (missing_name, r"whatever the configuration: NameError: name 'undefined_name' is not defined \(.*test_failures"),
+    (lambda config: missing_name(config), r"(?s)in <lambda>\n.*in missing_name\n +return undefined_name"),
+    (missing_package, r"Install what is missing \(pip install no_such_package_at_all\) and run again"),
+    (lambda config: raising(EXTRA), r"Install what is missing \(pip install \"mipcash\[xgboost\]\"\) and run again"),
+    (lambda config: raising(NO_FILE), r"ModelError: there is no file mnist_5k.npz; fetch it"),
+    (lambda config: eval("1 +"), r"SyntaxError: invalid syntax"),
+    (int, r"whatever the configuration: TypeError: int\(\) argument must be"),
+]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_no_configuration_is_at_fault_for_stops_the_run(space: mc.Space, tmp_path: Path, workers: int) -> None:
+    unbroken = run(space, tiny.loss, 4)
+    for number, (objective, message) in enumerate(CERTAIN[:: 1 if workers == 1 else 3]):
+        journal = tmp_path / f"{number}.db"
+        with pytest.raises(DefectError, match=message) as refusal:
+            run(space, objective, storage=journal, execution=workers)
+        assert "nothing of the budget was spent" in str(refusal.value)
+        assert "mc.Failed" not in str(refusal.value)
+        record, rows = read_journal(journal)
+        assert 1 <= len(rows) <= workers + 1
+        assert {row.status for row in rows} == {"pending"}
+        assert record.stopped.startswith("defect: ")
+        mended = run(space, tiny.loss, 4, storage=journal)
+        assert (mended.n_done, len(mended.history)) == (4, 4)
+        assert (mended.history[0].attempt, mended.history[0].lost) == (2, 0)
+        assert workers > 1 or [t.config for t in mended.history] == [t.config for t in unbroken.history]
+
+
+SAME: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "misspelt": lambda config: config["learning_rate"],
+    "forgot to return": lambda config: None,
+    "no loss": lambda config: {"score": 1.0},
+    "an object with an address": lambda config: object(),
+    "a message with a number": lambda config: raising(ValueError(f"bad rate {config['lr']}")),
+    "a message with a category": lambda config: raising(ValueError(f"bad {config['order']!r} of {config['act']}")),
+    "a key that the configuration gives": lambda config: {}[config["lr"]],
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_same_error_at_each_of_the_first_stops_the_run(space: mc.Space, journal: Path, case: str) -> None:
+    workers = 3 if case == "misspelt" else 1
+    said = r"(?s)at each of its first \d evaluations alike: .*let the objective raise mc.Failed"
+    with pytest.raises(DefectError, match=said):
+        run(space, SAME[case], storage=journal, execution=workers)
+    rows = read_journal(journal)[1]
+    assert SUSPICIOUS <= len(rows) < SUSPICIOUS + workers + 1
+    assert {row.status for row in rows} == {"pending"}
+    assert run(space, tiny.loss, 6, storage=journal).n_done >= 6
+
+
+@pytest.mark.parametrize("budget", [LEAST, SUSPICIOUS - 1])
+def test_a_small_budget_that_failed_alike_is_not_spent(space: mc.Space, journal: Path, budget: int) -> None:
+    """One failure alone may be its configuration's; two alike, and nothing else, are the objective's."""
+    with pytest.raises(DefectError, match=f"at each of its first {budget} evaluations alike: .*no gpu"):
+        run(space, lambda config: raising(RuntimeError("no gpu")), budget, storage=journal, execution=2)
+    assert {row.status for row in read_journal(journal)[1]} == {"pending"}
+    mended = run(space, tiny.loss, budget, storage=journal)
+    assert (mended.n_done, mended.n_failed, mended.stopped) == (budget, 0, "budget")
+
+
+def test_defects_of_other_runs_are_found(space: mc.Space, journal: Path) -> None:
+    assert run(space, SAME["misspelt"], 1, storage=journal).n_failed == 1  # of one that ended before
+    with pytest.raises(DefectError, match="at each of its first 5 evaluations"):
+        run(space, SAME["misspelt"], storage=journal)
+    run(space, tiny.loss, 4, storage=journal)
+    with pytest.raises(DefectError, match="pip install no_such_package_at_all"):  # of another machine
+        run(space, missing_package, 9, storage=journal)
+    assert [row.status for row in read_journal(journal)[1]] == ["done"] * 4 + ["pending"]
+    known = [*tiny.known(space, 3), (tiny.known(space, 4)[3][0], mc.Failed("x"))]  # known data do not hide it
+    with pytest.raises(DefectError, match="KeyError"):
+        run(space, SAME["misspelt"], known=known)
+    with pytest.raises(DefectError, match=r"(?s)whatever the configuration: NameError.*in missing_name"):
+        run(space, missing_name, execution=mc.Execution(executor=lambda: ProcessPoolExecutor(1)))
+
+
+def serving(*outcomes: Any) -> Callable[[dict[str, Any]], Any]:
+    """Returns, or raises, one after the other; the last for ever."""
+    calls = iter(outcomes)
+
+    def objective(config: dict[str, Any]) -> Any:
+        outcome = next(calls, outcomes[-1])
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return objective
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        serving(mc.Failed("out of memory")),
+        serving(math.nan),
+        serving(MemoryError()),
+        serving({"loss": math.inf}),
+        serving({"loss": mc.Failed("diverged")}),
+        serving(*(ValueError(word) for word in "abcdefghi")),
+        serving(1.0, KeyError("lr")),
+        serving(1.0, NameError("x")),
+        serving(mc.Failed("too large"), KeyError("lr")),
+        serving(KeyError("a"), KeyError("a"), ValueError("b"), KeyError("a")),
+        serving(UnboundLocalError("y"), 1.0),
+    ],
+)
+def test_what_says_something_of_a_configuration_goes_on(space: mc.Space, objective: Callable[..., Any]) -> None:
+    result = run(space, objective, 9)
+    assert (result.n_done + result.n_failed, result.stopped) == (9, "budget")
+
+
+def test_stated_failures_are_spent_and_noted(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
+    for budget in (LEAST, 8):
+        result = run(space, lambda config: mc.Failed("never"), budget, progress=None)
+        assert (result.n_failed, result.stopped) == (budget, "budget")
+    said = "each of the first 5 evaluations failed with the same message and no evaluation succeeded: never"
+    assert result.problem() == said
+    assert f"note: {said}" in capsys.readouterr().err
+
+
+def test_with_doubt_what_still_runs_is_waited_for(space: mc.Space) -> None:
+    """Five fail at once and alike while the first, a slow one, will succeed: no defect."""
+    failed, calls = threading.Event(), iter(range(100))
+
+    def objective(config: dict[str, Any]) -> float:
+        call = next(calls)
+        if call == 0:
+            assert failed.wait(30)
+            return 1.0
+        if call == SUSPICIOUS:
+            failed.set()
+        if call <= SUSPICIOUS:
+            raise ValueError("odd")
+        return 2.0
+
+    result = run(space, objective, 10, execution=2)
+    assert (result.n_done, result.n_failed) == (5, 5)
+
+
+def test_an_outcome_is_taken_back(space: mc.Space, journal: Path) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        first = study.tell(study.ask(), {"loss": 1.0, "ms": 3.0, "note": "x"})
+        study.stop("budget")
+        again = study.reopen(first)
+        assert (again.pending, again.outcome.outputs, study.n_told, study.record.recommended) == (True, {}, 0, None)
+        with pytest.raises(TellError, match="trial 0 has no outcome"):
+            study.reopen(first)
+        known = study.add(tiny.known(space, 1)[0][0], 1.0)
+        with pytest.raises(TellError, match="trial 1 was evaluated elsewhere"):
+            study.reopen(known)
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        trial = study.ask()
+        assert (trial.number, trial.config, trial.attempt, trial.lost) == (0, first.config, 2, 0)
+        assert study.tell(trial, 2.0).loss == 2.0
+
+
+def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "import mipcash as mc\nspace = mc.Space('m')\nspace.integer('a', 0, 9)\ndef objective(c):\n    "
+
+    def mipcash(line: str, body: str, code: int) -> str:
+        Path("m.py").write_text(head + body)
+        done = CliRunner().invoke(app, line.split())
+        assert done.exit_code == code, done.output
+        return done.output
+
+    ran = mipcash("run m.py --storage m.db --quiet --optimizer random --budget 3", "import no_such_package_at_all", 2)
+    assert "Traceback (most recent call last)" not in ran
+    for line in (
+        "error: the objective failed, whatever the configuration: ModuleNotFoundError: No module named 'no_such_pack",
+        "    import no_such_package_at_all",
+        "Install what is missing (pip install no_such_package_at_all) and run again: nothing of the budget was spent",
+        "To go on, once it is mended: mipcash resume m.db --model ",
+    ):
+        assert any(said.startswith(line) for said in ran.splitlines()), ran
+    shown = " ".join(mipcash("show m.db", "pass", 0).split())
+    assert "0 done, 0 failed, 1 without an outcome, stopped: defect: ModuleNotFoundError" in shown
+    resumed = mipcash("resume m.db --model m.py --quiet", "return c['a']", 0)
+    assert "3 done, 0 failed, stopped: budget" in resumed

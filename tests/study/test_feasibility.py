@@ -50,19 +50,16 @@ def test_the_best_keeps_all_limits() -> None:
     assert CASES.n_feasible == 3
     assert of(*CASES.history, limits=()).value == 0.1
     assert pickle.loads(pickle.dumps(CASES)).value == 2.0
+    curve = CASES.convergence()
+    np.testing.assert_equal(curve.incumbent, [math.nan, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    assert curve.loss[3] == 0.5
+    assert curve.feasible.tolist() == [False, True, True, False, False, True, False]
 
 
 def test_what_breaks_a_limit_is_said() -> None:
+    failed, lacks = "ms failed: nan, which is no finite number", "share is not known"
     said = [", ".join(map(str, CASES.breaks(t))) for t in CASES.history]
-    assert said == [
-        "ms 9 > 5",
-        "",
-        "",
-        "share 0.1 < 0.5",
-        "ms failed: nan, which is no finite number",
-        "",
-        "share is not known",
-    ]
+    assert said == ["ms 9 > 5", "", "", "share 0.1 < 0.5", failed, "", lacks]
     assert [row["feasible"] for row in CASES.to_rows()] == [False, True, True, False, False, True, None]
     assert [row["violation.ms"] for row in CASES.to_rows()] == [4.0, 0.0, 0.0, 0.0, None, 0.0, 0.0]
     assert [row["violation.share"] for row in CASES.to_rows()] == [0.0, 0.0, 0.0, 0.4, 0.0, 0.0, None]
@@ -70,14 +67,7 @@ def test_what_breaks_a_limit_is_said() -> None:
     assert str(of(trial(0, 1.0, ms=5.0 + 1e-12)).breaks(0)[0]) == "ms 5.000000000001 > 5"
 
 
-def test_the_incumbent_keeps_all_limits() -> None:
-    curve = CASES.convergence()
-    np.testing.assert_equal(curve.incumbent, [math.nan, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0])
-    assert curve.loss[3] == 0.5
-    assert curve.feasible.tolist() == [False, True, True, False, False, True, False]
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
     """A violates a constraint by a tenth of what is usual, B the other by ten times that; raw distances may say the contrary."""
     limits = (Limit("ms", high=0.0), Limit("share", high=0.0))
@@ -117,12 +107,8 @@ def test_outputs_that_were_evaluated_apart_count_together() -> None:
 
 def test_the_table_of_limits() -> None:
     ms, share = CASES.limits.trade_offs
-    assert [(s.bound, s.loss, s.trial, s.keeps) for s in ms.steps] == [
-        (1.0, 4.0, 5, True),
-        (4.0, 3.0, 1, True),
-        (4.5, 2.0, 2, True),
-        (9.0, 1.0, 0, False),
-    ]
+    steps = [(s.bound, s.loss, s.trial, s.keeps) for s in ms.steps]
+    assert steps == [(1.0, 4.0, 5, True), (4.0, 3.0, 1, True), (4.5, 2.0, 2, True), (9.0, 1.0, 0, False)]
     assert (ms.binds, ms.broken, ms.told, ms.failed) == (True, 1, 6, 1)
     assert [(s.bound, s.trial, s.keeps) for s in share.steps] == [(0.9, 5, True), (0.7, 2, True), (0.1, 3, False)]
     assert share.share == pytest.approx(1 / 6)
@@ -132,14 +118,15 @@ def test_the_table_of_limits() -> None:
     assert "share &gt;= 0.5" in CASES.limits._repr_html_()
     assert str(of(limits=()).limits) == "no limits were given"
     assert "its output is not known yet" in str(of(limits=(SLOW,)).limits)
-
-
-def test_a_limit_that_costs_nothing_does_not_bind() -> None:
     (ms,) = of(trial(0, 1.0, ms=1.0), trial(1, 2.0, ms=9.0), limits=(SLOW,)).limits.trade_offs
     assert not ms.binds
     assert "does not bind" in ms.said()
     (ms,) = of(trial(0, 1.0, ms=6.0), limits=(SLOW,)).limits.trade_offs
     assert "nothing keeps it together with the other limits yet" in ms.said()
+    frame = pytest.importorskip("pandas").DataFrame(CASES.limits)
+    assert len(frame) == len(CASES.limits) == len(CASES.limits.rows) == 7
+    assert frame["loss"].min() == 0.5
+    assert CASES.limits[0]["limit"] == "ms <= 5"
 
 
 def test_each_step_is_the_best_loss_at_its_bound() -> None:
@@ -153,14 +140,6 @@ def test_each_step_is_the_best_loss_at_its_bound() -> None:
         ends = {"low": limit.low, "high": limit.high, end: step.bound}
         moved = tuple(Limit(limit.output, **ends) if l is limit else l for l in limits)
         assert of(*trials, limits=moved).best is trials[step.trial]
-
-
-def test_the_table_is_one_for_pandas() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(CASES.limits)
-    assert len(frame) == len(CASES.limits) == len(CASES.limits.rows) == 7
-    assert frame["loss"].min() == 0.5
-    assert CASES.limits[0]["limit"] == "ms <= 5"
 
 
 # -- how sure the model is ------------------------------------------------------------------------------------------
@@ -185,41 +164,42 @@ def noisy(seed: int, sd: float, storage: Path | None = None) -> Result:
     )
 
 
-def test_without_noise_the_safe_one_is_the_best() -> None:
+def test_without_noise_the_safe_one_is_the_best_and_with_noise_it_stands_back() -> None:
+    """What keeps the limit by luck is not safe: true values above it are left out, and more so at a higher probability."""
     result = noisy(1, 0.0)
     assert result.best is not None
     assert result.safe(0.95) is result.best
     assert result.probability() > 0.95
     worst = max(result.history, key=lambda t: t.values["heat"])
     assert result.probability(worst) < 0.01
-
-
-def test_noise_makes_the_safe_one_stand_back() -> None:
-    """What keeps the limit by luck is not safe: true values above it are left out, and more so at a higher probability."""
-    found = [noisy(seed, 0.1) for seed in range(4)]
+    found = [noisy(seed, 0.1) for seed in range(3)]
     safe = [r.safe(0.95) for r in found]
     assert all(t is not None and t.config["x"] <= 0.5 for t in safe)
     assert any(r.best.config["x"] > 0.5 for r in found if r.best is not None)
     for r in found:
         at = [r.safe(p) for p in (0.5, 0.9, 0.99)]
-        losses = [math.inf if t is None else t.loss for t in at]
-        assert losses == sorted(losses, key=lambda l: math.inf if l is None else l)
+        losses = [math.inf if t is None or t.loss is None else t.loss for t in at]
+        assert losses == sorted(losses)
         assert all(not r.breaks(t) for t in at if t is not None)
 
 
-@pytest.mark.parametrize("confirm", [2, "replicate"])
-def test_repeats_are_no_rows_of_their_own(confirm: Any) -> None:
+def test_repeats_are_no_rows_of_their_own() -> None:
     def objective(config: dict[str, Any], repeat: int = 0) -> dict[str, float]:
         return {"loss": -config["x"] + 1e-9 * repeat, "heat": config["x"]}
 
-    result = mc.minimize(
-        objective, line(), 12, optimizer="random", limits={"heat": 0.5}, confirm=confirm, progress=False
-    )
+    given = {"optimizer": "random", "limits": {"heat": 0.5}, "progress": False}
+    result = mc.minimize(objective, line(), 12, confirm=2, **given)
     assert any(t.repeat for t in result.history)
     assert result.safe(0.5) is result.best
 
 
-def test_failures_count(tmp_path: Path) -> None:
+def test_failures_count_and_nothing_is_safe_where_nothing_is_known() -> None:
+    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    assert study.result.safe() is None
+    assert math.isnan(study.result.probability())
+    study.tell(study.ask(), 1.0)
+    assert study.result.safe() is None
+
     def objective(config: dict[str, Any]) -> float:
         if config["x"] > 0.5:
             raise mc.Failed("too hot")
@@ -243,11 +223,3 @@ def test_probabilities_of_a_resumed_a_read_and_a_pickled_result(tmp_path: Path) 
         read.safe()
     with pytest.raises(ValueError, match="between 0 and 1"):
         result.safe(95)
-
-
-def test_nothing_is_safe_where_nothing_is_known() -> None:
-    study = mc.Study(line(), "random", limits={"heat": 0.5})
-    assert study.result.safe() is None
-    assert math.isnan(study.result.probability())
-    study.tell(study.ask(), 1.0)
-    assert study.result.safe() is None

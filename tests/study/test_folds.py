@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -13,11 +13,11 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import DefectError, StorageError
+from mipcash.errors import DefectError
 from mipcash.optimizers.outcome import Output
 from mipcash.study.folds import MOST_STEPS
+from mipcash.study.pruning import Outlook, expected
 from mipcash.study.reading import read_outcome
-from tests.forging import forge
 
 FOLDS = (0.5, 0.25, 0.75, 0.0)
 
@@ -60,62 +60,41 @@ def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
 
     trial = one(epochs)
     assert (trial.loss, trial.values, trial.folds, trial.steps) == (1.5, {"size": 7.0}, (3.0, 2.0), 2)
-
-
-def test_an_objective_that_returns_took_one_fit() -> None:
     trial = one(lambda config: config["x"])
     assert (trial.steps, trial.folds) == (1, ())
 
 
-@pytest.mark.parametrize("kind", ["thread", "processes", "executor", "alone"])
-def test_it_is_the_same_wherever_it_runs(kind: str) -> None:
-    given: dict[str, Any] = {
-        "thread": {"execution": 2},
-        "processes": {"execution": mc.Execution(evaluation_timeout=60.0)},
-        "executor": {"execution": mc.Execution(executor=lambda: ProcessPoolExecutor(1))},
-        "alone": {},
-    }[kind]
-    trial = one(outputs, **given)
+@pytest.mark.parametrize(
+    "execution",
+    [2, mc.Execution(evaluation_timeout=60.0), mc.Execution(executor=lambda: ProcessPoolExecutor(1))],
+    ids=["threads", "processes", "executor"],
+)
+def test_it_is_the_same_wherever_it_runs(execution: Any) -> None:
+    trial = one(outputs, execution=execution)
     assert (trial.folds, trial.values) == (tuple(trial.config["x"] + f for f in FOLDS), {"ms": 3.0})
 
 
-def test_outputs_of_functions_of_their_own_are_yielded_too() -> None:
-    def size(config: dict[str, Any]) -> Iterator[float]:
-        yield 1.0
-        yield 3.0
+def test_what_each_fit_gave_is_in_the_journal_and_a_resumed_run_is_an_unbroken_one(journal: Path) -> None:
+    space = tiny.tiny_space()
 
-    found = mc.minimize({"loss": yielding, "size": size}, line(), 2, optimizer="random", progress=False)
-    trial = found.history[0]
-    assert (trial.folds, trial.outcome["size"].folds) == (tuple(trial.config["x"] + f for f in FOLDS), (1.0, 3.0))
-    assert trial.values == {"size": 2.0}
-
-
-def test_what_each_fit_gave_is_in_the_journal(tmp_path: Path) -> None:
-    space, journal = line(), tmp_path / "run.db"
-
-    def noisy(config: dict[str, Any]) -> Iterator[Any]:
-        yield {"loss": config["x"], "odd": math.nan}
+    def objective(config: dict[str, Any]) -> Iterator[Any]:
+        yield {"loss": tiny.loss(config), "odd": math.nan}
         yield {"loss": 0.1, "odd": 1.0}
 
-    first = mc.minimize(noisy, space, 3, optimizer="random", progress=False, storage=journal)
-    with mc.Study(line(), "random", storage=journal) as study:
-        again = study.trials
-    assert [t.folds for t in again] == [t.folds for t in first.history] == [(t.config["x"], 0.1) for t in again]
-    assert [str(t.outcome["odd"]) for t in again] == [str(t.outcome["odd"]) for t in first.history]
-    assert str(again[0].outcome["odd"].folds) == "(nan, 1.0)"
+    def record(trials: Any) -> list[Any]:
+        return [(t.config, t.folds, t.outcome["odd"].message, str(t.outcome["odd"].folds)) for t in trials]
 
+    def run(budget: int, storage: Any) -> mc.Result:
+        given = {"optimizer": tiny.Sampler(space), "progress": False, "storage": storage}
+        return mc.minimize(objective, space, budget, **given)
 
-def test_a_resumed_run_is_an_unbroken_one(tmp_path: Path) -> None:
-    space, journal = tiny.tiny_space(), tmp_path / "run.db"
-
-    def objective(config: dict[str, Any]) -> Iterator[float]:
-        yield tiny.loss(config)
-        yield 2.0 * tiny.loss(config)
-
-    whole = mc.minimize(objective, space, 12, optimizer=tiny.Sampler(space), progress=False)
-    mc.minimize(objective, space, 5, optimizer=tiny.Sampler(space), progress=False, storage=journal)
-    broken = mc.minimize(objective, space, 12, optimizer=tiny.Sampler(space), progress=False, storage=journal)
-    assert [(t.config, t.folds) for t in broken.history] == [(t.config, t.folds) for t in whole.history]
+    run(3, journal)
+    resumed = run(8, journal)
+    assert record(resumed.history) == record(run(8, None).history)
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        assert record(study.trials) == record(resumed.history)
+    assert study.trials[0].folds == (tiny.loss(study.trials[0].config), 0.1)
+    assert str(study.trials[0].outcome["odd"].folds) == "(nan, 1.0)"
 
 
 def odd(*values: Any, error: Exception | None = None) -> Any:
@@ -134,7 +113,6 @@ CAUSES = [
     (odd(0.5, {"ms": 1.0}), "the objective yielded a dict without 'loss', only ['ms'] (fit 2)", 1),
     (odd(0.5, None), "the objective yielded None, which is not a loss; ", 1),
     (odd(0.5, 0.5, error=ValueError("diverged")), "ValueError: diverged (", 2),
-    (odd(0.5, error=mc.Failed("too wide")), "too wide", 1),
     (odd(0.5, mc.Failed("too deep"), 0.5), "too deep (fit 2)", 1),
     (odd(*[0.5] * (MOST_STEPS + 1)), "EndlessError: the objective yielded 10,000 partial results and did not end", 0),
 ]
@@ -164,34 +142,11 @@ def test_a_generator_whose_evaluation_has_failed_goes_no_further_and_tidies_up()
 
 
 def test_one_that_yields_nothing_is_a_defect() -> None:
-    with pytest.raises(DefectError, match="yielded nothing"):
-        mc.minimize(odd(), line(), 9, optimizer="random", progress=False)
-    with pytest.raises(DefectError, match="str 'low'"):
-        mc.minimize(odd(0.5, "low"), line(), 9, optimizer="random", progress=False)
+    for objective, said in ((odd(), "yielded nothing"), (odd(0.5, "low"), "str 'low'")):
+        with pytest.raises(DefectError, match=said):
+            mc.minimize(objective, line(), 9, optimizer="random", progress=False)
     found = mc.minimize(odd(0.5, math.nan), line(), 9, optimizer="random", progress=False)
     assert found.n_failed == 9  # nan is a statement about a configuration
-
-
-def test_an_interrupted_generator_is_evaluated_again(tmp_path: Path) -> None:
-    def interrupted(config: dict[str, Any]) -> Iterator[float]:
-        yield 0.5
-        raise KeyboardInterrupt
-
-    journal = tmp_path / "run.db"
-    with pytest.raises(KeyboardInterrupt):
-        one(interrupted, storage=journal)
-    trial = one(yielding, storage=journal)
-    assert (trial.number, trial.done, trial.attempt) == (0, True, 2)
-
-
-def test_a_generator_without_an_end_is_ended_with_its_time() -> None:
-    def endless(config: dict[str, Any]) -> Iterator[float]:
-        while True:
-            time.sleep(0.01)
-            yield 0.5
-
-    trial = one(endless, execution=mc.Execution(evaluation_timeout=0.3))
-    assert "it took longer than evaluation_timeout=0.3 seconds" in trial.message
 
 
 def test_they_are_told_by_hand_and_known() -> None:
@@ -209,24 +164,34 @@ def test_means_of_what_overflows_are_no_error() -> None:
     assert read_outcome(mc.Folds([{"loss": 1.0, "big": 1.7e308}] * 2))["big"].value == 1.7e308
     assert read_outcome(mc.Folds([{"loss": 1.0, "big": s * math.inf} for s in (-1, 1)]))["big"].status == "failed"
     assert read_outcome(mc.Folds([1e100, 1e100])).loss == 1e100
-
-
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("UPDATE evaluation SET folds = '[\"a\"]'", "the fold of evaluation"),
-        ("UPDATE evaluation SET folds = '{}'", "the folds of evaluation"),
-        ("UPDATE evaluation SET variance = -1.0", "the variance of evaluation"),
-        ("UPDATE evaluation SET variance = 'x'", "the variance of evaluation"),
-    ],
-)
-def test_damaged_folds_are_refused(tmp_path: Path, statement: str, message: str) -> None:
-    one(yielding, storage=tmp_path / "run.db")
-    forge(tmp_path / "run.db", statement)
-    with pytest.raises(StorageError, match=message):
-        mc.Study(line(), "random", storage=tmp_path / "run.db")
-
-
-def test_a_variance_is_no_negative_number() -> None:
     with pytest.raises(ValueError, match="the variance of an estimate"):
         Output("present", 0.5, variance=-1.0)
+
+
+# -- learning curves that are stopped: told as what whole ones came to from there ---------------------------------------
+
+
+def test_ends_that_follow_the_rung_are_told_exactly_and_none_out_of_order() -> None:
+    pairs = [(v, 3.0 * v - 1.0) for v in (0.1, 0.4, 0.5, 0.9)]
+    assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2)] == pytest.approx([-0.7, -0.1, 1.7, 2.6])
+    assert Outlook.of(pairs).variance == pytest.approx(0.9**2 / 4)  # the least alone lies beyond the others
+    outlook = Outlook.of([(0.1, 5.0), (0.4, -2.0), (0.5, 3.0), (0.9, -4.0)])
+    told = [outlook(v / 10) for v in range(-3, 13)]
+    assert all(b >= a for a, b in itertools.pairwise(told))
+
+
+def test_halving_tells_the_worst_as_the_worst() -> None:
+    """By the difference to the incumbent after one epoch, the worst of all were once told as better than middling ones."""
+    space = mc.Space("rates")
+    space.real("rate", 1e-4, 1e-1, log=True)
+
+    def train(config: dict[str, Any]) -> Any:
+        for epoch in range(1, 21):
+            yield (1.0 - config["rate"]) ** epoch
+        return (1.0 - config["rate"]) ** 20
+
+    result = mc.minimize(train, space, 20, optimizer="random", pruning="halving", progress=False)
+    stopped = [t for t in result.history if not t.whole]
+    assert stopped
+    for trial in stopped:
+        assert trial.loss == pytest.approx((1.0 - trial.config["rate"]) ** 20, abs=0.12)
