@@ -50,50 +50,36 @@ def test_activity_is_what_python_says() -> None:
         for name, value in (("norm", "l1"), ("rate", 0.3), ("size", 50)):
             assert name in config or not space.is_legal({**config, name: value})
     assert space.count() == len(settings())
-    for config in space.sample(40):
+    for config in space.sample(15):
         assert config.keys() == active(config["kind"], config["depth"], config.get("norm"))
 
 
 def test_optima_nearest_copies_and_words() -> None:
     space = pickle.loads(pickle.dumps(alternatives()))
-    assert (
-        space["rate"]
-        .described()
-        .endswith("when (kind is 'x' or depth is 2) and (kind is 'y' or norm is 'l1' or depth is 0)")
-    )
+    said = "when (kind is 'x' or depth is 2) and (kind is 'y' or norm is 'l1' or depth is 0)"
+    assert space["rate"].described().endswith(said)
     # without the size there is nothing to add but the rate; 1.3 - 2 / 4 with depth 2
     best = space.optimum(space["rate"] + space["norm"]["l1"] + 100 * (1 - space["size"].is_active()), "max")
     assert best.status == "optimal"
-    assert best.config is not None
     assert (best.config["kind"], best.config["depth"], best.config["norm"]) == ("x", 2, "l1")
     assert best.value == pytest.approx(100 + 1 + 0.8)
     near = space.nearest({"kind": "z", "depth": 0, "rate": 0.3, "size": 7, "free": 0.1})
     assert near == {"kind": "z", "depth": 0, "size": 7, "free": 0.1}
 
 
-def test_only_indicators_are_alternatives() -> None:
-    space = mc.Space()
-    a, b = space.categorical("a", ["x", "y"]), space.real("b", 0, 1)
-    with pytest.raises(SpaceError, match=r"not the relation b <= 0.5"):
-        space.real("c", 0, 1, when=a["x"] | (b <= 0.5))  # type: ignore[operator]
-    assert list(space.parameters) == ["a", "b"]
-
-
-@pytest.mark.parametrize("optimizer", installed("hybrid", "mivabo", "admm"))
+@pytest.mark.parametrize("optimizer", installed("hybrid", "mivabo"))
 def test_proposals_are_legal_and_their_bounds_hold(optimizer: str) -> None:
-    space, options = alternatives(), None
-    if optimizer == "hybrid":
-        options = {"samples": 1, "n_initial": 4}
+    space, options = alternatives(), {"samples": 1, "n_initial": 3}
     if optimizer == "mivabo":
         from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 
-        options = {"certificate": DecompositionSettings(), "n_initial": 4}
+        options = {"certificate": DecompositionSettings(), "n_initial": 3}
 
     def loss(config: dict[str, Any]) -> float:
         rate = (config.get("rate", 1.0) - 0.4) ** 2
         return float(rate + config["depth"] / 10 + abs(config.get("size", 1) - 77) / 200 + (config["free"] - 0.2) ** 2)
 
-    result = mc.minimize(loss, space, 6, optimizer=mc.Method(optimizer, settings=options), progress=False)
+    result = mc.minimize(loss, space, 5, optimizer=mc.Method(optimizer, settings=options), progress=False)
     for trial in result.history:
         assert space.is_legal(trial.config)
         if trial.proof is not None and trial.proof.config is not None and np.isfinite(trial.proof.bound):
@@ -166,10 +152,10 @@ def using_activity(*names: str) -> st.SearchStrategy[Any]:
     """Formulas in which the activity of parameters may occur."""
     activity = st.tuples(st.sampled_from(names), st.none())
     joined = st.tuples(st.sampled_from(["and", "or"]), st.lists(st.one_of(FORMULAS, activity), min_size=1, max_size=3))
-    return st.one_of(joined, activity, st.tuples(st.just("not"), activity))
+    return st.one_of(joined, st.tuples(st.just("not"), activity))
 
 
-@hypothesis.settings(max_examples=25, deadline=None)
+@hypothesis.settings(max_examples=10, deadline=None)
 @given(FORMULAS, using_activity("p"), using_activity("p", "q"))
 def test_a_formula_in_when_is_what_python_says(first: Any, second: Any, third: Any) -> None:
     space = with_dependants(first, second, third)
@@ -211,6 +197,7 @@ def test_the_activity_of_a_parameter_that_always_is_active_is_a_condition() -> N
     a = space.categorical("a", ["x", "y"])
     always = space.real("always", 0, 1, when=a["x"] | ~a["x"]).is_active()
     space.real("never", 0, 1, when=~always & a["x"])
+    space.real("nor this", 0, 1, when=a["x"] & a["y"])
     space.real("sometimes", 0, 1, when=always & a["x"])
     space.rule("linked", mc.implies(always, a["x"] | (space["always"] >= 0.5)))
     assert (always, 1 - always) == (1, 0)
@@ -218,6 +205,7 @@ def test_the_activity_of_a_parameter_that_always_is_active_is_a_condition() -> N
         frozenset({"a", "always", *n}) for n in ([], ["sometimes"])
     }
     assert not space.is_legal({"a": "y", "always": 0.3})
+    assert space.bounds().keys() == {"a", "always", "sometimes"}
 
 
 def test_the_activity_of_a_number_under_two_conditions_is_an_indicator() -> None:
@@ -231,15 +219,6 @@ def test_the_activity_of_a_number_under_two_conditions_is_an_indicator() -> None
     assert not space.is_legal({"a": "x", "b": "x", "number": 0.3})
     with pytest.raises(SpaceError, match=r"not the relation number.is_active\(\) == 1"):
         space.real("third", 0, 1, when=number.is_active() != 1)
-
-
-def test_a_condition_that_contradicts_itself_never_holds() -> None:
-    space = mc.Space()
-    a = space.categorical("a", ["x", "y"])
-    space.real("never", 0, 1, when=a["x"] & a["y"])
-    space.real("always", 0, 1, when=a["x"] | ~a["x"])
-    assert {frozenset(c) for c in space.sample(6, seed=0)} == {frozenset({"a", "always"})}
-    assert space.bounds().keys() == {"a", "always"}
 
 
 def test_many_alternatives_of_many_indicators_grow_with_the_formula() -> None:
