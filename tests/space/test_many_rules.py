@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition import continuous_step
-from mipcash.backends.heuristics.repair import legal_columns
-from mipcash.backends.highs import HighsBackend
 from mipcash.backends.polytope import MANY, Polytope
 from mipcash.program import affine_rows
 from mipcash.program.legality import Legality
-from mipcash.program.points import Point
-from mipcash.space.bounds import _beside
-from mipcash.space.compiled import QUESTION, compiled
-from mipcash.space.conflict import emptiness
+from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.numbers.rule_rows import RuleRows
 from tests.slow import SOLVES, counted
@@ -42,7 +36,7 @@ def conditional(rules: int, number: int) -> mc.Space:
     return space
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(2))
 def test_rows_at_values_are_the_rules_in_plain_python(number: int) -> None:
     space = compiled(conditional(40, number))
     rng = np.random.default_rng(number)
@@ -67,7 +61,7 @@ def test_rows_at_values_are_the_rules_in_plain_python(number: int) -> None:
             assert {free[i]: c for i, c in rest.linear.items()} == {k: row[k] for k in np.flatnonzero(row).tolist()}
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(2))
 def test_rows_at_fixed_numbers_decide_the_same_levels_together(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program = compiled(conditional(8, number)).program
     rng = np.random.default_rng(number)
@@ -86,7 +80,7 @@ def test_rows_at_fixed_numbers_decide_the_same_levels_together(number: int, monk
     )
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(2))
 def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int) -> None:
     rng = np.random.default_rng(number)
     k, m = 8, MANY + 200
@@ -105,58 +99,17 @@ def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int)
             assert np.all(matrix @ a <= high + 1e-12)
 
 
-def test_a_descent_under_few_rules_at_a_time_ends_where_one_under_all_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = conditional(150, 3)
-    domain = Domain.of(space)
-    (point,) = domain.encode(space.sample(1))
-    middle = np.full(len(domain.scale), 0.35)
-
-    class Bowl:
-        def section(self, z: np.ndarray) -> object:
-            return lambda u: (float(np.sum((u - middle) ** 2)), 2 * (u - middle))
-
-    step = continuous_step.ContinuousStep(domain, 0, 1e-9)
-    value = {}
-    for many in (10**6, 10):
-        monkeypatch.setattr(continuous_step, "MANY", many)
-        units = step.minimise(Bowl(), point, np.random.default_rng(0))  # type: ignore[arg-type]
-        assert domain.is_legal(Point(point.levels, units))
-        value[many] = float(np.sum((units - middle) ** 2))
-    assert value[10] == pytest.approx(value[10**6], abs=1e-4)
-
-
 def test_a_thousand_rules_take_few_solves_and_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     space = conditional(1000, 0)
     study = mc.Study(space, seed=0)
     calls = counted(monkeypatch, *SOLVES, (Polytope, "minimise"))
-    for _ in range(8):
+    for _ in range(7):
         calls.clear()
         trial = study.ask()
         assert calls.count("solve") <= 10
         assert calls.count("minimise") <= 400
         assert space.is_legal(trial.config)
         study.tell(trial, float(sum(v for v in trial.config.values() if not isinstance(v, str))))
-
-
-def crowded(number: int) -> mc.Space:
-    """Twelve integers under 1,000 rules over all of them, which a hidden configuration keeps."""
-    rng = np.random.default_rng(number)
-    space = mc.Space("crowded")
-    numbers = [space.integer(f"i{k}", 0, 5) for k in range(12)]
-    hidden = rng.integers(6, size=12)
-    for r in range(1000):
-        weights = rng.normal(size=12).round(2)
-        bound = float(weights @ hidden + np.abs(weights).sum() * rng.uniform(0.4, 1.5))
-        space.rule(f"rule {r}", sum(w * n for w, n in zip(weights.tolist(), numbers, strict=True)) <= bound)
-    return space
-
-
-def test_samples_and_designs_under_many_rules_are_legal_and_new() -> None:
-    space = crowded(0)
-    assert all(space.is_legal(c) for c in space.sample(6, seed=1))
-    made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
-    assert all(space.is_legal(c) for c in made)
-    assert len({repr(c) for c in made}) == 2
 
 
 def dense(rules: int) -> mc.Space:
@@ -172,27 +125,11 @@ def dense(rules: int) -> mc.Space:
     return space
 
 
-def test_some_configuration_under_a_thousand_rules_is_found_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, few = dense(1100), dense(20)
-    program = compiled(space).program
-    columns = legal_columns(program, np.random.default_rng(0))
-    assert columns is not None
-    for row in program.base_rows:
-        assert row.low - row.slack <= row.form.value(columns) <= row.high + row.slack
-    assert legal_columns(compiled(few).program, np.random.default_rng(0)) is None
+def test_a_thousand_rules_over_all_integers_are_answered_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = dense(1100)
     calls = counted(monkeypatch, *SOLVES)
     assert space.explain() == "space 'dense' is not empty"
     assert calls == []
-
-
-def test_levels_beside_a_legal_configuration_are_attainable() -> None:
-    space = dense(40)
-    compact = compiled(space)
-    columns = emptiness(compact.program, HighsBackend(), QUESTION).columns
-    assert columns is not None
-    beside = _beside(compact.program, columns)
-    taken = {g.label: g.values[int(np.argmax(columns[g.start : g.stop]))] for g in compact.program.groups}
-    assert np.count_nonzero(beside) > len(taken)
-    for g in compact.program.groups:
-        legal = {v for v in g.values if space.is_legal({**taken, g.label: v})}
-        assert {v for k, v in enumerate(g.values) if beside[g.start + k]} == legal
+    made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
+    assert all(space.is_legal(c) for c in [*made, *space.sample(2, seed=1)])
+    assert len({repr(c) for c in made}) == 2

@@ -19,7 +19,7 @@ def shares(space: mc.Space, found: dict[str, float], given: dict[str, float]) ->
     return {n: abs(found[n] - given[n]) / (domains[n].high - domains[n].low) for n in given}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_numbers_of_all_sizes_beside_each_other(seed: int) -> None:
     """Of ``sum_i w_i u_i <= b`` over shares u_i of the ranges the cheapest repair moves the numbers of the largest w first."""
     rng = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def test_numbers_of_all_sizes_beside_each_other(seed: int) -> None:
     assert all(found[str(x)] == given[str(x)] for x in (*free, *tied))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 def test_levels_beside_numbers(seed: int) -> None:
     """A category and an ordinal that need not change keep their values beside tiny, huge and single ranges."""
     rng = np.random.default_rng(100 + seed)

@@ -59,7 +59,7 @@ def test_a_cycle_of_rules_that_no_pair_shows_to_be_empty(make: Callable[[], mc.S
     assert set(space.conflict().rules) == set(space.rules)
     assert (space.count().number, space.count().exact) == (0, True)
     assert space.optimum(next(iter(space.parameters.values())), "max").status == "infeasible"
-    for ask in (space.bounds, lambda: mc.Study(space).ask(), lambda: space.sample(2)):
+    for ask in (space.bounds, lambda: mc.Study(space).ask(), lambda: space.sample(2), lambda: space.nearest({})):
         with pytest.raises(InfeasibleSpaceError):
             ask()
     if make is cycle:

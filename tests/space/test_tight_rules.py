@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from types import SimpleNamespace
 
@@ -12,12 +11,9 @@ import pytest
 
 import mipcash as mc
 from mipcash.backends.heuristics.repair import MANY, repaired
-from mipcash.backends.task import UNKNOWN, Answer, SolverSettings, Task
-from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import Deadline
 from mipcash.space import counting, sampling
 from mipcash.space.compiled import QUESTION, compiled, minimiser_of
-from mipcash.space.conflict import emptiness
 from mipcash.space.counting import Count, count
 
 
@@ -45,15 +41,6 @@ def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
     return Deadline(end, lambda: float(next(readings))), readings
 
 
-class NotAsked:
-    """A solver that knows nothing."""
-
-    name = "none"
-
-    def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
-
-
 def test_repair_ends_with_its_time(thousand: mc.Space) -> None:
     legality, rng = minimiser_of(thousand).free_legality, np.random.default_rng(0)
     deadline, readings = ticking(20.0)
@@ -65,9 +52,9 @@ def test_repair_is_legal_or_says_nothing() -> None:
     space = tight(60, 20, 12)
     legality, program = minimiser_of(space).free_legality, compiled(space).program
     rng = np.random.default_rng(0)
-    made = [repaired(legality, rng.integers(10, size=20), rng) for _ in range(20)]
+    made = [repaired(legality, rng.integers(10, size=20), rng) for _ in range(8)]
     found = [levels for levels in made if levels is not None]
-    assert len(found) >= 15
+    assert len(found) >= 5
     for levels in found:
         assert space.is_legal(program.decode(levels, compiled(space).active(levels, {})))
 
@@ -114,14 +101,6 @@ def test_a_count_of_very_many_rules_knows_of_a_legal_point_at_least(monkeypatch:
     monkeypatch.setattr(counting, "_counted", lambda *_: Count(0, False))
     assert str(count(minimiser, 10, QUESTION)) == "at least 1"
     assert str(count(minimiser, 10, QUESTION, Deadline.after(0.0))) == "at least 0"
-
-
-def test_what_is_empty_is_asked_within_the_time(thousand: mc.Space) -> None:
-    deadline, readings = ticking(40.0)
-    minimiser = minimiser_of(thousand).until(deadline)
-    answer = emptiness(minimiser.program, TimedBackend(NotAsked(), deadline), QUESTION)
-    assert answer.columns is None
-    assert next(readings) <= 20  # a quarter of them for repair, then the solver is asked once
 
 
 def test_bounds_without_a_solver_leave_out_what_one_rule_alone_does() -> None:

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.backends.registry import solvers
 from mipcash.backends.timed import timed
 from mipcash.deadline import Deadline
 from mipcash.errors import InfeasibleSpaceError, MipcashError, SolverError
@@ -34,7 +33,7 @@ LIMITS = (0.0, 1e-3, 0.05)
 SPACES = {"conv net": conv_net, "discrete": discrete, "bound numbers": bound_numbers}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(drawn_spaces(limit=100), st.sampled_from(LIMITS))
 def test_what_is_known_in_no_time_is_true(drawn: Drawn, limit: float) -> None:
     """Counts are never above the truth, bounds never within it, samples legal, and a limit is no proof of emptiness."""
@@ -79,7 +78,7 @@ def holds(extent: Extent, truth: Extent) -> bool:
 
 
 @pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("seconds", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("seconds", [0.5, 3.0])
 def test_each_question_takes_no_more_than_it_was_given(name: str, seconds: float) -> None:
     """By a clock, with a solver that takes a second for each answer."""
     clock, space = FakeClock(), SPACES[name]()
@@ -130,15 +129,6 @@ def test_fewer_samples_than_asked_for_are_told(monkeypatch: pytest.MonkeyPatch) 
         space.sample(3, time_limit=0.5)
 
 
-def test_where_moves_tell_what_is_legal_all_samples_come() -> None:
-    clock, space = FakeClock(), discrete()
-    deadline = Deadline.after(1.5, clock)
-    minimiser = Minimiser(compiled(space).program, SlowBackend(clock, 1.0)).until(deadline)
-    found = sample(compiled(space).until(deadline), minimiser, 200, np.random.default_rng(0))
-    assert all(space.is_legal(c) for c in found)
-    assert len(found) >= 1
-
-
 def test_a_limit_is_no_proof_that_a_space_is_empty_nor_why() -> None:
     space = mc.Space("empty")
     x, y = space.integer("x", 0, 9), space.real("y", 0, 1)
@@ -181,11 +171,3 @@ def test_layers_of_shapes_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     for config in space.sample(3, time_limit=20.0):
         for name, value in config.items():
             assert bounds[name].low <= value <= bounds[name].high
-
-
-@pytest.mark.parametrize("solver", [s.name for s in solvers() if s.installed and s.name in ("highs", "scip", "gurobi")])
-def test_a_solve_may_be_without_a_limit(solver: str) -> None:
-    space = mc.Space("small")
-    x, y = space.integer("x", 0, 5), space.real("y", 0, 1)
-    space.rule("sum", x + y <= 4.5)
-    assert space.optimum(x, "max", solver=solver, time_limit=None).value == 4

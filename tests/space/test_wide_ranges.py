@@ -16,7 +16,7 @@ from mipcash.errors import InfeasibleSpaceError
 STEPS = (10**6, 10**9, 10**14)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_integers_with_large_steps_beside_small_ones(data: st.DataObject) -> None:
     step = data.draw(st.sampled_from(STEPS))
