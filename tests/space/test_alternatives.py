@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections.abc import Callable
 from typing import Any
 
-import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.errors import SpaceError
@@ -86,97 +84,44 @@ def test_proposals_are_legal_and_their_bounds_hold(optimizer: str) -> None:
             assert trial.proof.bound <= trial.proof.value + 1e-6
 
 
-# -- formulas of conditions against Python ------------------------------------------------------------------------------
-
-LEVELS = {"a": ["x", "y", "z"], "b": [1, 2], "c": ["x", "y", "z"]}
-
-
-def leaves() -> st.SearchStrategy[Any]:
-    names = st.sampled_from(sorted(LEVELS))
-    return names.flatmap(lambda n: st.tuples(st.just(n), st.sets(st.sampled_from(LEVELS[n]), min_size=1)))
-
-
-FORMULAS = st.recursive(
-    leaves(),
-    lambda inner: st.one_of(
-        st.tuples(st.just("not"), inner),
-        st.tuples(st.sampled_from(["and", "or"]), st.lists(inner, min_size=1, max_size=4)),
-        st.tuples(st.sampled_from(["xor", "implies"]), inner, inner),
+FORMULAS: dict[str, tuple[Callable[[mc.Space], Any], Callable[[Any, Any, Any], bool]]] = {
+    "or of overlaps": (lambda s: s["a"].is_("x", "y") | s["a"]["x"] | s["b"][2], lambda a, b, c: a != "z" or b == 2),
+    "not of and": (lambda s: ~(s["a"]["x"] & s["b"][1]), lambda a, b, c: not (a == "x" and b == 1)),
+    "xor": (lambda s: s["a"]["x"] ^ s["b"][1], lambda a, b, c: (a == "x") != (b == 1)),
+    "implies": (lambda s: mc.implies(s["a"]["x"], s["c"]["u"]), lambda a, b, c: a != "x" or c == "u"),
+    "of activity": (lambda s: ~s["c"].is_active() | s["b"][2], lambda a, b, c: a == "z" or b == 2),
+    "nested": (
+        lambda s: mc.all_of(mc.any_of(s["c"]["u"], s["b"][1]), ~(s["a"]["y"] ^ s["c"].is_("u", "v"))),
+        lambda a, b, c: (c == "u" or b == 1) and (a == "y") == (c is not None),
     ),
-    max_leaves=12,
-)
+}
 
 
-def truth(formula: Any, config: dict[str, Any], active: dict[str, bool]) -> bool:
-    """A drawn formula as Python evaluates it."""
-    kind, *parts = formula
-    if kind == "not":
-        return not truth(parts[0], config, active)
-    if kind in ("and", "or"):
-        return (all if kind == "and" else any)(truth(part, config, active) for part in parts[0])
-    if kind in ("xor", "implies"):
-        left, right = (truth(part, config, active) for part in parts)
-        return left != right if kind == "xor" else right or not left
-    return active[kind] if parts[0] is None else config.get(kind) in parts[0]
-
-
-def declared(formula: Any, space: mc.Space) -> Any:
-    """The same formula in the language of spaces."""
-    kind, *parts = formula
-    if kind == "not":
-        return ~declared(parts[0], space)
-    if kind in ("and", "or"):
-        return (mc.all_of if kind == "and" else mc.any_of)(*(declared(part, space) for part in parts[0]))
-    if kind == "implies":
-        return mc.implies(*(declared(part, space) for part in parts))
-    if kind == "xor":
-        return declared(parts[0], space) ^ declared(parts[1], space)
-    if parts[0] is not None:
-        return space[kind].is_(*sorted(parts[0]))
-    return space[kind].is_active()
-
-
-def with_dependants(first: Any, second: Any, third: Any) -> mc.Space:
-    """A real, a list and a wide integer; the second and third conditions may use the activity of those before."""
+@pytest.mark.parametrize("what", FORMULAS)
+def test_a_formula_in_when_is_what_python_says(what: str) -> None:
+    """Of a real, of a level and of a wide integer, the condition of which is the activity of the others."""
+    condition, holds = FORMULAS[what]
     space = mc.Space()
-    space.categorical("a", LEVELS["a"])
-    space.integer("b", 1, 2)
-    space.categorical("c", LEVELS["c"], when=space["a"].is_("x", "y"))
-    space.real("p", 0.5, 1.0, when=declared(first, space))
-    space.categorical("q", ["u", "v"], when=declared(second, space))
-    space.integer("r", 1, 500, when=declared(third, space))
-    return space
-
-
-def using_activity(*names: str) -> st.SearchStrategy[Any]:
-    """Formulas in which the activity of parameters may occur."""
-    activity = st.tuples(st.sampled_from(names), st.none())
-    joined = st.tuples(st.sampled_from(["and", "or"]), st.lists(st.one_of(FORMULAS, activity), min_size=1, max_size=3))
-    return st.one_of(joined, st.tuples(st.just("not"), activity))
-
-
-@hypothesis.settings(max_examples=10, deadline=None)
-@given(FORMULAS, using_activity("p"), using_activity("p", "q"))
-def test_a_formula_in_when_is_what_python_says(first: Any, second: Any, third: Any) -> None:
-    space = with_dependants(first, second, third)
+    a, _ = space.categorical("a", ["x", "y", "z"]), space.integer("b", 1, 2)
+    space.categorical("c", ["u", "v"], when=a.is_("x", "y"))
+    p = space.real("p", 0.5, 1.0, when=condition(space))
+    q = space.categorical("q", ["u", "v"], when=~condition(space))
+    r = space.integer("r", 1, 500, when=p.is_active() & a["x"] | q["u"])
     legal, best = 0, 0.0
-    for a, b, c in itertools.product(LEVELS["a"], LEVELS["b"], [*LEVELS["c"], None]):
-        if (c is None) != (a == "z"):
-            continue
-        config = {"a": a, "b": b} | ({"c": c} if c is not None else {})
-        active: dict[str, bool] = {}
-        for name, formula, value in (("p", first, 0.75), ("q", second, "u"), ("r", third, 9)):
-            active[name] = truth(formula, config, active)
-            config |= {name: value} if active[name] else {}
+    for a, b, c in [*itertools.product("xy", (1, 2), "uv"), *itertools.product("z", (1, 2), [None])]:
+        active = {"p": holds(a, b, c)}
+        active |= {"q": not active["p"], "r": not active["p"] or a == "x"}
+        values = {"c": c, "p": 0.75, "q": "u", "r": 9}
+        on = {name: value for name, value in values.items() if active.get(name, c is not None)}
+        config = {"a": a, "b": b} | on
         assert space.validate(config) == []
-        for name, value in (("p", 0.75), ("q", "u"), ("r", 9)):
-            wrong = {k: v for k, v in config.items() if k != name} if name in config else config | {name: value}
+        for name in ("p", "q", "r"):
+            wrong = {k: v for k, v in config.items() if k != name} if name in config else config | {name: values[name]}
             assert not space.is_legal(wrong)
         legal += 1 + active["q"]
         best = max(best, active["p"] + active["q"] / 2 + active["r"])
     assert space.count() == legal
-    worth = 1 * space["p"] + space["q"].is_("u") / 2 + space["r"] / 500
-    assert space.optimum(worth, "max").value == pytest.approx(best)
+    assert space.optimum(1 * p + q["u"] / 2 + r / 500, "max").value == pytest.approx(best)
     assert all(space.is_legal(config) for config in space.sample(3, seed=0))
 
 

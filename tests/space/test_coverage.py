@@ -11,7 +11,7 @@ import mipcash as mc
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
-from mipcash.space.counting import left, points_needed, shows
+from mipcash.space.counting import points_needed
 
 Combination = tuple[int, ...]
 
@@ -65,23 +65,3 @@ def test_every_proposal_of_the_design_shows_the_most_algorithms_that_a_legal_one
         history.append(Observation(proposal.config, "done", float(k)))
     if not rules:
         assert [len(s) for s in seen] == [len(space.parameters[f"m{m}"].domain.values) for m in range(3)]
-
-
-def test_what_comes_of_a_module_within_a_module_is_counted() -> None:
-    space = mc.Space("nested")
-    outer = space.module("outer", {"a": {"x": mc.Real(0, 1)}, "b": {}, "c": {}})
-    space.module("inner", {"p": {"y": mc.Real(0, 1)}, "q": {}, "r": {}}, when=outer["b"])
-    program = compiled(space).program
-    assert points_needed(program) == 5
-    configs: list[dict[str, object]] = [
-        {"outer": "a", "outer.a.x": 0.5},
-        {"outer": "b", "inner": "q"},
-        {"outer": "b", "inner": "p", "inner.p.y": 0.5},
-    ]
-    shown = np.array([program.encode(c) for c in configs])
-    assert {program.groups[g].label: levels.tolist() for g, levels in left(program, shown).items()} == {
-        "outer": [2],
-        "inner": [2],
-    }
-    assert not shows(program, shown, shown[1])
-    assert shows(program, shown, program.encode({"outer": "b", "inner": "r"}))

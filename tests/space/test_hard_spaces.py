@@ -187,3 +187,27 @@ def test_an_indexed_objective_is_its_one_active_member() -> None:
         space.optimum(model.most)
     model.most[1].deactivate()
     assert space.optimum(model.most).value == 2.0
+
+
+def test_integers_and_reals_that_equations_bind_are_spread() -> None:
+    space = mc.Space("bound")
+    n, m = space.integer("n", 0, 100), space.integer("m", 0, 300, step=3)
+    x = space.real("x", 0, 1000)
+    space.rule("all", 2 * n + m + x == 500)
+    space.rule("more", n + x >= 100)
+    drawn = space.sample(40, seed=0)
+    assert all(space.is_legal(c) and c["m"] % 3 == 0 for c in drawn)
+    assert np.ptp([c["n"] for c in drawn]) > 60
+    assert np.ptp([c["m"] for c in drawn]) > 150
+
+
+def test_a_number_at_the_end_of_a_rule_is_there_exactly() -> None:
+    space = mc.Space("ends")
+    x, y = space.real("x", 0, 10), space.real("y", 0, 1)
+    space.rule("x", 3 * x >= 13.5)
+    space.rule("y", 0.1 * y <= 0.03)
+    assert space.optimum(x).config["x"] == 4.5
+    most = space.optimum(y, "max").config["y"]
+    assert 0.1 * most <= 0.03
+    assert most == pytest.approx(0.3, abs=1e-15)
+    assert space.nearest({"x": 1.0, "y": 0.9}) == {"x": 4.5, "y": most}

@@ -7,11 +7,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.backends.polytope import MANY, Polytope
-from mipcash.program import affine_rows
-from mipcash.program.legality import Legality
-from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.space.numbers.rule_rows import RuleRows
 from tests.slow import SOLVES, counted
 
 
@@ -34,50 +30,6 @@ def conditional(rules: int, number: int) -> mc.Space:
         else:
             space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] <= at + room, when=indicator)
     return space
-
-
-@pytest.mark.parametrize("number", range(2))
-def test_rows_at_values_are_the_rules_in_plain_python(number: int) -> None:
-    space = compiled(conditional(40, number))
-    rng = np.random.default_rng(number)
-    variables = list({i: None for r in space.rules for q in (r.body, *r.when) for i in q.ids})
-    whole = {id(n.variable) for n in space.tuned}
-    free = {i: k for k, i in enumerate(i for i in variables if i in whole and rng.random() < 0.7)}
-    lacking = {i for i in variables if i not in whole and rng.random() < 0.1}
-    known = {i: float(rng.integers(2)) for i in variables if i not in free and i not in lacking}
-    part, left = RuleRows(space.rules).split(known, free)
-    seen = dict(zip(part.rules.tolist(), range(len(part.rules)), strict=True))
-    for r, rule in enumerate(space.rules):
-        when = [w for w in rule.when if w.ids <= known.keys()]
-        needed = (rule.body.ids | {i for w in rule.when for i in w.ids}) - free.keys() - known.keys()
-        if any(w.value(known) <= 0.5 for w in when) or (not needed and not rule.body.ids & free.keys()):
-            assert r not in seen
-            continue
-        assert (r in seen) == (not needed)
-        assert (r in {k for k, _ in left}) == bool(needed)
-        if r in seen:
-            rest, row = rule.body.partial(known), part.linear[seen[r]]
-            assert part.constant[seen[r]] == rest.constant
-            assert {free[i]: c for i, c in rest.linear.items()} == {k: row[k] for k in np.flatnonzero(row).tolist()}
-
-
-@pytest.mark.parametrize("number", range(2))
-def test_rows_at_fixed_numbers_decide_the_same_levels_together(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = compiled(conditional(8, number)).program
-    rng = np.random.default_rng(number)
-    levels = rng.integers([len(g.values) for g in program.groups], size=(200, len(program.groups)))
-    several = [{n.label: float(rng.uniform(-1.0, 2.0)) for n in program.numbers} for _ in range(8)]
-    apart = [Legality(program, numbers).check(levels) for numbers in several]
-    program.derived.clear()
-    monkeypatch.setattr(affine_rows, "MANY", 0)
-    together = [Legality(program, numbers) for numbers in several]
-    assert affine_rows.affine_block(program) is not None
-    assert all(np.array_equal(a, t.check(levels)) for a, t in zip(apart, together, strict=True))
-    assert 0 < np.mean(apart) < 1
-    # those that hold whatever the levels are gone
-    assert sum(len(t.constraints()[1]) for t in together) < 8 * sum(
-        not a.latent for a in affine_rows.affine_rows(program)
-    )
 
 
 @pytest.mark.parametrize("number", range(2))

@@ -13,40 +13,6 @@ TINY, NORMAL = (1e-12, 1e-10, 3e-9), (1e-2, 1.0, 1e3, 1e5)
 """Widths of the ranges of reals; the tiny ones are within what a rule may be missed by."""
 
 
-def shares(space: mc.Space, found: dict[str, float], given: dict[str, float]) -> dict[str, float]:
-    """By how much each number moves, in shares of its range."""
-    domains = {name: parameter.domain for name, parameter in space.parameters.items()}
-    return {n: abs(found[n] - given[n]) / (domains[n].high - domains[n].low) for n in given}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_numbers_of_all_sizes_beside_each_other(seed: int) -> None:
-    """Of ``sum_i w_i u_i <= b`` over shares u_i of the ranges the cheapest repair moves the numbers of the largest w first."""
-    rng = np.random.default_rng(seed)
-    widths = rng.permutation(NORMAL)[:3].tolist()
-    weights = rng.permutation([1.0, 2.0, 4.0]).tolist()
-    space = mc.Space()
-    numbers = [space.real(f"x{i}", 0, width) for i, width in enumerate(widths)]
-    free = [space.real(f"free{i}", -width, width) for i, width in enumerate(TINY + NORMAL)]
-    tied = [space.real(f"tiny{i}", -width, width) for i, width in enumerate(TINY)]
-    shared = sum(w / width * x for w, width, x in zip(weights, widths, numbers, strict=True))
-    space.rule("sum", shared + sum(tied) <= 3.0)
-    given = {f"x{i}": float(width * rng.uniform(0.6, 1.0)) for i, width in enumerate(widths)}
-    given |= {str(x): float(rng.uniform(x.domain.low, x.domain.high)) for x in (*free, *tied)}
-
-    found = space.nearest(given)
-
-    left = sum(w * given[f"x{i}"] / widths[i] for i, w in enumerate(weights)) - 3.0
-    expected = 0.0
-    for i in np.argsort(weights)[::-1]:
-        share = min(given[f"x{i}"] / widths[i], max(0.0, left) / weights[i])
-        expected, left = expected + share, left - weights[i] * share
-    moved = shares(space, found, given)
-    assert space.is_legal(found)
-    assert sum(moved.values()) == pytest.approx(expected, abs=1e-5)
-    assert all(found[str(x)] == given[str(x)] for x in (*free, *tied))
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_levels_beside_numbers(seed: int) -> None:
     """A category and an ordinal that need not change keep their values beside tiny, huge and single ranges."""

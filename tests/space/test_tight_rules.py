@@ -12,7 +12,7 @@ import pytest
 import mipcash as mc
 from mipcash.backends.heuristics.repair import MANY, repaired
 from mipcash.deadline import Deadline
-from mipcash.space import counting, sampling
+from mipcash.space import counting
 from mipcash.space.compiled import QUESTION, compiled, minimiser_of
 from mipcash.space.counting import Count, count
 
@@ -41,13 +41,6 @@ def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
     return Deadline(end, lambda: float(next(readings))), readings
 
 
-def test_repair_ends_with_its_time(thousand: mc.Space) -> None:
-    legality, rng = minimiser_of(thousand).free_legality, np.random.default_rng(0)
-    deadline, readings = ticking(20.0)
-    assert repaired(legality, np.zeros(60, dtype=np.int64), rng, deadline) is None
-    assert next(readings) == 21  # a step is one reading
-
-
 def test_repair_is_legal_or_says_nothing() -> None:
     space = tight(60, 20, 12)
     legality, program = minimiser_of(space).free_legality, compiled(space).program
@@ -57,20 +50,6 @@ def test_repair_is_legal_or_says_nothing() -> None:
     assert len(found) >= 5
     for levels in found:
         assert space.is_legal(program.decode(levels, compiled(space).active(levels, {})))
-
-
-def test_walks_and_descents_end_with_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = tight(60, 20, 12)
-    minimiser = minimiser_of(space).until(ticking(3.0)[0])
-    search = minimiser.search(None)
-    assert search is not None
-    starts = np.array(sampling._repaired(minimiser_of(space), np.random.default_rng(0)) * 5)
-    calls = list[int]()
-    check = type(search.legality).check
-    monkeypatch.setattr(type(search.legality), "check", lambda s, levels: calls.append(1) or check(s, levels))
-    walked = search.walk(starts, 10_000, np.random.default_rng(0))
-    assert len(calls) <= 3
-    assert check(search.legality, walked).all()
 
 
 def test_questions_and_proposals_keep_their_time_under_tight_rules(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 import warnings
 from contextlib import suppress
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from mipcash.deadline import Deadline
 from mipcash.errors import InfeasibleSpaceError, MipcashError, SolverError
 from mipcash.program.legality import Legality
 from mipcash.space.bounds import Extent, extents
-from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.compiled import QUESTION, compiled
 from mipcash.space.counting import Count, count
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.sampling import sample
@@ -151,23 +149,3 @@ def test_time_limits_are_seconds() -> None:
             ask(time_limit=-1.0)
         with pytest.raises(MipcashError, match="number of seconds"):
             ask(time_limit=math.nan)
-
-
-def test_layers_of_shapes_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where only a solver decides: at least some are counted, and bounds hold what samples have. By a clock of its readings."""
-    from tests.spaces import shape_space
-
-    monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
-    space = shape_space(6)
-    assert not minimiser_of(space).free_legality.complete
-    assert isinstance(minimiser_of(space).free_legality, Legality)
-    readings = itertools.count()
-    ticking = SimpleNamespace(after=lambda seconds: Deadline.after(seconds, lambda: next(readings) / 100))
-    monkeypatch.setattr("mipcash.space.space.Deadline", ticking)
-    said = space.count(time_limit=1.0)
-    assert said > 0
-    assert not said.exact
-    bounds = space.bounds(time_limit=1.0)
-    for config in space.sample(3, time_limit=20.0):
-        for name, value in config.items():
-            assert bounds[name].low <= value <= bounds[name].high
