@@ -106,23 +106,6 @@ def test_reals() -> None:
             assert space.is_legal(found.config)
 
 
-def test_conditional_rules_and_parameters() -> None:
-    space = base(64)
-    a, o, c = space["a"], space["o"], space["c"]
-    space.rule("near", abs(a - o) <= 1, when=c["p"])
-    space.rule("either", a <= 0, when=c["q"] | a.is_(3))
-    x = space.integer("x", 0, 3, when=~c["r"] & ~a.is_(-2))
-    space.rule("small", mc.maximum(x, o) <= 2, when=x.is_active())
-    for config in CONFIGS:
-        shown = config["c"] != "r" and config["a"] != -2
-        for value in range(4) if shown else (None,):
-            full = config | ({} if value is None else {"x": value})
-            near = config["c"] != "p" or abs(config["a"] - config["o"]) <= 1
-            either = config["a"] <= 0 or not (config["c"] == "q" or config["a"] == 3)
-            small = value is None or max(value, config.get("o", 0)) <= 2
-            assert space.is_legal(full) == (near and either and small), full
-
-
 def test_map_is_any_function_of_the_value() -> None:
     space = base(64)
     space.rule("log", space["b"].map(math.log) + space["a"].map(lambda v: 2.0**v) <= 2)

@@ -101,20 +101,6 @@ def test_true_and_one_stay_apart(space: mc.Space) -> None:
     assert [type(v) for v in decoded] == [bool, bool, int, int, type(None)]
 
 
-def test_auxiliary_rules_are_named_with_what_they_need() -> None:
-    space = mc.Space("conv")
-    stride, filt, pad = space.ordinal("stride", [1, 2]), space.ordinal("filter", [3, 5]), space.integer("padding", 0, 3)
-    width = space.auxiliary("width", 1, 28)
-    space.rule("integral", 28 - filt + pad == stride * (width - 1))
-    for s in (1, 2):
-        for f in (3, 5):
-            for p in range(4):
-                config = {"stride": s, "filter": f, "padding": p}
-                legal = (28 - f + p) % s == 0 and 1 <= (28 - f + p) // s + 1 <= 28
-                assert [v.name for v in space.validate(config)] == ([] if legal else ["integral"])
-    assert "width" in str(space.validate({"stride": 2, "filter": 3, "padding": 0})[0])
-
-
 def test_large_integers_are_told_apart() -> None:
     """A tolerance relative to the bound must not let neighbours of a large integer through."""
     space = mc.Space("large")

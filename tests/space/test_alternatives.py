@@ -16,42 +16,6 @@ from tests.named import installed
 from tests.spaces import alternatives
 
 
-def active(kind: str, depth: int, norm: str | None) -> set[str]:
-    """What is active, as Python says it; ``norm`` counts where it is."""
-    found = {"kind", "depth", "free"}
-    either = kind == "x" or depth == 2
-    if either:
-        found.add("norm")
-    if either and (kind == "y" or norm == "l1" or depth == 0):
-        found.add("rate")
-    if not (kind == "x" and depth == 2):
-        found.add("size")
-    return found
-
-
-def settings() -> list[dict[str, Any]]:
-    """Every setting of the lists, with numbers in the middle that keep the rules."""
-    made = []
-    for kind, depth, norm in itertools.product("xyz", range(3), ("l1", "l2")):
-        on = active(kind, depth, norm)
-        values = {"kind": kind, "depth": depth, "norm": norm, "rate": 0.3, "size": 50, "free": 0.5}
-        made.append({name: value for name, value in values.items() if name in on})
-    return [c for k, c in enumerate(made) if c not in made[:k]]
-
-
-def test_activity_is_what_python_says() -> None:
-    space = alternatives()
-    for config in settings():
-        assert space.validate(config) == [], config
-        for name in config.keys() - {"kind", "depth"}:
-            assert not space.is_legal({n: v for n, v in config.items() if n != name})
-        for name, value in (("norm", "l1"), ("rate", 0.3), ("size", 50)):
-            assert name in config or not space.is_legal({**config, name: value})
-    assert space.count() == len(settings())
-    for config in space.sample(15):
-        assert config.keys() == active(config["kind"], config["depth"], config.get("norm"))
-
-
 def test_optima_nearest_copies_and_words() -> None:
     space = pickle.loads(pickle.dumps(alternatives()))
     said = "when (kind is 'x' or depth is 2) and (kind is 'y' or norm is 'l1' or depth is 0)"
@@ -164,16 +128,3 @@ def test_the_activity_of_a_number_under_two_conditions_is_an_indicator() -> None
     assert not space.is_legal({"a": "x", "b": "x", "number": 0.3})
     with pytest.raises(SpaceError, match=r"not the relation number.is_active\(\) == 1"):
         space.real("third", 0, 1, when=number.is_active() != 1)
-
-
-def test_many_alternatives_of_many_indicators_grow_with_the_formula() -> None:
-    space = mc.Space()
-    groups = [space.categorical(f"g{k}", ["x", "y", "z"]) for k in range(64)]
-    alternatives = [mc.all_of(*(groups[8 * i + j]["x"] for j in range(8))) for i in range(8)]
-    x = space.real("number", 0.5, 1, when=mc.any_of(*alternatives))
-    space.rule("number", x + 0.1 * groups[0]["x"] <= 1)
-    block = space.model.parameters["number"]
-    assert len(block.parts_on) <= 64
-    assert len(block.on_rows) <= 3 * 64
-    assert space.optimum(x, "max").value == pytest.approx(1.0)
-    assert all(space.is_legal(config) for config in space.sample(2, seed=0))

@@ -78,17 +78,6 @@ def test_small_structures_are_shown_as_often_as_large_ones() -> None:
     assert {c["inner"] for c in design if "inner" in c} == {"a", "b"}
 
 
-def test_a_deep_structure_is_shown_at_many_depths() -> None:
-    space = mc.Space("one more, and one more")
-    more = space.categorical("m0", ["stop", "go"])
-    for k in range(1, 9):
-        more = space.categorical(f"m{k}", ["stop", "go"], when=more["go"])
-    space.real("x", 0.0, 1.0)
-    depths = [sum(v == "go" for v in c.values()) for c, _ in Domain.of(space).design(20, np.random.default_rng(0))]
-    assert {0, 1, 2, 3} <= set(depths), depths
-    assert max(depths) >= 8, depths
-
-
 def test_tight_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 legal configurations among 10^6: no rejection, a solve for each sample, all of them found."""
     space = mc.Space("tight")

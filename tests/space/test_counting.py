@@ -78,14 +78,6 @@ def test_a_part_that_only_a_solver_decides_multiplies_with_the_others() -> None:
     assert (few.number, few.exact) == (2 * 5**40, False)
 
 
-def test_numbers_without_a_solution_leave_nothing() -> None:
-    space = mc.Space("nothing")
-    x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
-    space.categorical("c", list(range(5)))
-    space.rule("too much", x + y >= 3.0)
-    assert (space.count().number, space.count().exact) == (0, True)
-
-
 def test_after_the_deadline_the_count_is_a_lower_bound() -> None:
     rng = np.random.default_rng(0)
     space = mc.Space("tangled")

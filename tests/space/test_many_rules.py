@@ -1,35 +1,23 @@
-"""Spaces under hundreds of linear rules: what is read off matrices, or under few rules at a time, is what plain code says."""
+"""Spaces under a thousand rules: what is found without a solver is legal, and every question ends with its time."""
 
 from __future__ import annotations
+
+import itertools
+import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.backends.heuristics import repair
 from mipcash.backends.polytope import MANY, Polytope
+from mipcash.deadline import Deadline
+from mipcash.space import counting
+from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.counting import Count, count
 from mipcash.space.domain import Domain
 from tests.slow import SOLVES, counted
-
-
-def conditional(rules: int, number: int) -> mc.Space:
-    """Reals, some of them conditional, and categories under linear rules that a hidden configuration keeps; some with when=."""
-    rng = np.random.default_rng(number)
-    space = mc.Space("many rules")
-    kinds = [space.categorical(f"kind {k}", ["a", "b", "c"]) for k in range(5)]
-    numbers = [space.real(f"x{k}", -1.0, 2.0, **({"when": kinds[k]["a"]} if k < 2 else {})) for k in range(6)]
-    hidden_kinds, hidden = rng.integers(3, size=5), rng.uniform(-1.0, 2.0, size=6)
-    hidden[:2] *= hidden_kinds[:2] == 0
-    for r in range(rules):
-        c, d = rng.normal(size=2).round(2).tolist()
-        i, j = rng.choice(6, size=2, replace=False).tolist()
-        k, l = int(rng.integers(5)), int(rng.integers(3))
-        indicator, on = kinds[k]["abc"[l]], float(hidden_kinds[k] == l)
-        at, room = c * hidden[i] + d * hidden[j], float(rng.uniform(0.1, 2.0))
-        if r % 2:
-            space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] - indicator <= at - on + room)
-        else:
-            space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] <= at + room, when=indicator)
-    return space
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -49,19 +37,6 @@ def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int)
             assert cost @ a == pytest.approx(cost @ b, abs=1e-9)
             assert np.all(matrix @ a >= low - 1e-12)
             assert np.all(matrix @ a <= high + 1e-12)
-
-
-def test_a_thousand_rules_take_few_solves_and_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = conditional(1000, 0)
-    study = mc.Study(space, seed=0)
-    calls = counted(monkeypatch, *SOLVES, (Polytope, "minimise"))
-    for _ in range(7):
-        calls.clear()
-        trial = study.ask()
-        assert calls.count("solve") <= 10
-        assert calls.count("minimise") <= 400
-        assert space.is_legal(trial.config)
-        study.tell(trial, float(sum(v for v in trial.config.values() if not isinstance(v, str))))
 
 
 def dense(rules: int) -> mc.Space:
@@ -85,3 +60,81 @@ def test_a_thousand_rules_over_all_integers_are_answered_without_a_solver(monkey
     made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
     assert all(space.is_legal(c) for c in [*made, *space.sample(2, seed=1)])
     assert len({repr(c) for c in made}) == 2
+
+
+def tight(rules: int, integers: int = 60, room: int = 3) -> mc.Space:
+    """Rules between three integers each, which a hidden configuration keeps, some of them just so."""
+    rng = random.Random(0)
+    space = mc.Space("tight")
+    found = [space.integer(f"i{k}", 0, 9) for k in range(integers)]
+    hidden = [rng.randint(0, 9) for _ in found]
+    for k in range(rules):
+        scope, weights = rng.sample(range(integers), 3), [rng.choice([1, -1, 2]) for _ in range(3)]
+        most = sum(w * hidden[i] for w, i in zip(weights, scope, strict=True)) + rng.randint(0, room)
+        space.rule(f"r{k}", sum(w * found[i] for w, i in zip(weights, scope, strict=True)) <= most)
+    return space
+
+
+@pytest.fixture(scope="module")
+def thousand() -> mc.Space:
+    return tight(repair.MANY + 200)
+
+
+def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
+    """A deadline whose clock goes on by one second each time that it is read."""
+    readings = itertools.count()
+    return Deadline(end, lambda: float(next(readings))), readings
+
+
+def test_repair_is_legal_or_says_nothing() -> None:
+    space = tight(60, 20, 12)
+    legality, program = minimiser_of(space).free_legality, compiled(space).program
+    rng = np.random.default_rng(0)
+    made = [repair.repaired(legality, rng.integers(10, size=20), rng) for _ in range(8)]
+    found = [levels for levels in made if levels is not None]
+    assert len(found) >= 5
+    for levels in found:
+        assert space.is_legal(program.decode(levels, compiled(space).active(levels, {})))
+
+
+def test_questions_and_proposals_keep_their_time_under_tight_rules(
+    thousand: mc.Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minimiser_of(thousand)
+    made: list[itertools.count[int]] = []
+
+    def after(seconds: float) -> Deadline:
+        deadline, readings = ticking(100.0 * seconds)
+        made.append(readings)
+        return deadline
+
+    for module in ("space.space", "optimizers.model_based", "optimizers.in_time"):
+        monkeypatch.setattr(f"mipcash.{module}.Deadline", SimpleNamespace(after=after))
+    found = thousand.sample(3, time_limit=5)
+    assert len(found) == 3
+    assert all(thousand.is_legal(c) for c in found)
+    assert [next(r) <= 250 for r in made] == [True]  # of 500: the rest is the solver's
+    made.clear()
+    study = mc.Study(thousand, optimizer=mc.Method(seconds_per_proposal=2))
+    assert thousand.is_legal(study.ask().config)
+    assert [next(r) <= 100 for r in made] == [True]
+
+
+def test_a_count_of_very_many_rules_knows_of_a_legal_point_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    minimiser = minimiser_of(tight(repair.MANY + 10, room=40))
+    monkeypatch.setattr(counting, "_counted", lambda *_: Count(0, False))
+    assert str(count(minimiser, 10, QUESTION)) == "at least 1"
+    assert str(count(minimiser, 10, QUESTION, Deadline.after(0.0))) == "at least 0"
+
+
+def test_bounds_without_a_solver_leave_out_what_one_rule_alone_does() -> None:
+    space = mc.Space("wide")
+    space.rule("low", space.ordinal("c", list(range(300))) <= 295)
+    k = space.categorical("k", ["a", "b"])
+    space.rule("when", space.integer("d", 0, 9, when=k["a"]) >= 3)
+    found = space.bounds(time_limit=0.0)
+    assert (found["c"].low, found["c"].high) == (0, 295)
+    assert not found["c"].proven
+    truth = space.bounds()
+    assert set(found["d"].values or ()) >= set(truth["d"].values or ())
+    assert set(found["k"].values or ()) >= set(truth["k"].values or ())

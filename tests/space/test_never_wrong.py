@@ -16,7 +16,6 @@ from mipcash.backends.registry import solvers
 from mipcash.backends.task import relative_gap
 from mipcash.errors import InfeasibleSpaceError, SpaceError, SpaceExhaustedError
 from mipcash.study.policies.policy import BEST_OF_ALL
-from tests.named import installed
 
 SOLVERS = [s.name for s in solvers() if s.installed and s.name != "highs"]
 
@@ -232,15 +231,6 @@ def test_samples_of_a_union_cover_both_parts_evenly() -> None:
         assert 0.13 < ((drawn >= low) & (drawn <= high)).mean() < 0.38
 
 
-def test_samples_of_wide_integers_under_an_equation_are_spread() -> None:
-    space = mc.Space("split")
-    n, m = space.integer("n", 0, 200), space.integer("m", 0, 200)
-    space.rule("whole", n + m == 200)
-    drawn = [c["n"] for c in space.sample(60, seed=0)]
-    assert np.ptp(drawn) > 120
-    assert len(set(drawn)) > 30
-
-
 def test_thin_sets_are_sampled_over_their_length() -> None:
     space = mc.Space("thin")
     x, y = space.real("x", 0, 1), space.real("y", 0, 1000)
@@ -252,27 +242,6 @@ def test_thin_sets_are_sampled_over_their_length() -> None:
 
 
 # -- counts, bounds, optima -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("width", "least"), [(1e6, 1e-3), (1e9, 1.0)])
-def test_large_ranges_that_conditions_switch_off(width: float, least: float) -> None:
-    space = mc.Space("large")
-    k, l = space.categorical("k", ["x", "y"]), space.categorical("l", ["x", "y"])
-    a, b = space.real("a", 0, width, when=k["x"]), space.real("b", 0, width, when=l["x"])
-    space.rule("some", a + b >= least)
-    assert space.explain() == "space 'large' is not empty"
-    for config in space.sample(6, seed=0):
-        assert config.get("a", 0.0) + config.get("b", 0.0) >= least
-    for expression, best in ((a + b, least), (k["x"] + l["x"], 1.0)):
-        found = space.optimum(expression)
-        assert found.status == "optimal"
-        assert found.value == pytest.approx(best, rel=1e-6)
-        assert found.bound <= found.value
-        assert found.config.get("a", 0.0) + found.config.get("b", 0.0) >= least
-    bounds = space.bounds()
-    assert bounds["a"].high == width
-    assert bounds["k"].values == ("x", "y")
-    assert (space.count().number, space.count().exact) == (3, True)
 
 
 def test_small_and_large_coefficients_say_what_they_say() -> None:
@@ -346,38 +315,6 @@ def test_names_of_logic_are_the_users() -> None:
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------
-
-
-def numbers_under_rules() -> mc.Space:
-    space = mc.Space("numbers")
-    kind = space.categorical("kind", ["a", "b"])
-    x, y, z = space.real("x", 0, 1), space.real("y", 0.1, 1000.0), space.real("z", 1e-3, 10.0, log=True)
-    w, n = space.real("w", 0, 5, when=kind["a"]), space.integer("n", 0, 400)
-    space.rule("linear", 3 * x + y + 0.7 * z <= 100.3)
-    space.rule("forced", x <= 5 * kind["a"])
-    space.rule("equation", 0.3 * y + 1.7 * z == 4.9)
-    space.rule("w", w <= 0.3 * n + x)
-    space.rule("product", x * n <= 70)
-    return space
-
-
-@pytest.mark.parametrize("optimizer", installed("hybrid", "mivabo"))
-def test_proposed_numbers_are_clean(optimizer: str) -> None:
-    space = numbers_under_rules()
-    method = mc.Method(optimizer, settings={"n_initial": 3})
-    result = mc.minimize(
-        lambda c: c["z"] - c["x"] - c.get("w", 0.0), space, 6, optimizer=method, seed=1, progress=False
-    )
-    for config in [t.config for t in result.history] + space.sample(5, seed=2):
-        x, y, z, n, w = config["x"], config["y"], config["z"], config["n"], config.get("w", 0.0)
-        assert 3 * x + y + 0.7 * z <= 100.3
-        assert abs(0.3 * y + 1.7 * z - 4.9) <= 1e-9 * 4.9
-        assert w <= 0.3 * n + x
-        assert x * n <= 70
-        assert x == 0.0 or config["kind"] == "a"
-        for value, low, high in ((x, 0.0, 1.0), (y, 0.1, 1000.0), (z, 1e-3, 10.0)):
-            assert low <= value <= high
-            assert value in (low, high) or (value - low > 1e-12 * low and high - value > 1e-10 * high)
 
 
 def test_bounds_of_a_log_scale_are_exact() -> None:

@@ -7,18 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pyomo.environ as pyo
 import pytest
 from pyomo.gdp import Disjunction
 
 import mipcash as mc
 from mipcash.backends.task import SolverSettings
-from mipcash.errors import InfeasibleSpaceError, SpaceError, SpaceExhaustedError
+from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceError, SpaceExhaustedError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import legality_at
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
-from tests.spaces import bound_numbers, continuous, conv_net, discrete
+from tests.spaces import ALL, bound_numbers, continuous, conv_net, discrete
 
 LIMITS = SolverSettings(gap=0.0)
 
@@ -44,23 +43,10 @@ def orders() -> mc.Space:
     return space
 
 
-def adopted() -> mc.Space:
-    """Parameters that are variables of a Pyomo model."""
-    model = pyo.ConcreteModel("adopted")
-    model.k = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
-    model.b = pyo.Var(domain=pyo.Binary)
-    model.flag = pyo.BooleanVar()
-    model.c = pyo.Constraint(expr=model.k + 2 * model.b <= 4)
-    model.logic = pyo.LogicalConstraint(expr=model.flag.implies(model.flag))
-    model.use = pyo.Constraint(expr=model.k >= model.b)
-    return mc.Space.from_pyomo(model)
-
-
 DISCRETE: dict[str, tuple[Callable[[], mc.Space], list[dict[str, object]]]] = {
     "discrete": (discrete, [{"depth": 4}, {"colour": "green", "b1": 1, "b2": 1}]),
     "logical": (logical, [{"kind": "c"}, {"deep": 2}, {"wide": 0, "deep": 1}]),
     "orders": (orders, [{"order": ("a", "b", "c")}, {"a.y.n": 2, "c": "x"}]),
-    "adopted": (adopted, [{"k": 2}, {"b": 1, "flag": False}]),
 }
 CASES = [(name, fixed) for name, (_, listed) in DISCRETE.items() for fixed in listed]
 
@@ -195,3 +181,41 @@ def test_nothing_held_is_the_whole_space_which_stays_as_it_was() -> None:
     assert part.sample(5, np.random.default_rng(0)) == domain.sample(5, np.random.default_rng(0))
     domain.restricted({"colour": "red"})
     assert space.count() == before
+
+
+# -- domains ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_configuration_comes_back(name: str):
+    space = ALL[name]()
+    domain = Domain.of(space, "highs")
+    configs = domain.sample(12, np.random.default_rng(0))
+    points = domain.encode(configs)
+    assert points.levels.shape == (12, len(domain.program.groups))
+    assert points.units.shape == (12, len(domain.scale))
+    for config, point in zip(configs, points, strict=True):
+        assert domain.is_legal(point)
+        assert domain.repeats(domain.decode(point), [config])
+        assert space.is_legal(domain.decode(point))
+
+
+def test_an_illegal_point_is_told_and_not_decoded():
+    domain = Domain.of(discrete())
+    (point,) = domain.encode([{"b0": 1, "b1": 1, "b2": 1, "b3": 0, "colour": "green"}])
+    assert not domain.is_legal(point)
+    with pytest.raises(SolverError, match="at most two"):
+        domain.decode(point)
+
+
+def test_a_domain_stays_as_it_was_made():
+    space = bound_numbers()
+    domain = Domain.of(space)
+    space.real("later", 0.0, 1.0)
+    space.integer("later too", 0, 5)
+    (config,) = domain.sample(1, np.random.default_rng(0))
+    assert "later" not in config
+    (point,) = domain.encode([config])
+    assert domain.decode(point).keys() == config.keys()
+    assert domain.nearest({"a": 0.25}).keys() <= {*config, "extra"}
+    assert "later" in Domain.of(space).sample(1, np.random.default_rng(0))[0]

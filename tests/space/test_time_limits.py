@@ -4,59 +4,24 @@ from __future__ import annotations
 
 import math
 import pickle
-import warnings
-from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.timed import timed
 from mipcash.deadline import Deadline
-from mipcash.errors import InfeasibleSpaceError, MipcashError, SolverError
+from mipcash.errors import MipcashError, SolverError
 from mipcash.program.legality import Legality
 from mipcash.space.bounds import Extent, extents
 from mipcash.space.compiled import QUESTION, compiled
 from mipcash.space.counting import Count, count
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.sampling import sample
-from tests.fuzz.described import Drawn, build
 from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete
-from tests.strategies.spaces import drawn_spaces
 
-LIMITS = (0.0, 1e-3, 0.05)
 SPACES = {"conv net": conv_net, "discrete": discrete, "bound numbers": bound_numbers}
-
-
-@settings(max_examples=6, deadline=None)
-@given(drawn_spaces(limit=100), st.sampled_from(LIMITS))
-def test_what_is_known_in_no_time_is_true(drawn: Drawn, limit: float) -> None:
-    """Counts are never above the truth, bounds never within it, samples legal, and a limit is no proof of emptiness."""
-    space = build(drawn)
-    number = space.count(time_limit=None)
-    assert number.exact
-    truth = space.bounds(time_limit=None) if number else {}
-    quick = build(drawn)  # nothing is known of it yet
-    said = quick.count(time_limit=limit)
-    assert said <= number
-    assert said == number or not said.exact
-    try:
-        found = quick.bounds(time_limit=limit)
-    except InfeasibleSpaceError:
-        assert number == 0
-        return
-    assert found.keys() >= truth.keys()
-    for name in truth:
-        assert holds(found[name], truth[name])
-    try:
-        with warnings.catch_warnings(), suppress(SolverError):  # it says that the time was over
-            warnings.simplefilter("ignore")
-            assert all(space.is_legal(c) for c in quick.sample(5, time_limit=limit))
-    except InfeasibleSpaceError:
-        assert number == 0
 
 
 def holds(extent: Extent, truth: Extent) -> bool:
