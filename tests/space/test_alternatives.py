@@ -31,17 +31,17 @@ def test_optima_nearest_copies_and_words() -> None:
 
 @pytest.mark.parametrize("optimizer", installed("hybrid", "mivabo"))
 def test_proposals_are_legal_and_their_bounds_hold(optimizer: str) -> None:
-    space, options = alternatives(), {"samples": 1, "n_initial": 3}
+    space, options = alternatives(), {"samples": 1, "n_initial": 2}
     if optimizer == "mivabo":
         from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 
-        options = {"certificate": DecompositionSettings(), "n_initial": 3}
+        options = {"certificate": DecompositionSettings(), "n_initial": 2}
 
     def loss(config: dict[str, Any]) -> float:
         rate = (config.get("rate", 1.0) - 0.4) ** 2
         return float(rate + config["depth"] / 10 + abs(config.get("size", 1) - 77) / 200 + (config["free"] - 0.2) ** 2)
 
-    result = mc.minimize(loss, space, 5, optimizer=mc.Method(optimizer, settings=options), progress=False)
+    result = mc.minimize(loss, space, 4, optimizer=mc.Method(optimizer, settings=options), progress=False)
     for trial in result.history:
         assert space.is_legal(trial.config)
         if trial.proof is not None and trial.proof.config is not None and np.isfinite(trial.proof.bound):

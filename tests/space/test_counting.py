@@ -36,8 +36,8 @@ def test_count_is_that_of_brute_force_on_drawn_spaces() -> None:
         assert found.number == len(legal) if found.exact else found.number <= len(legal), (found, len(legal))
         exact.append(found.exact)
 
-    check_distinct(st.tuples(drawn_spaces()), check, 30, 0)
-    assert sum(exact) >= 27
+    check_distinct(st.tuples(drawn_spaces()), check, 15, 0)
+    assert sum(exact) >= 13
 
 
 def modules_under_rules(n: int, rules: int, number: int) -> tuple[mc.Space, list[tuple[int, int, int]]]:
