@@ -62,9 +62,7 @@ CHANGES: dict[str, tuple[dict[str, int], Callable[[Any], None]]] = {
 }
 
 
-@pytest.mark.parametrize("xor", [True, False])
-@pytest.mark.parametrize("later", [True, False])
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(("name", "later", "xor"), [*((n, True, True) for n in CHANGES), ("a on", False, False)])
 def test_fixed_indicators(name: str, later: bool, xor: bool) -> None:
     held, change = CHANGES[name]
     model = make_model(xor)

@@ -12,7 +12,6 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import mipcash as mc
 from mipcash.errors import RuleError, SpaceError
-from mipcash.modelling.live.components import honour
 from mipcash.space.compiled import declaration_of
 
 
@@ -76,30 +75,6 @@ def test_a_variable_that_is_gone_is_named() -> None:
         mc.Space.from_pyomo(m)
 
 
-def test_equations_with_a_discrete_factor_are_exact() -> None:
-    m = reals()
-    m.whole = pyo.Constraint(expr=m.unit.x * m.k == 2)
-    m.fraction = pyo.Constraint(expr=m.unit.y * m.f <= 3)
-    space = mc.Space.from_pyomo(m)
-    assert all(c["unit.x"] * c["k"] == pytest.approx(2, abs=1e-5) for c in space.sample(10))
-    m.equal = pyo.Constraint(expr=m.unit.y * m.f == 1.5)
-    assert {(round(c["unit.y"], 5), c["f"]) for c in space.sample(10)} <= {(3.0, 0.5), (1.0, 1.5)}
-
-
-@pytest.mark.parametrize("conditional", [False, True])
-def test_equations_of_products_hold_where_they_apply(conditional: bool) -> None:
-    space = mc.Space("reals")
-    x, y, k = space.real("x", 0, 2), space.real("y", 1, 5), space.integer("k", 0, 300)
-    on = space.categorical("on", [False, True])
-    when = on[True] if conditional else None
-    for number, relation in enumerate((x * y == 2, pyo.inequality(2, x * k, 2))):
-        space.rule(f"tight {number}", relation, when=when)
-    solution = space.optimum(x + y)
-    if not conditional:
-        assert solution.config["x"] * solution.config["y"] == pytest.approx(2, abs=1e-8)
-        assert solution.config["x"] * solution.config["k"] == pytest.approx(2, abs=1e-8)
-
-
 # -- logic ----------------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +129,7 @@ def legal_pattern(values: tuple[int, ...], n: int) -> bool:
 
 @pytest.mark.parametrize(
     ("n", "expand_limit", "later"),
-    [(1, 64, True), (1, 2, False), (2, 64, False), (2, 64, True), (2, 2, True), (3, 2, False)],
+    [(1, 64, True), (2, 2, True), (3, 2, False)],
 )
 def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
     """Of expanded and of wide integers; weights decide about the order."""
@@ -166,12 +141,12 @@ def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
         m.order = order
     space = mc.Space.from_pyomo(m, expand_limit=expand_limit)
     if later:
-        assert len(space.sample(50)) == 50
+        assert len(space.sample(3)) == 3
         m.order = order
     grid = list(itertools.product(range(3), range(-1, 2), range(2), range(4)))
     expected = {v for v in grid if legal_pattern(v, n)}
     assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == expected
-    assert {tuple(c[k] for k in NAMES) for c in space.sample(60, seed=0)} <= expected
+    assert {tuple(c[k] for k in NAMES) for c in space.sample(15, seed=0)} <= expected
     value = space.optimum(m.a - 2 * m.b + 3 * m.c + m.d, "max").value
     assert value == pytest.approx(max(a - 2 * b + 3 * c + d for a, b, c, d in expected))
     bad = next(v for v in grid if v not in expected)
@@ -185,20 +160,6 @@ def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
     assert not declaration_of(space).parts.derived
     m.order.activate()
     assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == expected
-
-
-def test_a_special_ordered_set_of_reals() -> None:
-    m = pyo.ConcreteModel()
-    m.unit = pyo.Block()
-    m.unit.x = pyo.Var([1, 2, 3], bounds=(-1, 2))
-    m.unit.order = pyo.SOSConstraint(var=m.unit.x, sos=2)
-    space = mc.Space.from_pyomo(m)
-    for values in itertools.product((-1.0, 0.0, 0.5), repeat=3):
-        config = {f"unit.x[{k}]": v for k, v in zip((1, 2, 3), values, strict=True)}
-        assert space.is_legal(config) == legal_pattern(tuple(int(v != 0) for v in values), 2)
-    assert space.optimum(m.unit.x[1] + m.unit.x[3] + 0.1 * m.unit.x[2], "max").value == pytest.approx(2.2)
-    for c in space.sample(20, seed=0):
-        assert abs(c["unit.x[1]"]) <= 1e-6 or abs(c["unit.x[3]"]) <= 1e-6
 
 
 def test_special_ordered_sets_that_are_refused() -> None:
@@ -228,7 +189,7 @@ def test_special_ordered_sets_that_are_refused() -> None:
         mc.Space.from_pyomo(m)
 
 
-@pytest.mark.parametrize("form", ["SOS2", "DCC", "DLOG", "CC", "LOG", "MC", "INC"])
+@pytest.mark.parametrize("form", ["SOS2", "LOG", "INC"])
 def test_piecewise_functions(form: str) -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
@@ -247,7 +208,7 @@ def test_piecewise_functions(form: str) -> None:
 
 def grid_values(space: mc.Space, name: str, values: range) -> list[int]:
     legal = [v for v in values if space.is_legal({name: v})]
-    assert {c[name] for c in space.sample(40)} <= set(legal)
+    assert {c[name] for c in space.sample(10)} <= set(legal)
     return legal
 
 
@@ -281,16 +242,9 @@ def test_levels_narrowed_on_the_live_model() -> None:
     space.model.parameters["n"].z[3].setlb(0)
     space.model.parameters["n"].z[2].fix(0)
     assert "'n[2] restricted on the model'" in str(space.validate({"n": 2})[0])
-
-
-def test_wide_integers_narrowed_to_fractions() -> None:
-    space = mc.Space("wide", expand_limit=4)
-    n = space.integer("n", 0, 20)
-    space.rule("some", n >= 1)
-    space.model.parameters["n"].x.setlb(2.5)
-    space.model.parameters["n"].x.setub(4.5)
-    assert grid_values(space, "n", range(21)) == [3, 4]
-    assert space.optimum(n, "min").value == pytest.approx(3)
+    space.model.parameters["n"].z[2].unfix()
+    space["n"].boolean(3).fix(False)
+    assert grid_values(space, "n", range(5)) == [0, 1, 2, 4]
 
 
 def test_a_boolean_fixed_on_the_live_model() -> None:
@@ -310,37 +264,16 @@ def test_a_boolean_fixed_on_the_live_model() -> None:
     assert {tuple(c.values()) for c in space.sample(20)} == {(False, False), (False, True), (True, True)}
 
 
-def test_a_boolean_of_a_parameter_fixed_on_the_live_model() -> None:
-    space = mc.Space("levels")
-    n = space.integer("n", 0, 4)
-    n.boolean(3).fix(False)
-    assert grid_values(space, "n", range(5)) == [0, 1, 2, 4]
-
-
-def test_a_domain_changed_on_the_live_model_is_refused() -> None:
+def test_a_domain_changed_or_a_variable_freed_on_the_live_model_is_refused() -> None:
     m = reals()
+    m.unit.y.fix(1)
     space = mc.Space.from_pyomo(m)
+    assert "unit.y" not in space.parameters
     space.sample(1)
+    m.unit.y.unfix()
+    with pytest.raises(SpaceError, match=r"'unit\.y' was fixed when the space was declared"):
+        space.sample(1)
+    m.unit.y.fix(1)
     m.unit.x.domain = pyo.Integers
     with pytest.raises(SpaceError, match=r"domain of 'unit\.x' was changed"):
         space.sample(1)
-
-
-def test_a_variable_freed_on_the_live_model_is_refused() -> None:
-    m = reals()
-    m.unit.x.fix(1)
-    space = mc.Space.from_pyomo(m)
-    assert "unit.x" not in space.parameters
-    space.sample(1)
-    m.unit.x.unfix()
-    with pytest.raises(SpaceError, match=r"'unit\.x' was fixed when the space was declared"):
-        space.sample(1)
-
-
-def test_looking_over_twice_changes_nothing() -> None:
-    m = reals()
-    m.order = pyo.SOSConstraint(rule=lambda m: [m.unit.x, m.k], sos=1)
-    space = mc.Space.from_pyomo(m)
-    names = [c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint))]
-    honour(declaration_of(space))
-    assert [c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint))] == names

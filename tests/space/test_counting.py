@@ -36,8 +36,8 @@ def test_count_is_that_of_brute_force_on_drawn_spaces() -> None:
         assert found.number == len(legal) if found.exact else found.number <= len(legal), (found, len(legal))
         exact.append(found.exact)
 
-    check_distinct(st.tuples(drawn_spaces()), check, 60, 0)
-    assert sum(exact) >= 55
+    check_distinct(st.tuples(drawn_spaces()), check, 15, 0)
+    assert sum(exact) >= 13
 
 
 def modules_under_rules(n: int, rules: int, number: int) -> tuple[mc.Space, list[tuple[int, int, int]]]:
@@ -55,28 +55,15 @@ def modules_under_rules(n: int, rules: int, number: int) -> tuple[mc.Space, list
     return space, found
 
 
-@pytest.mark.parametrize("number", range(6))
-def test_orderings_are_counted_like_their_permutations(number: int) -> None:
-    space, rules = modules_under_rules(6, 1 + number % 4, number)
-    kept = [p for p in itertools.permutations(range(6)) if all(p[j] - p[i] >= least for i, j, least in rules)]
-    assert (space.count().number, space.count().exact) == (len(kept) * 2**6, True)
-
-
-def test_wide_orderings_are_counted_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, rules = modules_under_rules(8, 7, 3)
-    kept = [p for p in itertools.permutations(range(8)) if all(p[j] - p[i] >= least for i, j, least in rules)]
+@pytest.mark.parametrize(("n", "rules", "number"), [(6, 1, 0), (6, 3, 2), (8, 7, 3)])
+def test_orderings_are_counted_like_their_permutations(
+    n: int, rules: int, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space, bounded = modules_under_rules(n, rules, number)
+    kept = [p for p in itertools.permutations(range(n)) if all(p[j] - p[i] >= least for i, j, least in bounded)]
     calls = counted(monkeypatch, *SOLVES)
-    assert (space.count().number, space.count().exact) == (len(kept) * 2**8, True)
+    assert (space.count().number, space.count().exact) == (len(kept) * 2**n, True)
     assert calls == []
-
-
-def test_conditions_and_fixed_levels_count() -> None:
-    space = mc.Space("conditions")
-    kind = space.categorical("kind", ["a", "b", "c"])
-    deep = space.categorical("deep", [1, 2, 3, 4], when=kind.is_("a", "b"))
-    space.categorical("deeper", [1, 2], when=[kind["a"], deep[4]])
-    space.rule("few", deep[1] + kind["b"] <= 1)
-    assert space.count().number == (3 + 2) + 3 + 1
 
 
 def test_a_part_that_only_a_solver_decides_multiplies_with_the_others() -> None:
@@ -89,14 +76,6 @@ def test_a_part_that_only_a_solver_decides_multiplies_with_the_others() -> None:
     assert (space.count().number, space.count().exact) == (4 * 5**40, True)
     few = space.count(limit=2)
     assert (few.number, few.exact) == (2 * 5**40, False)
-
-
-def test_numbers_without_a_solution_leave_nothing() -> None:
-    space = mc.Space("nothing")
-    x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
-    space.categorical("c", list(range(5)))
-    space.rule("too much", x + y >= 3.0)
-    assert (space.count().number, space.count().exact) == (0, True)
 
 
 def test_after_the_deadline_the_count_is_a_lower_bound() -> None:

@@ -11,7 +11,7 @@ import mipcash as mc
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
-from mipcash.space.counting import left, modules_of, points_needed, rewards, shows
+from mipcash.space.counting import points_needed
 
 Combination = tuple[int, ...]
 
@@ -44,7 +44,7 @@ def new(combination: Combination, seen: list[set[int]]) -> int:
 
 
 @pytest.mark.parametrize("rules", [False, True])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_every_proposal_of_the_design_shows_the_most_algorithms_that_a_legal_one_can(seed: int, rules: bool) -> None:
     space, legal = drawn(seed, rules)
     optimizer, history = make_optimizer("hybrid", space), list[Observation]()
@@ -65,45 +65,3 @@ def test_every_proposal_of_the_design_shows_the_most_algorithms_that_a_legal_one
         history.append(Observation(proposal.config, "done", float(k)))
     if not rules:
         assert [len(s) for s in seen] == [len(space.parameters[f"m{m}"].domain.values) for m in range(3)]
-
-
-def test_what_comes_of_a_module_within_a_module_is_counted() -> None:
-    space = mc.Space("nested")
-    outer = space.module("outer", {"a": {"x": mc.Real(0, 1)}, "b": {}, "c": {}})
-    space.module("inner", {"p": {"y": mc.Real(0, 1)}, "q": {}, "r": {}}, when=outer["b"])
-    program = compiled(space).program
-    modules = {program.groups[g].label: [program.groups[h].label for h in m] for g, m in modules_of(program).items()}
-    assert modules == {"outer": ["inner"], "inner": []}
-    assert points_needed(program) == 5
-    configs: list[dict[str, object]] = [
-        {"outer": "a", "outer.a.x": 0.5},
-        {"outer": "b", "inner": "q"},
-        {"outer": "b", "inner": "p", "inner.p.y": 0.5},
-    ]
-    shown = np.array([program.encode(c) for c in configs])
-    assert {program.groups[g].label: levels.tolist() for g, levels in left(program, shown).items()} == {
-        "outer": [2],
-        "inner": [2],
-    }
-    assert not shows(program, shown, shown[1])
-    assert shows(program, shown, program.encode({"outer": "b", "inner": "r"}))
-
-
-def test_more_algorithms_earn_more_and_of_as_many_those_of_the_module_with_the_most_left() -> None:
-    space = mc.Space("three")
-    for name, size in (("a", 3), ("b", 5), ("c", 2)):
-        space.module(name, {f"{name}{k}": {"x": mc.Real(0, 1)} for k in range(size)})
-    program = compiled(space).program
-    earned = rewards(program, np.zeros((0, len(program.groups)), dtype=np.int64), others=10.0)
-    a, b, c = (float(earned[program.groups[g].start]) for g in modules_of(program))
-    assert b > a > c > 10.0
-    assert a + c > b + 10.0
-
-
-def test_a_space_without_modules_is_as_it_was() -> None:
-    space = mc.Space("plain")
-    space.categorical("c", ["x", "y", "z"])
-    space.real("r", 0, 1)
-    program = compiled(space).program
-    assert points_needed(program) == 0
-    assert not rewards(program, np.zeros((0, 1), dtype=np.int64), 1.0).any()

@@ -12,68 +12,40 @@ from pyomo.gdp import Disjunct, Disjunction
 import mipcash as mc
 from mipcash.backends.registry import solvers
 from mipcash.errors import InfeasibleSpaceError, SpaceError
-from mipcash.study.policies.policy import BEST_OF_ALL
 
 SOLVERS = [s.name for s in solvers() if s.installed and s.name != "auto"]
 CONTINUOUS = [s for s in SOLVERS if s not in ("enumeration", "toulbar2")]
 
 
-def run(space: mc.Space, budget: int) -> mc.Result:
-    return mc.minimize(lambda c: float(c.get("x", 0.0)), space, budget, progress=False)
+def test_an_equation_that_no_whole_number_meets() -> None:
+    for solver in SOLVERS:
+        space = mc.Space("whole")
+        c = space.categorical("c", ["a", "b"])
+        space.rule("r", 0.5 * c["a"] == -0.3)
+        assert "is empty" in space.explain(solver)
+        assert space.optimum(c["a"], solver=solver).status == "infeasible"
 
 
-@pytest.mark.parametrize(("high", "least", "most"), [(1e9, 0.0, 500.0), (1e6, 0.0, 0.9), (1.0, 0.5, 0.5 + 1e-6)])
-def test_a_range_far_below_the_declared_one_is_not_pinned(high: float, least: float, most: float) -> None:
-    space = mc.Space("narrow")
-    x = space.real("x", 0, high)
-    space.rule("least", x >= least)
-    space.rule("most", x <= most)
-    result = run(space, 7)
-    assert result.stopped == "budget"
-    assert len({t.config["x"] for t in result.history}) == 7
-    pinned = mc.Space("pinned")
-    x = pinned.real("x", 0, high)
-    pinned.rule("least", x >= most)
-    pinned.rule("most", x <= most)
-    result = run(pinned, 5)
-    assert (result.n_done, result.stopped, result.config["x"]) == (1, BEST_OF_ALL, most)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_an_equation_that_no_whole_number_meets(solver: str) -> None:
-    space = mc.Space("whole")
-    c = space.categorical("c", ["a", "b"])
-    space.rule("r", 0.5 * c["a"] == -0.3)
-    assert "is empty" in space.explain(solver)
-    assert space.optimum(c["a"], solver=solver).status == "infeasible"
-
-
-def mixed_magnitudes() -> mc.Space:
-    space = mc.Space("magnitudes")
+def test_coefficients_of_many_magnitudes_in_one_rule() -> None:
+    space = mc.Space("magnitudes", expand_limit=8)
     p0 = space.ordinal("p0", [-2, 0, 2])
     p1 = space.ordinal("p1", [0.1, 3], when=p0.is_(0, 2))
     p2 = space.ordinal("p2", [0.25, 1, 100])
-    p3 = space.integer("p3", -1, 221, step=3, when=p2.is_(100, 0.25))
+    p3 = space.integer("p3", -1, 41, step=3, when=p2.is_(100, 0.25))
     space.rule("r0", 2 * p0 + 0.1 * p1 + 1e-6 * p3 + 0.5 * p2 * p3 <= 0.3)
     space.rule("r1", 1e-6 * p0 + 3 * p1 + 1e5 * p3 + p2 <= 0.5)
     space.rule("r2", -2 * p3 * p2 - p2 + 0.1 * p1 * p2 + 3e-9 * p0 <= 5)
-    return space
-
-
-@pytest.mark.parametrize("solver", ["highs", "auto"])
-def test_coefficients_of_many_magnitudes_in_one_rule(solver: str) -> None:
-    space = mixed_magnitudes()
     expression = 3 * space["p0"] * space["p3"] + 1e-6 * space["p1"]
     best = np.inf
-    for p0, p1, p2, p3 in itertools.product([-2, 0, 2], [0.1, 3], [0.25, 1, 100], range(-1, 222, 3)):
+    for p0, p1, p2, p3 in itertools.product([-2, 0, 2], [0.1, 3], [0.25, 1, 100], range(-1, 42, 3)):
         config = {"p0": p0, "p2": p2} | ({"p1": p1} if p0 >= 0 else {}) | ({"p3": p3} if p2 != 1 else {})
         if space.is_legal(config):
             best = min(best, 3 * p0 * config.get("p3", 0) + 1e-6 * config.get("p1", 0))
-    assert space.optimum(expression, solver=solver).value == pytest.approx(best, abs=1e-12)
+    for solver in ("highs", "auto"):
+        assert space.optimum(expression, solver=solver).value == pytest.approx(best, abs=1e-12)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_range_of_a_billion(solver: str) -> None:
+def test_a_range_of_a_billion() -> None:
     space = mc.Space("billion")
     k = space.categorical("k", ["a", "b"])
     x, y = space.real("x", 0, 1e9, when=k["a"]), space.real("y", 0, 1e9, when=k["b"])
@@ -81,12 +53,12 @@ def test_a_range_of_a_billion(solver: str) -> None:
     space.rule("r", x + z + y >= 1e9 + 1)
     space.rule("q", x <= 1e9 - 0.5)
     assert space.is_legal({"k": "b", "y": 1e9, "z": 1.0})
-    if solver in CONTINUOUS:
+    for solver in CONTINUOUS:
         assert space.explain(solver) == "space 'billion' is not empty"
     assert (space.count().number, space.count().exact) == (1, True)
 
 
-@pytest.mark.parametrize("gap", [1e-6, 1e-7, 1e-8, 3e-9])
+@pytest.mark.parametrize("gap", [1e-6, 3e-9])
 def test_gaps_below_a_solvers_tolerance_are_empty_and_legal_slack_is_not(gap: float) -> None:
     space = mc.Space("gap")
     x = space.real("x", 0, 1)
@@ -104,14 +76,14 @@ def test_gaps_below_a_solvers_tolerance_are_empty_and_legal_slack_is_not(gap: fl
     assert near.is_legal(near.sample(1)[0])
 
 
-@pytest.mark.parametrize("solver", CONTINUOUS)
-def test_what_is_switched_off_is_zero_however_small_the_rest(solver: str) -> None:
+def test_what_is_switched_off_is_zero_however_small_the_rest() -> None:
     space = mc.Space("switch")
     k = space.categorical("k", ["a", "b"])
     x, y = space.real("x", 0, 1e6, when=k["a"]), space.real("y", 0, 1)
     space.rule("t", y <= 1e-7 + x)
     space.rule("u", y >= 1e-6 * k["b"] + 5e-8)
-    assert space.optimum(k["b"], "max", solver=solver).value == 0.0
+    for solver in CONTINUOUS:
+        assert space.optimum(k["b"], "max", solver=solver).value == 0.0
     assert space.count().number == 1
     assert all(c["k"] == "a" for c in space.sample(5))
 
@@ -148,7 +120,7 @@ def test_log_scales_are_sampled_on_their_scale() -> None:
     space = mc.Space("log")
     a, b = space.real("a", 1e-4, 1, log=True), space.real("b", 1e-4, 1, log=True)
     space.rule("loose", a + b <= 5)
-    drawn = np.log10([c["a"] for c in space.sample(200, seed=0)])
+    drawn = np.log10([c["a"] for c in space.sample(100, seed=0)])
     assert -2.5 < np.median(drawn) < -1.5
     assert np.percentile(drawn, 10) < -3.2
     assert np.percentile(drawn, 90) > -0.8
@@ -215,3 +187,27 @@ def test_an_indexed_objective_is_its_one_active_member() -> None:
         space.optimum(model.most)
     model.most[1].deactivate()
     assert space.optimum(model.most).value == 2.0
+
+
+def test_integers_and_reals_that_equations_bind_are_spread() -> None:
+    space = mc.Space("bound")
+    n, m = space.integer("n", 0, 100), space.integer("m", 0, 300, step=3)
+    x = space.real("x", 0, 1000)
+    space.rule("all", 2 * n + m + x == 500)
+    space.rule("more", n + x >= 100)
+    drawn = space.sample(40, seed=0)
+    assert all(space.is_legal(c) and c["m"] % 3 == 0 for c in drawn)
+    assert np.ptp([c["n"] for c in drawn]) > 60
+    assert np.ptp([c["m"] for c in drawn]) > 150
+
+
+def test_a_number_at_the_end_of_a_rule_is_there_exactly() -> None:
+    space = mc.Space("ends")
+    x, y = space.real("x", 0, 10), space.real("y", 0, 1)
+    space.rule("x", 3 * x >= 13.5)
+    space.rule("y", 0.1 * y <= 0.03)
+    assert space.optimum(x).config["x"] == 4.5
+    most = space.optimum(y, "max").config["y"]
+    assert 0.1 * most <= 0.03
+    assert most == pytest.approx(0.3, abs=1e-15)
+    assert space.nearest({"x": 1.0, "y": 0.9}) == {"x": 4.5, "y": most}

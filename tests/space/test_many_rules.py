@@ -1,92 +1,26 @@
-"""Spaces under hundreds of linear rules: what is read off matrices, or under few rules at a time, is what plain code says."""
+"""Spaces under a thousand rules: what is found without a solver is legal, and every question ends with its time."""
 
 from __future__ import annotations
+
+import itertools
+import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition import continuous_step
-from mipcash.backends.heuristics.repair import legal_columns
-from mipcash.backends.highs import HighsBackend
+from mipcash.backends.heuristics import repair
 from mipcash.backends.polytope import MANY, Polytope
-from mipcash.program import affine_rows
-from mipcash.program.legality import Legality
-from mipcash.program.points import Point
-from mipcash.space.bounds import _beside
-from mipcash.space.compiled import QUESTION, compiled
-from mipcash.space.conflict import emptiness
+from mipcash.deadline import Deadline
+from mipcash.space import counting
+from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.counting import Count, count
 from mipcash.space.domain import Domain
-from mipcash.space.numbers.rule_rows import RuleRows
 from tests.slow import SOLVES, counted
 
 
-def conditional(rules: int, number: int) -> mc.Space:
-    """Reals, some of them conditional, and categories under linear rules that a hidden configuration keeps; some with when=."""
-    rng = np.random.default_rng(number)
-    space = mc.Space("many rules")
-    kinds = [space.categorical(f"kind {k}", ["a", "b", "c"]) for k in range(5)]
-    numbers = [space.real(f"x{k}", -1.0, 2.0, **({"when": kinds[k]["a"]} if k < 2 else {})) for k in range(6)]
-    hidden_kinds, hidden = rng.integers(3, size=5), rng.uniform(-1.0, 2.0, size=6)
-    hidden[:2] *= hidden_kinds[:2] == 0
-    for r in range(rules):
-        c, d = rng.normal(size=2).round(2).tolist()
-        i, j = rng.choice(6, size=2, replace=False).tolist()
-        k, l = int(rng.integers(5)), int(rng.integers(3))
-        indicator, on = kinds[k]["abc"[l]], float(hidden_kinds[k] == l)
-        at, room = c * hidden[i] + d * hidden[j], float(rng.uniform(0.1, 2.0))
-        if r % 2:
-            space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] - indicator <= at - on + room)
-        else:
-            space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] <= at + room, when=indicator)
-    return space
-
-
-@pytest.mark.parametrize("number", range(5))
-def test_rows_at_values_are_the_rules_in_plain_python(number: int) -> None:
-    space = compiled(conditional(40, number))
-    rng = np.random.default_rng(number)
-    variables = list({i: None for r in space.rules for q in (r.body, *r.when) for i in q.ids})
-    whole = {id(n.variable) for n in space.tuned}
-    free = {i: k for k, i in enumerate(i for i in variables if i in whole and rng.random() < 0.7)}
-    lacking = {i for i in variables if i not in whole and rng.random() < 0.1}
-    known = {i: float(rng.integers(2)) for i in variables if i not in free and i not in lacking}
-    part, left = RuleRows(space.rules).split(known, free)
-    seen = dict(zip(part.rules.tolist(), range(len(part.rules)), strict=True))
-    for r, rule in enumerate(space.rules):
-        when = [w for w in rule.when if w.ids <= known.keys()]
-        needed = (rule.body.ids | {i for w in rule.when for i in w.ids}) - free.keys() - known.keys()
-        if any(w.value(known) <= 0.5 for w in when) or (not needed and not rule.body.ids & free.keys()):
-            assert r not in seen
-            continue
-        assert (r in seen) == (not needed)
-        assert (r in {k for k, _ in left}) == bool(needed)
-        if r in seen:
-            rest, row = rule.body.partial(known), part.linear[seen[r]]
-            assert part.constant[seen[r]] == rest.constant
-            assert {free[i]: c for i, c in rest.linear.items()} == {k: row[k] for k in np.flatnonzero(row).tolist()}
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_rows_at_fixed_numbers_decide_the_same_levels_together(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = compiled(conditional(8, number)).program
-    rng = np.random.default_rng(number)
-    levels = rng.integers([len(g.values) for g in program.groups], size=(200, len(program.groups)))
-    several = [{n.label: float(rng.uniform(-1.0, 2.0)) for n in program.numbers} for _ in range(8)]
-    apart = [Legality(program, numbers).check(levels) for numbers in several]
-    program.derived.clear()
-    monkeypatch.setattr(affine_rows, "MANY", 0)
-    together = [Legality(program, numbers) for numbers in several]
-    assert affine_rows.affine_block(program) is not None
-    assert all(np.array_equal(a, t.check(levels)) for a, t in zip(apart, together, strict=True))
-    assert 0 < np.mean(apart) < 1
-    # those that hold whatever the levels are gone
-    assert sum(len(t.constraints()[1]) for t in together) < 8 * sum(
-        not a.latent for a in affine_rows.affine_rows(program)
-    )
-
-
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(2))
 def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int) -> None:
     rng = np.random.default_rng(number)
     k, m = 8, MANY + 200
@@ -105,60 +39,6 @@ def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int)
             assert np.all(matrix @ a <= high + 1e-12)
 
 
-def test_a_descent_under_few_rules_at_a_time_ends_where_one_under_all_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = conditional(150, 3)
-    domain = Domain.of(space)
-    (point,) = domain.encode(space.sample(1))
-    middle = np.full(len(domain.scale), 0.35)
-
-    class Bowl:
-        def section(self, z: np.ndarray) -> object:
-            return lambda u: (float(np.sum((u - middle) ** 2)), 2 * (u - middle))
-
-    step = continuous_step.ContinuousStep(domain, 0, 1e-9)
-    value = {}
-    for many in (10**6, 10):
-        monkeypatch.setattr(continuous_step, "MANY", many)
-        units = step.minimise(Bowl(), point, np.random.default_rng(0))  # type: ignore[arg-type]
-        assert domain.is_legal(Point(point.levels, units))
-        value[many] = float(np.sum((units - middle) ** 2))
-    assert value[10] == pytest.approx(value[10**6], abs=1e-4)
-
-
-def test_a_thousand_rules_take_few_solves_and_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = conditional(1000, 0)
-    study = mc.Study(space, seed=0)
-    calls = counted(monkeypatch, *SOLVES, (Polytope, "minimise"))
-    for _ in range(8):
-        calls.clear()
-        trial = study.ask()
-        assert calls.count("solve") <= 10
-        assert calls.count("minimise") <= 400
-        assert space.is_legal(trial.config)
-        study.tell(trial, float(sum(v for v in trial.config.values() if not isinstance(v, str))))
-
-
-def crowded(number: int) -> mc.Space:
-    """Twelve integers under 1,000 rules over all of them, which a hidden configuration keeps."""
-    rng = np.random.default_rng(number)
-    space = mc.Space("crowded")
-    numbers = [space.integer(f"i{k}", 0, 5) for k in range(12)]
-    hidden = rng.integers(6, size=12)
-    for r in range(1000):
-        weights = rng.normal(size=12).round(2)
-        bound = float(weights @ hidden + np.abs(weights).sum() * rng.uniform(0.4, 1.5))
-        space.rule(f"rule {r}", sum(w * n for w, n in zip(weights.tolist(), numbers, strict=True)) <= bound)
-    return space
-
-
-def test_samples_and_designs_under_many_rules_are_legal_and_new() -> None:
-    space = crowded(0)
-    assert all(space.is_legal(c) for c in space.sample(6, seed=1))
-    made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
-    assert all(space.is_legal(c) for c in made)
-    assert len({repr(c) for c in made}) == 2
-
-
 def dense(rules: int) -> mc.Space:
     """Integers under rules over all of them that a hidden configuration keeps."""
     rng = np.random.default_rng(0)
@@ -172,27 +52,89 @@ def dense(rules: int) -> mc.Space:
     return space
 
 
-def test_some_configuration_under_a_thousand_rules_is_found_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, few = dense(1100), dense(20)
-    program = compiled(space).program
-    columns = legal_columns(program, np.random.default_rng(0))
-    assert columns is not None
-    for row in program.base_rows:
-        assert row.low - row.slack <= row.form.value(columns) <= row.high + row.slack
-    assert legal_columns(compiled(few).program, np.random.default_rng(0)) is None
+def test_a_thousand_rules_over_all_integers_are_answered_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = dense(1100)
     calls = counted(monkeypatch, *SOLVES)
     assert space.explain() == "space 'dense' is not empty"
     assert calls == []
+    made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
+    assert all(space.is_legal(c) for c in [*made, *space.sample(2, seed=1)])
+    assert len({repr(c) for c in made}) == 2
 
 
-def test_levels_beside_a_legal_configuration_are_attainable() -> None:
-    space = dense(40)
-    compact = compiled(space)
-    columns = emptiness(compact.program, HighsBackend(), QUESTION).columns
-    assert columns is not None
-    beside = _beside(compact.program, columns)
-    taken = {g.label: g.values[int(np.argmax(columns[g.start : g.stop]))] for g in compact.program.groups}
-    assert np.count_nonzero(beside) > len(taken)
-    for g in compact.program.groups:
-        legal = {v for v in g.values if space.is_legal({**taken, g.label: v})}
-        assert {v for k, v in enumerate(g.values) if beside[g.start + k]} == legal
+def tight(rules: int, integers: int = 60, room: int = 3) -> mc.Space:
+    """Rules between three integers each, which a hidden configuration keeps, some of them just so."""
+    rng = random.Random(0)
+    space = mc.Space("tight")
+    found = [space.integer(f"i{k}", 0, 9) for k in range(integers)]
+    hidden = [rng.randint(0, 9) for _ in found]
+    for k in range(rules):
+        scope, weights = rng.sample(range(integers), 3), [rng.choice([1, -1, 2]) for _ in range(3)]
+        most = sum(w * hidden[i] for w, i in zip(weights, scope, strict=True)) + rng.randint(0, room)
+        space.rule(f"r{k}", sum(w * found[i] for w, i in zip(weights, scope, strict=True)) <= most)
+    return space
+
+
+@pytest.fixture(scope="module")
+def thousand() -> mc.Space:
+    return tight(repair.MANY + 200)
+
+
+def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
+    """A deadline whose clock goes on by one second each time that it is read."""
+    readings = itertools.count()
+    return Deadline(end, lambda: float(next(readings))), readings
+
+
+def test_repair_is_legal_or_says_nothing() -> None:
+    space = tight(60, 20, 12)
+    legality, program = minimiser_of(space).free_legality, compiled(space).program
+    rng = np.random.default_rng(0)
+    made = [repair.repaired(legality, rng.integers(10, size=20), rng) for _ in range(8)]
+    found = [levels for levels in made if levels is not None]
+    assert len(found) >= 5
+    for levels in found:
+        assert space.is_legal(program.decode(levels, compiled(space).active(levels, {})))
+
+
+def test_questions_and_proposals_keep_their_time_under_tight_rules(
+    thousand: mc.Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minimiser_of(thousand)
+    made: list[itertools.count[int]] = []
+
+    def after(seconds: float) -> Deadline:
+        deadline, readings = ticking(100.0 * seconds)
+        made.append(readings)
+        return deadline
+
+    for module in ("space.space", "optimizers.model_based", "optimizers.in_time"):
+        monkeypatch.setattr(f"mipcash.{module}.Deadline", SimpleNamespace(after=after))
+    found = thousand.sample(2, time_limit=5)
+    assert len(found) == 2
+    assert all(thousand.is_legal(c) for c in found)
+    assert [next(r) <= 250 for r in made] == [True]  # of 500: the rest is the solver's
+    made.clear()
+    study = mc.Study(thousand, optimizer=mc.Method(seconds_per_proposal=2))
+    assert thousand.is_legal(study.ask().config)
+    assert [next(r) <= 100 for r in made] == [True]
+
+
+def test_a_count_of_very_many_rules_knows_of_a_legal_point_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    minimiser = minimiser_of(tight(repair.MANY + 10, room=40))
+    monkeypatch.setattr(counting, "_counted", lambda *_: Count(0, False))
+    assert str(count(minimiser, 10, QUESTION)) == "at least 1"
+    assert str(count(minimiser, 10, QUESTION, Deadline.after(0.0))) == "at least 0"
+
+
+def test_bounds_without_a_solver_leave_out_what_one_rule_alone_does() -> None:
+    space = mc.Space("wide")
+    space.rule("low", space.ordinal("c", list(range(300))) <= 295)
+    k = space.categorical("k", ["a", "b"])
+    space.rule("when", space.integer("d", 0, 9, when=k["a"]) >= 3)
+    found = space.bounds(time_limit=0.0)
+    assert (found["c"].low, found["c"].high) == (0, 295)
+    assert not found["c"].proven
+    truth = space.bounds()
+    assert set(found["d"].values or ()) >= set(truth["d"].values or ())
+    assert set(found["k"].values or ()) >= set(truth["k"].values or ())

@@ -2,54 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyomo.gdp import Disjunction
 
 import mipcash as mc
-from mipcash.errors import InfeasibleSpaceError
-
-STEPS = (10**6, 10**9, 10**14)
-
-
-@settings(max_examples=20)
-@given(data=st.data())
-def test_integers_with_large_steps_beside_small_ones(data: st.DataObject) -> None:
-    step = data.draw(st.sampled_from(STEPS))
-    low = data.draw(st.integers(-7, 7))
-    space = mc.Space("wide", expand_limit=data.draw(st.sampled_from([0, 3, 64])))
-    w = space.integer("w", low, low + 6 * step, step=step)
-    c, d = space.integer("c", 0, 3), space.categorical("d", ["a", "b"])
-    values = list(itertools.product(range(low, low + 6 * step + 1, step), range(4), (0, 1)))
-    for k in range(data.draw(st.integers(1, 3))):
-        factors = [data.draw(st.sampled_from([-7, -2, -1, 1, 3])) for _ in range(3)]
-        at = data.draw(st.sampled_from(values))
-        bound = sum(f * v for f, v in zip(factors, at, strict=True)) + data.draw(st.integers(-2, 2))
-        body = factors[0] * w + factors[1] * c + factors[2] * d["b"]
-        sense = data.draw(st.sampled_from(["<=", ">=", "=="]))
-        space.rule(f"r{k}", body <= bound if sense == "<=" else body >= bound if sense == ">=" else body == bound)
-        values_of = {v: sum(f * x for f, x in zip(factors, v, strict=True)) for v in values}
-        kept = {"<=": lambda x, b=bound: x <= b, ">=": lambda x, b=bound: x >= b, "==": lambda x, b=bound: x == b}[
-            sense
-        ]
-        values = [v for v in values if kept(values_of[v])]
-        if not values:
-            break
-    if not values:
-        assert space.optimum(w).status == "infeasible"
-        with pytest.raises(InfeasibleSpaceError):
-            space.bounds()
-        return
-    for name, parameter, place in (("w", w, 0), ("c", c, 1)):
-        legal = sorted({v[place] for v in values})
-        assert space.optimum(parameter, "min").value == legal[0]
-        assert space.optimum(parameter, "max").value == legal[-1]
-        found = space.bounds()[name]
-        assert (found.low, found.high) == (legal[0], legal[-1])
 
 
 def test_a_switch_of_a_rule_over_a_wide_integer() -> None:
