@@ -97,7 +97,7 @@ def test_the_mixed_search_takes_it_as_it_is(name: str, make) -> None:  # type: i
 
 
 @pytest.mark.parametrize("make", MADE)
-@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
 def test_its_gradient_is_that_of_its_values(name: str, make) -> None:  # type: ignore[no-untyped-def]
     setting = Setting(ALL[name](), 2, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 2)
