@@ -20,7 +20,6 @@ from mipcash.methods.cmes.constrained_entropy import SURE, ConstrainedEntropy, S
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from tests.acquisition.checks import gradient_is_that_of_values
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 
@@ -73,6 +72,16 @@ def test_without_limits_it_is_max_value_entropy_search() -> None:
     assert found[~clear] == pytest.approx(expected[~clear], rel=1e-1)
 
 
+def test_with_all_outputs_the_search_of_outputs_is_the_same() -> None:
+    setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
+    posterior, minima = setting.acquisition.posterior, np.array([-1.2, -0.4])
+    limits = {"r": Kept(posterior, Interval(-INF, 0.3)), "s": Kept(posterior, Interval(-0.5, 1.0))}
+    for noise in (False, True):
+        usual = ConstrainedEntropy(posterior, minima, list(limits.values()), noise).values(setting.points)
+        search = EntropySearch(posterior, minima, limits, [Option(frozenset("rs"))], noise=noise)
+        assert search.values(setting.points) == pytest.approx(usual, rel=1e-9)
+
+
 def test_many_limits_that_hold_by_little_still_count() -> None:
     # the closed form of eleven limits is negative there: what counts is the share of -log Z
     values = [gain(0.8, [(-INF, 0.8)] * m) for m in range(12)]
@@ -100,21 +109,6 @@ def test_noise_scales_gamma_as_in_the_supplement() -> None:
     found, by = noisy(sd, noise)
     assert found == pytest.approx(sd * rho)
     assert by == pytest.approx((noisy(sd + 1e-6, noise)[0] - noisy(sd - 1e-6, noise)[0]) / 2e-6, rel=1e-6)
-
-
-@pytest.mark.parametrize(("name", "noise"), [("conv_net", False), ("bound_numbers", True)])
-def test_its_gradient_is_that_of_its_values(name: str, noise: bool) -> None:
-    """With every output evaluated, and with some that are not or hide the loss."""
-    setting = Setting(ALL[name](), 3, LogEI(-0.5))
-    posterior, minima = setting.acquisition.posterior, np.array([-1.2, -0.4, INF])
-    limits = {"r": Kept(posterior, Interval(-0.2, 0.9)), "a": Kept(posterior, Interval(-INF, 0.3))}
-    usual = ConstrainedEntropy(posterior, minima, list(limits.values()), noise)
-    gradient_is_that_of_values(usual, setting, np.random.default_rng(0))
-    for option in (Option(frozenset("ra")), Option(frozenset("r"), False, -1.0), Option(frozenset(), True, -0.5)):
-        search = EntropySearch(posterior, minima, limits, [option], frozenset("a"), noise)
-        gradient_is_that_of_values(search, setting, np.random.default_rng(0))
-    found = EntropySearch(posterior, minima, limits, [Option(frozenset("ra"))], noise=noise)
-    assert found.values(setting.points) == pytest.approx(usual.values(setting.points), rel=1e-9)
 
 
 # -- outputs that are not evaluated, and losses that a violated constraint hides ---------------------------------------

@@ -1,4 +1,4 @@
-"""Moves of the mixed search; legality, and the exact best of small spaces: test_contract.py."""
+"""Moves of the mixed search, and alternation; legality and the exact best of small spaces: test_contract.py."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound
+from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.backends.task import SolverSettings
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -22,6 +25,7 @@ from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.spaces import ALL
+from tests.surrogates.test_surrogates import posterior
 
 
 class Setting:
@@ -155,3 +159,52 @@ def _changed_choices(setting: Setting, levels: np.ndarray, other: np.ndarray) ->
     """Groups whose level differs, groups that are switched on or off by another not counted."""
     off = np.array([g.size - 1 if g.conditional else -1 for g in setting.program.groups])
     return int(np.sum((levels != other) & (levels != off) & (other != off)))
+
+
+# -- alternation between numbers and levels ----------------------------------------------------------------------------
+
+
+def alternation_in(name):
+    space = ALL[name]()
+    f = posterior(space, "evidence")[0].sample(np.random.default_rng(0))
+    domain = Domain.of(space)
+    starts = domain.encode(space.sample(4, 0))
+    return space, f, domain, Alternation(domain, AlternatingSettings()), starts
+
+
+def value_at(f, domain, point):
+    return f.value(point.one_hot(domain.program), point.units)
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_end_point_is_legal_and_proven_at_its_numbers(name):
+    space, f, domain, alternation, starts = alternation_in(name)
+    rng = np.random.default_rng(0)
+    found = alternation.minimise(f, starts, [], rng, Clock())
+    assert found is not None
+    assert space.validate(domain.decode(found.point)) == []
+    assert found.answer.status == "optimal"
+    assert found.answer.bound <= found.value + 1e-6
+    assert value_at(f, domain, found.point) == pytest.approx(found.value, abs=1e-6)
+    # no start is better than the end, and another solve at the same numbers agrees
+    for start in starts:
+        assert found.value <= value_at(f, domain, start) + 1e-6
+    again = domain.minimise(f.form_at(found.point.units), SolverSettings(), units=found.point.units)
+    assert again.value == pytest.approx(found.value, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
+def test_the_continuous_step_never_rises_and_stays_legal(name):
+    space, f, domain, alternation, _ = alternation_in(name)
+    rng = np.random.default_rng(0)
+    improved = 0
+    for config in domain.encode(space.sample(5, 7)):
+        answer = domain.minimise(f.form_at(config.units), SolverSettings(), units=config.units)
+        point = Point(domain.program.levels_of(answer.columns), config.units)
+        z = point.one_hot(domain.program)
+        moved = alternation.step.minimise(f, point, rng, columns=answer.columns)
+        masked = np.where(domain.scale.active(z[None])[0] > 0, point.units, 0.5)
+        assert f.value(z, moved) <= f.value(z, masked) + 1e-9
+        improved += f.value(z, moved) < f.value(z, masked) - 1e-6
+        assert space.is_legal(domain.decode(Point(point.levels, moved)))
+    assert improved > 1

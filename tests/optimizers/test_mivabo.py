@@ -43,8 +43,7 @@ def propose(space, settings, n=2, seed=0):
     return optimizer, made
 
 
-@pytest.mark.parametrize("preset", ["evidence", "paper"])
-@pytest.mark.parametrize("prior", ["laplace", "horseshoe"])
+@pytest.mark.parametrize(("preset", "prior"), [("evidence", "horseshoe"), ("paper", "laplace")])
 def test_sparse_priors_propose(preset, prior):
     space = ALL["conv_net"]()
     settings = MiVaBOSettings(
@@ -52,36 +51,33 @@ def test_sparse_priors_propose(preset, prior):
     )
     _, made = propose(space, settings)
     assert all(p.state["left_out"] >= 0.0 for p in made)
-    assert [p.config for p in made] == [p.config for p in propose(ALL["conv_net"](), settings)[1]]
 
 
 def test_a_threshold_leaves_out_pairs_that_are_probably_nothing():
-    """Without a tolerance nothing else is left out; what the higher threshold lets go includes what the lower one does."""
+    """Without a tolerance nothing else is left out."""
     left_out = []
-    for threshold in (0.0, 0.5, 0.99):
+    for threshold in (0.0, 0.99):
         settings = MiVaBOSettings.paper(
             prior="laplace", n_initial=8, starts=1, sizes=SIZES, sparse=BRIEF, tolerance=0.0, threshold=threshold
         )
         _, made = propose(ALL["conv_net"](), settings, n=1)
         left_out.append(made[0].state["left_out"])
     assert left_out[0] == 0.0
-    assert left_out[1] <= left_out[2]
-    assert left_out[2] > 0.0
+    assert left_out[1] > 0.0
 
 
-@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
-def test_a_certificate_bounds_the_sample_at_all_numbers(name):
-    limits = DecompositionSettings(iterations=3, nodes=2)
-    settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=limits)
-    optimizer, made = propose(ALL[name](), settings, seed=1)
-    _, plain = propose(ALL[name](), replace(settings, certificate=None), n=1, seed=1)
+def test_a_certificate_bounds_the_sample_at_all_numbers():
+    limits, space = DecompositionSettings(iterations=3, nodes=2), ALL["bound_numbers"]()
+    settings = MiVaBOSettings(n_initial=8, starts=1, sizes=SIZES, certificate=limits)
+    optimizer, made = propose(space, settings, n=1, seed=1)
+    _, plain = propose(space, replace(settings, certificate=None), n=1, seed=1)
     for proposal in made:
         assert proposal.seconds["certificate"] > 0.0
         assert proposal.solution.bound <= proposal.solution.value
     # the first proposals are of the same sample: a bound over all numbers lies below the minimum at those of the proposal
     assert made[0].solution.bound <= plain[0].solution.value + 1e-6
     # and no legal configuration is below it
-    domain, space = optimizer.domain, ALL[name]()
+    domain = optimizer.domain
     data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 1)])
     rng = np.random.default_rng([1, 8])
     posterior, _ = optimizer._posterior(data, rng, {})
@@ -90,13 +86,11 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
         assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
 
 
-@pytest.mark.parametrize("certificate", [None, DecompositionSettings(iterations=3, nodes=2)])
-def test_beside_a_trial_that_told_no_loss_a_proposal_keeps_its_bound(certificate):
+def test_beside_a_trial_that_told_no_loss_a_proposal_keeps_its_bound():
     """The model is the same and its sample too; the minimiser, which was proposed before, makes way."""
-    space = ALL["conv_net"]()
-    optimizer = make_optimizer(
-        "mivabo", space, settings=MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
-    )
+    space, certificate = ALL["conv_net"](), DecompositionSettings(iterations=3, nodes=2)
+    settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
+    optimizer = make_optimizer("mivabo", space, settings=settings)
     history = [Observation(c, "done", loss(c)) for c in space.sample(8, 0)]
     first = optimizer.ask(Request(history, np.random.default_rng(1), {}))
     other = Observation(first.config, "done", outcome=Outcome.of(None, {"g": 1.0}))
@@ -106,8 +100,8 @@ def test_beside_a_trial_that_told_no_loss_a_proposal_keeps_its_bound(certificate
     assert space.is_legal(second.config)
     assert math.isfinite(second.solution.bound)
     assert second.solution.bound <= second.solution.value
-    if certificate is not None:  # it is about the sample at all numbers, whichever of them are proposed
-        assert second.solution.bound == pytest.approx(min(first.solution.bound, second.solution.value))
+    # it is about the sample at all numbers, whichever of them are proposed
+    assert second.solution.bound == pytest.approx(min(first.solution.bound, second.solution.value))
 
 
 def test_presets_infer_their_own_sparse_prior():
@@ -119,16 +113,7 @@ def test_presets_infer_their_own_sparse_prior():
     assert (own.inference.prior, own.inference.draws) == ("laplace", 7)
 
 
-@pytest.mark.parametrize("preset", ["evidence", "paper"])
-def test_feature_maps_propose(preset):
-    space = ALL["bound_numbers"]()
-    settings = MiVaBOSettings(preset=preset, features="quadrature", n_initial=8, starts=2, sizes=SIZES)
-    _, made = propose(space, settings, seed=1)
-    assert [p.config for p in made] == [p.config for p in propose(ALL["bound_numbers"](), settings, seed=1)[1]]
-
-
-@pytest.mark.parametrize("features", ["fourier", "quadrature"])
-@pytest.mark.parametrize("preset", ["evidence", "paper"])
+@pytest.mark.parametrize(("preset", "features"), [("evidence", "quadrature"), ("paper", "fourier")])
 def test_only_declared_interactions_are_in_the_model(preset, features):
     """Mixed second differences of a sample: zero for a pair that is not declared, not for one that is."""
     space = ALL["bound_numbers"]()
@@ -179,11 +164,6 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
                 assert abs(product) < 1e-9, (kind, a, other, b)
 
 
-def test_a_wrong_name_is_refused_before_anything_is_evaluated():
-    with pytest.raises(SpaceError, match="did you mean 'layers'"):
-        make_optimizer("mivabo", ALL["conv_net"](), settings=MiVaBOSettings(interactions=(("lr", "layer"),)))
-
-
 def test_too_large_a_grid_is_refused_with_its_size():
     settings = MiVaBOSettings(features="quadrature", n_initial=8, sizes=FeatureSizes(nodes=20))
     with pytest.raises(SpaceError, match=r"20\^3 = 8000 features"):
@@ -232,3 +212,5 @@ def test_refusals():
     ):
         with pytest.raises(SpaceError):
             MiVaBOSettings(**wrong)
+    with pytest.raises(SpaceError, match="did you mean 'layers'"):
+        make_optimizer("mivabo", ALL["conv_net"](), settings=MiVaBOSettings(interactions=(("lr", "layer"),)))

@@ -49,14 +49,6 @@ def test_provers_are_solvers(optimizer: str, settings: Any, value: str) -> None:
     assert {t.proof.solver for t in result.history if t.proof} <= {*PROVERS, LOCAL_SEARCH}
 
 
-def test_a_wide_space_has_no_bound() -> None:
-    space = mc.Space("wide")
-    space.categorical("kind", [f"k{i}" for i in range(3000)])
-    space.real("x", 0, 1)
-    result = mc.minimize(lambda c: c["x"] + int(c["kind"][1:]) / 3000, space, 8, progress=False)
-    assert {t.proof.solver for t in result.history if t.origin == "log-ei"} == {LOCAL_SEARCH}
-
-
 def test_bounds_of_the_dual_decomposition_say_so() -> None:
     settings = {"certificate": DecompositionSettings(), "n_initial": 4}
     result = mc.minimize(loss, make_space(), 8, optimizer=mc.Method("mivabo", settings=settings), progress=False)
@@ -64,15 +56,11 @@ def test_bounds_of_the_dual_decomposition_say_so() -> None:
     assert {p.solver for p in later} == {"dual decomposition"}
 
 
-def test_the_value_of_an_expression_of_the_user_is_its_value() -> None:
-    space = make_space()
-    assert str(space.optimum(space["a"] * space["b"])).startswith("optimal, value 1, proven by enumeration")
-
-
 def test_earlier_journals_do_not_say_what_the_value_is(tmp_path: Path) -> None:
     from mipcash.study.records.encoding import decode_solution, encode_solution
 
     space = make_space()
+    assert str(space.optimum(space["a"] * space["b"])).startswith("optimal, value 1, proven by enumeration")
     proof = mc.minimize(loss, space, 1, progress=False).history[0].proof
     text = encode_solution(space, proof)
     assert decode_solution(space, text) == proof

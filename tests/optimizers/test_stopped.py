@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.models import Models
@@ -19,7 +18,6 @@ from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
-from mipcash.surrogates.limit_scale import LimitScale
 
 VARIANCE = 4.0
 
@@ -55,15 +53,6 @@ def test_data_tell_variances_and_rank_what_is_whole() -> None:
     slope = float((scale(np.array([2.0 + step])) - scale(np.array([2.0 - step])))[0]) / (2 * step)
     assert np.asarray(data.noise(output="ms"))[4] == pytest.approx(VARIANCE * slope**2)
     assert Data.of(Domain.of(line()), history(None), ()).noise() == 0.0
-
-
-@pytest.mark.parametrize(
-    "scale", [LimitScale(-np.inf, 2.0, 0.5), LimitScale(1.0, np.inf, 0.5), LimitScale(1.0, 3.0, 0.5)]
-)
-def test_the_slope_of_a_scale_is_its_derivative(scale: LimitScale) -> None:
-    values, step = np.array([-3.0, 0.2, 1.4, 2.5, 9.0]), 1e-6
-    numeric = (scale(values + step) - scale(values - step)) / (2.0 * step)
-    assert scale.slope(values) == pytest.approx(numeric, rel=1e-6)
 
 
 def means(optimizer: Any, told: list[Observation]) -> np.ndarray:
@@ -104,7 +93,7 @@ def test_the_incumbent_of_expected_improvement_is_a_whole_evaluation() -> None:
     assert fitted.best > min(fitted.loss.fitted)
 
 
-@pytest.mark.parametrize("name", ["jopt", "admm", "admm, choices alone"])
+@pytest.mark.parametrize("name", ["jopt", "admm"])
 def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a run whose stopped evaluations the models see: the noise is theirs alone, on the scale of what is learned."""
     seen: list[tuple[int, int]] = []
@@ -119,19 +108,11 @@ def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytes
 
     def objective(config: dict[str, Any]) -> Any:
         for k in range(4):
-            x = sum((ord(c) - 97) / 9 ** (j + 1) for j, c in enumerate(config.values())) if choices else config["x"]
-            yield (x - 0.3) ** 2 + 0.05 * np.sin(50.0 * x + 9.0 * k * x)
+            yield (config["x"] - 0.3) ** 2 + 0.05 * np.sin(50.0 * config["x"] + 9.0 * k * config["x"])
 
-    choices, space = "," in name, mc.Space("part")
-    if choices:
-        space.categorical("c", list("abcdefghi"))
-        space.categorical("d", list("abcdefghi"))
-    else:
-        space.real("x", 0.0, 1.0)
-    settings = AdmmSettings(z_min="gp") if choices else None
-    name = name.split(",")[0]
-    method = mc.Method(name, settings=settings)
-    found = mc.minimize(objective, space, 16, optimizer=method, pruning=mc.Racing(c=0.5), progress=False)
+    space = mc.Space("part")
+    space.real("x", 0.0, 1.0)
+    found = mc.minimize(objective, space, 16, optimizer=name, pruning=mc.Racing(c=0.5), progress=False)
     assert found.n_pruned > 3
     assert max(noisy for _, noisy in seen) > 2
     assert all(noisy <= found.n_pruned and noisy < count for count, noisy in seen)
