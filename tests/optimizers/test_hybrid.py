@@ -80,10 +80,6 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
     settings = HybridSettings(interactions=(("layers", "stride"), ("lr", "activation")))
     optimizer = make_optimizer("hybrid", space, settings=settings)
     assert isinstance(optimizer, Hybrid)
-    labels = [g.label for g in optimizer.program.groups]
-    pairs = optimizer.surrogate.structure.pairs
-    assert pairs[labels.index("layers"), labels.index("stride")] == 1.0
-    assert pairs[labels.index("layers"), labels.index("filter")] == 0.0
     history = history_of(space, 14)
     posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
     together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "filter"))[0]
@@ -189,17 +185,6 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
             levels = program.encode(proposal.config)
             assert all(np.sum(levels != program.encode(c)) >= 3 for c in batch)
             batch.append(dict(proposal.config))
-
-
-@pytest.mark.parametrize(("t", "fits"), [(30, [True, True]), (50, [True, False, True])])
-def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: list[bool]) -> None:
-    space = ALL["conv_net"]()
-    optimizer = make_optimizer("hybrid", space)
-    history, state = history_of(space, t), dict[str, Any]()
-    for k, expected in enumerate(fits):
-        before = state.get("theta")
-        state = dict(optimizer.ask(Request(history[: t - 4 + k], np.random.default_rng(k), state)).state)
-        assert (state["theta"] != before) == expected
 
 
 # -- outputs under limits ----------------------------------------------------------------------------------------------

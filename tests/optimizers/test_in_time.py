@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.proxies import proxy
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation
-from mipcash.acquisition.clock import CUT, Clock
-from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.acquisition.alternating import AlternatingSettings
+from mipcash.acquisition.clock import CUT
 from mipcash.backends.registry import make_backend
 from mipcash.backends.task import SolverSettings
 from mipcash.deadline import Deadline
@@ -140,46 +139,6 @@ def test_where_only_a_solver_decides_the_seconds_are_kept(monkeypatch: pytest.Mo
         assert clock.now - before <= 4.0 * 1.2
         assert space.is_legal(proposal.config)
         assert math.isfinite(loss(proposal.config))
-
-
-class Bowl:
-    """The distance of the numbers from 0.3, by a clock: each look takes a second."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.clock, self.looks = clock, 0
-
-    def section(self, z):
-        def at(u):
-            self.looks += 1
-            self.clock.now += 1.0
-            return float(np.sum((u - 0.3) ** 2)), 2.0 * (u - 0.3)
-
-        return at
-
-
-def test_descents_over_numbers_end_with_the_deadline() -> None:
-    clock, domain = FakeClock(), Domain.of(bound_numbers())
-    point = domain.encode(domain.sample(1, np.random.default_rng(0)))[0]
-    deadline = Deadline.after(3.0, clock)
-    bowl = Bowl(clock)
-    step = ContinuousStep(domain.until(deadline), 3, 1e-9)
-    units = step.minimise(bowl, point, np.random.default_rng(0))
-    assert bowl.looks <= 3 + 30  # what a step is pulled back by is looked at, too
-    assert domain.is_legal(type(point)(point.levels, units))
-    looks = bowl.looks
-    np.testing.assert_array_equal(step.minimise(bowl, point, np.random.default_rng(0)), units * 0 + point.units)
-    assert bowl.looks == looks
-
-
-def test_alternation_ends_with_the_deadline() -> None:
-    clock = FakeClock()
-    domain = Domain.of(conv_net(), SlowBackend(clock, 1.0)).until(Deadline.after(0.0, clock))
-    alternation = Alternation(domain, AlternatingSettings())
-    optimizer = Hybrid(Domain.of(conv_net()))
-    history = [Observation(c, DONE, float(k)) for k, c in enumerate(conv_net().sample(6, 0))]
-    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
-    starts = optimizer.data(history).points[np.arange(2)]
-    assert alternation.minimise(posterior.mean(), starts, [], np.random.default_rng(0), Clock()) is None
 
 
 def test_a_fit_ends_with_its_deadline_at_the_best_it_has_seen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -12,14 +13,12 @@ import pytest
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
-from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.methods.mivabo.mivabo import MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
-from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.space.compiled import compiled
 from mipcash.surrogates.interactions import resolve
 from tests.spaces import ALL, loss
 
@@ -129,39 +128,23 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
     assert isinstance(posterior, LinearPosterior)
     f = posterior.sample(np.random.default_rng(1))
     found = resolve(optimizer.domain.declaration, program, scale, declared)
-    # without the groups that are off at a level, so that every combination of levels has a meaning
-    groups = [g for g, group in enumerate(program.groups) if not group.conditional]
-    base = np.zeros(len(program.groups), dtype=np.int64)
+    # without what is off at a level, so that every combination of levels has a meaning
+    variables = [("g", g) for g, group in enumerate(program.groups) if not group.conditional]
+    variables += [("d", d) for d, conditions in enumerate(scale.conditions) if not conditions]
 
-    def value(levels, numbers):
-        return f.value(program.one_hot(levels), numbers)
-
-    def moved(array, at, by):
-        copy = array.copy()
-        copy[at] += by
-        return copy
-
-    numbers = [d for d, c in enumerate(scale.conditions) if not c]
-    centre = np.full(len(scale), 0.3)
-    variables = [("g", g) for g in groups] + [("d", d) for d in numbers]
-    for i, (kind, a) in enumerate(variables):
-        for other, b in variables[i + 1 :]:
-
-            def at(first, second, kind=kind, a=a, other=other, b=b):
-                levels, units = base, centre
-                for on, what, index in ((first, kind, a), (second, other, b)):
-                    if on and what == "g":
-                        levels = moved(levels, index, 1)
-                    elif on:
-                        units = moved(units, index, 0.4)
-                return value(levels, units)
-
-            product = at(1, 1) - at(1, 0) - at(0, 1) + at(0, 0)
-            among = {"gg": found.groups, "gd": found.mixed, "dd": found.numbers}[kind + other]
-            if (a, b) in among:
-                assert abs(product) > 1e-6, (kind, a, other, b)
+    def at(*moved):
+        levels, units = np.zeros(len(program.groups), dtype=np.int64), np.full(len(scale), 0.3)
+        for kind, k in moved:
+            if kind == "g":
+                levels[k] += 1
             else:
-                assert abs(product) < 1e-9, (kind, a, other, b)
+                units[k] += 0.4
+        return f.value(program.one_hot(levels), units)
+
+    for a, b in itertools.combinations(variables, 2):
+        product = abs(at(a, b) - at(a) - at(b) + at())
+        among = {"gg": found.groups, "gd": found.mixed, "dd": found.numbers}[a[0] + b[0]]
+        assert product > 1e-6 if (a[1], b[1]) in among else product < 1e-9, (a, b)
 
 
 def test_too_large_a_grid_is_refused_with_its_size():
@@ -171,31 +154,6 @@ def test_too_large_a_grid_is_refused_with_its_size():
     # declared interactions make it a sum over pairs
     small = MiVaBOSettings(features="quadrature", n_initial=8, starts=1, interactions=(), sizes=FeatureSizes(nodes=20))
     propose(ALL["bound_numbers"](), small, n=1)
-
-
-def test_a_sparse_sample_couples_fewer_pairs():
-    space = ALL["conv_net"]()
-    observations = [Observation(c, "done", loss(c)) for c in space.sample(12, 0)]
-
-    def kept(columns):
-        sizes = FeatureSizes(fourier=16, per_number=4, product_columns=columns)
-        settings = MiVaBOSettings(prior="horseshoe", n_initial=8, sizes=sizes, sparse=BRIEF, tolerance=0.5)
-        optimizer = make_optimizer("mivabo", space, settings=settings)
-        assert isinstance(optimizer, MiVaBO)
-        posterior, _ = optimizer._posterior(optimizer.data(observations), np.random.default_rng(0), {})
-        assert isinstance(posterior, SparsePosterior)
-        f = posterior.sample(np.random.default_rng(1))
-        fewer, left_out = optimizer._kept(posterior, f)
-        pairs = [[pair for pair, size in half_ranges(each).items() if size > 0] for each in (f, fewer)]
-        return *pairs, left_out, sum(int(np.prod(compiled(space).program.sizes[list(pair)])) for pair in pairs[1])
-
-    everything, fewer, left_out, _ = kept(5000)
-    assert 0.0 < left_out <= 0.5
-    assert len(fewer) < len(everything)
-    # four times as many enter the model, and no more leave it than an acquisition step may couple
-    _, _, more_left_out, columns = kept(30)
-    assert columns <= 30
-    assert more_left_out > 0.0
 
 
 def test_refusals():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import mipcash as mc
 from mipcash.methods.admm.legal import LegalChoices, Projection
 from mipcash.methods.admm.variables import Variables
 from mipcash.space.domain import Domain
-from tests.optimizers.admm.spaces import pipeline
+from tests.optimizers.admm.test_admm import pipeline
 
 
 def parts(space: mc.Space) -> tuple[Domain, Variables, Projection]:
@@ -21,84 +20,44 @@ def parts(space: mc.Space) -> tuple[Domain, Variables, Projection]:
     return domain, variables, Projection(domain, variables)
 
 
-def oracle(space: mc.Space) -> tuple[Variables, LegalChoices]:
-    domain, variables, project = parts(space)
-    return variables, LegalChoices(domain, variables, project, np.full(variables.size, 0.5))
-
-
-def drawn(seed: int) -> mc.Space:
-    """A small discrete space: modules, plain categories, integers, an order sometimes, and rules that bind them."""
-    rng = np.random.default_rng(seed)
-    space = mc.Space(f"drawn {seed}")
+def test_both_subproblems_are_solved_as_by_all_legal_configurations() -> None:
+    """The projection is the nearest legal point with z fixed; the argmax is the best choice that a legal one has."""
+    space = mc.Space("small")
     first = space.module("first", {"a": {"n": mc.Integer(0, 3)}, "b": {"k": mc.Categorical(list("xyz"))}, "c": {}})
-    second = space.categorical("second", ["p", "q", "r"][: int(rng.integers(2, 4))])
-    m, n = space.integer("m", 0, 3), space.ordinal("n", [1, 2, 4])
-    if rng.random() < 0.5:
-        other = space.module("other", {"u": {}, "v": {"w": mc.Integer(1, 2)}}, when=second["p"])
-        if rng.random() < 0.5:
-            space.rule("u needs c", other["u"] <= first["c"])
-    if rng.random() < 0.5:
-        space.ordering("order", [first, second])
-    space.rule("sum", m + n + first["a"]["n"] <= int(rng.integers(3, 7)))
+    second, m = space.categorical("second", list("pqr")), space.integer("m", 0, 3)
+    order = space.ordering("order", [first, second])
+    space.rule("sum", m + first["a"]["n"] + second["p"] <= 4)
     space.rule("apart", first["a"] + second["q"] <= 1)
-    if rng.random() < 0.5:
-        space.rule("equal", m >= 2, when=first["b"])
-    return space
-
-
-def every(space: mc.Space) -> list[dict[str, Any]]:
-    """All legal configurations of a drawn space, by trying all that is active."""
-    found: list[dict[str, Any]] = [{}]
-    for name, parameter in space.parameters.items():
-        domain = parameter.domain
-        values = list(domain.values) if hasattr(domain, "values") else list(itertools.permutations(domain.members))
-        found = [
-            c | {name: v} if on else c for c in found for on in (_is_active(name, c),) for v in (values if on else [0])
-        ]
-    return [config for config in found if space.is_legal(config)]
-
-
-def _is_active(name: str, config: dict[str, Any]) -> bool:
-    module, *rest = name.split(".")
-    return config.get(module) == rest[0] if rest else name != "other" or config["second"] == "p"
-
-
-@pytest.mark.parametrize("seed", [0, 4])
-def test_the_projection_is_the_nearest_legal_point_with_z_fixed(seed: int) -> None:
-    space = drawn(seed)
+    space.rule("scale first", order.position(first) <= order.position(second) + first["b"])
+    space.rule("equal", m >= 2, when=first["b"])
+    inner = [("a", {"first.a.n": n}) for n in range(4)] + [("b", {"first.b.k": k}) for k in "xyz"] + [("c", {})]
+    configs = [
+        {"first": module, **own, "second": plain, "m": m, "order": order}
+        for module, own in inner
+        for plain, m, order in itertools.product("pqr", range(4), itertools.permutations(("first", "second")))
+    ]
+    configs = [c for c in configs if space.is_legal(c)]
     domain, variables, project = parts(space)
-    configs = every(space)
-    points = domain.encode(configs)
+    points, rng = domain.encode(configs), np.random.default_rng(0)
     z, theta, shown = variables.z(points), variables.theta(points), variables.shown(points)
-    rng = np.random.default_rng(seed)
-    for choice in np.unique(z, axis=0):
-        same = np.all(z == choice, axis=1)
-        for _ in range(2):
-            wanted = rng.random(variables.size)
-            apart = np.sum(np.where(shown, (theta - wanted) ** 2, 0.0) * variables.metric, axis=1)
-            found = project(choice, wanted)
-            assert found is not None
-            assert space.validate(found) == []
-            assert apart[configs.index(found)] == pytest.approx(apart[same].min())
-            assert same[configs.index(found)]
-
-
-@pytest.mark.parametrize("seed", [0, 4])
-def test_the_argmax_is_the_best_choice_that_some_legal_configuration_has(seed: int) -> None:
-    space = drawn(seed)
-    variables, choices = oracle(space)
-    points = choices.domain.encode(every(space))
-    legal = np.unique(variables.z(points), axis=0)
+    legal = np.unique(z, axis=0)
+    for choice in legal:
+        same, wanted = np.all(z == choice, axis=1), rng.random(variables.size)
+        apart = np.sum(np.where(shown, (theta - wanted) ** 2, 0.0) * variables.metric, axis=1)
+        found = project(choice, wanted)
+        assert found is not None
+        assert apart[configs.index(found)] == pytest.approx(apart[same].min())
+        assert same[configs.index(found)]
+    choices = LegalChoices(domain, variables, project, np.full(variables.size, 0.5))
     starts = np.concatenate([[0], np.cumsum(variables.sizes)[:-1]])
-    rng = np.random.default_rng(seed)
-    for _ in range(4):
+    for _ in range(6):
         weights = rng.random(int(variables.sizes.sum()))
-        found = choices.argmax(weights)
-        assert weights[starts + found].sum() == pytest.approx(weights[starts + legal].sum(axis=1).max())
-        assert found.tolist() in legal.tolist()
-    all_of_them = choices.every(500)
-    assert all_of_them is not None
-    assert sorted(all_of_them.tolist()) == legal.tolist()
+        best = choices.argmax(weights)
+        assert weights[starts + best].sum() == pytest.approx(weights[starts + legal].sum(axis=1).max())
+        assert best.tolist() in legal.tolist()
+    every = choices.every(500)
+    assert every is not None
+    assert sorted(every.tolist()) == legal.tolist()
     assert choices.every(len(legal) - 1) is None
 
 

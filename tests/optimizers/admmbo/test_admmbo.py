@@ -259,17 +259,6 @@ def test_configurations_that_fail_are_left_alone() -> None:
     assert optimizer.recommend(history, limits) is not None
 
 
-def test_units_of_the_loss_change_nothing() -> None:
-    def scaled(config: Mapping[str, Any]) -> dict[str, float]:
-        values = on_the_box(config)
-        return {**values, "loss": 4096.0 * values["loss"] - 65536.0}
-
-    limits = (Limit("g", high=0.0),)
-    plain, other = (run(box(), f, limits, 10, APART)[2] for f in (on_the_box, scaled))
-    apart = [abs(a.config[n] - b.config[n]) for a, b in zip(plain, other, strict=True) for n in "xy"]
-    assert max(apart) < 1e-3
-
-
 def test_settings_without_meaning_are_refused() -> None:
     for wrong in (
         {"rho": 0.0},

@@ -106,16 +106,11 @@ def test_feasibility_improvement_is_what_monte_carlo_says(above: float) -> None:
     assert inside.any()
     assert np.all(np.abs(found - gains.mean(axis=0))[inside] < 5.0 * error[inside] + 1e-9)
     assert np.array_equal(acquisition.improves(setting.points), bool(np.any(q < best)))
-    sections_agree(acquisition, setting, 1e-3)
-
-
-def test_feasibility_improvement_has_the_three_cases_of_eq_14() -> None:
-    setting = Setting()
-    acquisition = FeasibilityEI(setting.posterior, Interval(-math.inf, 0.0), setting.quadratic(), 2.0)
-    kept = np.log(np.array([0.3, 0.3, 1e-30]))
-    log, _, _ = acquisition.logarithm(np.array([0.4, 1.4, 1.0 + 1e-9]), kept)
+    # eq. 14 just above 1, where nothing else is left: kept with next to no probability
+    log, _, _ = acquisition.logarithm(np.array([0.4, 1.4, 1.0 + 1e-9]), np.log(np.array([0.3, 0.3, 1e-30])))
     assert np.exp(log[:2]) == pytest.approx([0.4 * 0.3, 1.4 * 0.3 + 0.4 * 0.7])
     assert np.exp(log[2]) == pytest.approx(1e-9, rel=1e-6)
+    sections_agree(acquisition, setting, 1e-3)
 
 
 def test_where_the_improvement_is_zero_its_logarithm_leads_to_the_centre() -> None:
