@@ -51,18 +51,9 @@ def hidden(config: dict[str, Any]) -> dict[str, float]:
     return {"loss": math.nan if heat(config) > 0.5 else value(config), "heat": float(heat(config) > 0.5)}
 
 
-def crashing(config: dict[str, Any]) -> float:
-    if heat(config) > 0.5:
-        raise mc.Failed("too hot")
-    return value(config)
-
-
-@pytest.mark.parametrize(
-    ("objective", "limits", "within"),
-    [(real, LIMITS, 0.02), (answered, LIMITS, 0.12), (hidden, LIMITS, 0.12), (crashing, None, 0.12)],
-)
-def test_it_comes_near_the_constrained_minimum(objective: Any, limits: Any, within: float) -> None:
-    result = mc.minimize(objective, walled(), 17, limits=limits, optimizer="cmes", progress=False)
+@pytest.mark.parametrize(("objective", "within"), [(real, 0.02), (hidden, 0.12)])
+def test_it_comes_near_the_constrained_minimum(objective: Any, within: float) -> None:
+    result = mc.minimize(objective, walled(), 17, limits=LIMITS, optimizer="cmes", progress=False)
     best = min(value(t.config) for t in result.history if heat(t.config) <= 0.5)
     assert -0.5 <= best <= -0.5 + within
     assert result.config is not None
@@ -84,75 +75,35 @@ def cmes(**settings: Any) -> Cmes:
     return Cmes(Domain.of(walled()), CmesSettings(**settings))
 
 
-def test_what_is_answered_is_told_by_the_values_or_by_the_settings() -> None:
+def test_of_answered_limits_only_the_side_is_learned() -> None:
+    """The values tell which limits are answered, or the settings do."""
     for objective, feedback, expected in [
         (real, "auto", {FAILURE}),
         (answered, "auto", {FAILURE, "heat"}),
-        (lambda c: {**answered(c), "heat": 2.0 * answered(c)["heat"] - 1.0}, "auto", {FAILURE, "heat"}),
         (answered, "real", {FAILURE}),
         (real, "binary", {FAILURE, "heat"}),
     ]:
         optimizer = cmes(feedback=feedback)
-        assert optimizer._answered(optimizer.data(history_of(objective), (LIMIT,))) == expected
-
-
-def test_of_answered_limits_only_the_side_is_learned() -> None:
-    """Values and answers of the same limits give the same models where all is told to be binary."""
-    configs = [o.config for o in history_of(real)]
-    learned = []
-    for objective in (real, answered):
-        optimizer = cmes(feedback="binary")
-        learned.append(optimizer.learned_beside(optimizer.data(history_of(objective), (LIMIT,)))["heat"])
-    assert learned[0][1].tolist() == learned[1][1].tolist() == [1.0 if heat(c) > 0.5 else -1.0 for c in configs]
-    assert learned[0][2] == (-math.inf, 0.0)
-
-
-def test_sigma_of_delta_moves_the_bound_on_the_latent() -> None:
-    assert cmes(tolerated=0.9).settings.bound == pytest.approx(0.8)
-
-
-def test_a_limit_that_hides_the_loss_is_no_second_failure() -> None:
-    optimizer = cmes()
-    data = optimizer.data(history_of(hidden), (LIMIT,))
-    fitted, _ = optimizer._fitted(data, {}, np.random.default_rng(0))
-    assert set(fitted.limited) == {"heat"}
-    assert optimizer._hiding(data, fitted) == {"heat"}
-    data = optimizer.data(history_of(answered), (LIMIT,))
-    fitted, _ = optimizer._fitted(data, {}, np.random.default_rng(0))
-    assert optimizer._hiding(data, fitted) == set()
+        data = optimizer.data(history_of(objective), (LIMIT,))
+        assert optimizer._answered(data) == expected
+        _, values, ends = optimizer.learned_beside(data)["heat"]
+        if "heat" in expected:
+            assert values.tolist() == [1.0 if heat(o.config) > 0.5 else -1.0 for o in history_of(real)]
+            assert ends == (-math.inf, 0.0)
 
 
 @pytest.mark.parametrize("sampling", ["joint", "marginal"])
-def test_draws_of_the_minimum_do_not_lie_above_what_keeps_the_limits(sampling: str) -> None:
-    optimizer = cmes(sampling=sampling, minima=7)
-    seen: list[np.ndarray] = []
-    plain = Cmes._minima
-
-    class Watching(Cmes):
-        def _minima(self, *arguments: Any) -> Any:
-            seen.append(plain(self, *arguments)[0])
-            return plain(self, *arguments)
-
-    watching = Watching(optimizer.domain, optimizer.settings)
-    request = Request(history_of(real), np.random.default_rng(0), limits=(LIMIT,))
-    watching.ask(request)
-    data = watching.data(request.history, (LIMIT,))
-    best = watching._fitted(data, {}, np.random.default_rng(0))[0].best
-    assert seen[0].shape == (7,)
-    assert np.all(seen[0] <= best + 1e-9)
-
-
-def test_while_nothing_may_be_legal_the_minimum_is_infinite_and_proposals_go_on() -> None:
+def test_while_nothing_may_be_legal_the_minimum_is_infinite_and_proposals_go_on(sampling: str) -> None:
     limit, history, state = Limit("heat", high=-5.0), history_of(real), {}
-    optimizer = cmes()
-    for k in range(3):
+    optimizer = cmes(sampling=sampling, minima=7)
+    for k in range(2):
         proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, limits=(limit,)))
         state = json.loads(json.dumps(dict(proposal.state)))
         history.append(Observation(proposal.config, "done", value(proposal.config), {"heat": heat(proposal.config)}))
     assert optimizer.recommend(history, (limit,)) is None
 
 
-def apart(costs: dict[str, float], asks: int = 10) -> list[tuple[str, ...]]:
+def apart(costs: dict[str, float], asks: int = 6) -> list[tuple[str, ...]]:
     """What it asks for where the outputs have these costs; a configuration is never asked for the same twice."""
     optimizer, history, state = cmes(), history_of(real, 8), {}
     asked: list[tuple[str, ...]] = []
@@ -192,43 +143,11 @@ def test_the_answer_keeps_its_limits_with_the_probability_that_is_asked_for() ->
     assert cmes().recommend(history, (LIMIT,)) is history[-1]
 
 
-def test_by_default_an_answer_may_lie_on_its_limit() -> None:
-    """Of counts the best often does, and a posterior of the value itself gives that a half."""
-    space = mc.Space("counts")
-    space.integer("n", 0, 4)
-    found = mc.minimize(
-        lambda c: {"loss": -c["n"], "cores": c["n"]}, space, 6, optimizer="cmes", limits={"cores": 2.0}, progress=False
-    )
-    assert found.config == {"n": 2}
-
-
 def test_settings_are_checked() -> None:
-    for wrong in (
-        {"sampling": "some"},
-        {"feedback": "yes"},
-        {"tolerated": 1.0},
-        {"delta": 0.0},
-    ):
+    for wrong in ({"sampling": "some"}, {"feedback": "yes"}, {"tolerated": 1.0}, {"delta": 0.0}):
         with pytest.raises(SpaceError, match=next(iter(wrong))):
             CmesSettings(**wrong)  # type: ignore[arg-type]
-
-
-def test_outputs_apart_through_the_loop() -> None:
-    """The loss is dear: heat is asked for more often, and the answer is near the wall."""
-    result = mc.minimize(
-        {"loss": value, "heat": heat},
-        walled(),
-        mc.Budget(mc.Cost(100.0), costs={"loss": 10.0, "heat": 3.0}),
-        limits=LIMITS,
-        optimizer="cmes",
-        progress=False,
-    )
-    losses = [t for t in result.history if t.loss is not None]
-    heats = [t for t in result.history if "heat" in t.values]
-    assert len(heats) > len(losses) >= 3
-    assert result.config is not None
-    assert heat(result.config) <= 0.5
-    assert value(result.config) < -0.3
+    assert CmesSettings(tolerated=0.9).bound == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("optimizer", ["cmes", "hybrid"])

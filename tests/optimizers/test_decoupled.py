@@ -13,15 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.acquisition.constrained import LogFeasibility
-from mipcash.optimizers.decoupled import LogCost, PerCost, expected_costs, first_of, sequence
+from mipcash.optimizers.decoupled import expected_costs, first_of, sequence
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import Outcome
 from mipcash.space.domain import Domain
 from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.named import OPTIMIZERS
-from tests.spaces import ALL
 
 MS = (Limit("ms", high=5.0),)
 SHARE = st.floats(0.0, 1.0)
@@ -34,7 +32,7 @@ def request_of(costs: dict[str, float], limits: tuple[Limit, ...] = MS, history:
 # -- expected costs -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(SHARE, st.floats(0.01, 100.0)), min_size=1, max_size=5))
 def test_no_other_order_costs_less(outputs: list[tuple[float, float]]) -> None:
     names = ["loss", *(f"g{k}" for k in range(1, len(outputs)))]
@@ -94,16 +92,13 @@ def ms(config: dict[str, Any]) -> float:
     return float(10.0 * config["x"] + 2.0 * (config["kind"] == "c"))
 
 
-BEST = -0.5
-
-
 def run(costs: dict[str, float], cost: float, **further: Any) -> mc.Result:
     given = {"limits": {"ms": 5.0}, "progress": False, "optimizer": mc.Method(seconds_per_proposal=None), **further}
     return mc.minimize({"loss": loss, "ms": ms}, wall(), mc.Budget(mc.Cost(cost), costs=costs), **given)
 
 
 def test_cheap_limits_are_looked_at_first_and_what_breaks_one_is_let_go() -> None:
-    result = run({"loss": 20, "ms": 1}, 11 * 21, seed=1)
+    result = run({"loss": 20, "ms": 1}, 9 * 21, seed=1)
     at: dict[str, dict[str, int]] = {}
     for trial in result.history:
         for name in trial.evaluate:
@@ -116,58 +111,43 @@ def test_cheap_limits_are_looked_at_first_and_what_breaks_one_is_let_go() -> Non
     assert not [key for key, number in sorted(losses, key=lambda l: l[1])[3:] if key in broken]
     assert result.config
     assert result.values["ms"] <= 5.0
-    assert result.value < BEST + 0.02
-    together = mc.minimize(
-        lambda c: {"loss": loss(c), "ms": ms(c)}, wall(), 11, seed=1, limits={"ms": 5.0}, progress=False
-    )
-    assert result.value <= together.value
+    assert result.value < -0.4  # the best is -0.5
     assert all(t.origin == "continued" for t in result.history if t.evaluate == ("loss",))
     assert all(wall().is_legal(t.config) for t in result.history)
 
 
 def test_a_cheap_loss_is_looked_at_first_and_what_is_no_better_is_let_go() -> None:
-    result = run({"loss": 1, "ms": 20}, 11 * 21, seed=1)
+    result = run({"loss": 1, "ms": 20}, 9 * 21, seed=1)
     after = result.history[6:]
     assert {t.evaluate for t in after} == {("loss",), ("ms",)}
     assert sum(t.evaluate == ("loss",) for t in after) > sum(t.evaluate == ("ms",) for t in after)
-    assert result.value < BEST + 0.05
+    assert result.value < -0.4
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_run_is_resumed_with_the_same_proposals(tmp_path: Path, workers: int) -> None:
+def test_a_run_is_resumed_with_the_same_proposals(tmp_path: Path) -> None:
     costs = {"loss": 5, "ms": 1}
-    for cost in (20, 36, 45):
-        parts = run(costs, cost, seed=3, storage=tmp_path / "run.db", execution=mc.Execution(workers=workers))
+    for cost in (38, 45):
+        parts = run(costs, cost, seed=3, storage=tmp_path / "run.db")
         assert sum(costs[n] for t in parts.history if not t.pending for n in t.evaluate) <= cost
-    if workers == 1:
-        whole = run(costs, 45, seed=3)
-        assert [(t.config, t.evaluate) for t in parts.history] == [(t.config, t.evaluate) for t in whole.history]
-    seen = [(repr(t.config), name) for t in parts.history for name in t.evaluate]
-    assert len(seen) == len(set(seen))
+    whole = run(costs, 45, seed=3)
+    assert [(t.config, t.evaluate) for t in parts.history] == [(t.config, t.evaluate) for t in whole.history]
 
 
-def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhausted() -> None:
+@pytest.mark.parametrize(("workers", "costs"), [(1, {"loss": 1, "ms": 60}), (3, {"loss": 60, "ms": 1})])
+def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhausted(workers: int, costs: Any) -> None:
     space = mc.Space("small")
     space.integer("n", 0, 11)
-    functions = {"loss": lambda c: abs(c["n"] - 8.0), "ms": lambda c: float(c["n"])}
-    for workers, costs in (
-        (1, {"loss": 60, "ms": 1}),
-        (1, {"loss": 1, "ms": 60}),
-        (1, None),
-        (3, {"loss": 60, "ms": 1}),
-    ):
-        result = mc.minimize(
-            functions,
-            space,
-            mc.Budget(100, costs=costs),
-            limits={"ms": 5},
-            execution=mc.Execution(workers=workers),
-            progress=False,
-        )
-        assert result.stopped == BEST_OF_ALL
-        assert result.config == {"n": 5}
-        at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
-        assert len(at) == sum(len(t.evaluate) for t in result.history)
+    result = mc.minimize(
+        {"loss": lambda c: abs(c["n"] - 8.0), "ms": lambda c: float(c["n"])},
+        space,
+        mc.Budget(100, costs=costs),
+        limits={"ms": 5},
+        execution=mc.Execution(workers=workers),
+        progress=False,
+    )
+    assert (result.stopped, result.config) == (BEST_OF_ALL, {"n": 5})
+    at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
+    assert len(at) == sum(len(t.evaluate) for t in result.history)  # nothing is evaluated twice
 
 
 def test_while_an_output_is_evaluated_another_configuration_is_proposed() -> None:
@@ -192,7 +172,7 @@ def test_failures_close_a_configuration() -> None:
     result = mc.minimize(
         {"loss": crashing, "ms": ms},
         wall(),
-        mc.Budget(mc.Cost(70), costs={"loss": 5, "ms": 1}),
+        mc.Budget(mc.Cost(54), costs={"loss": 5, "ms": 1}),
         limits={"ms": 5.0},
         progress=False,
     )
@@ -200,10 +180,6 @@ def test_failures_close_a_configuration() -> None:
     assert len({repr(t.config) for t in failed}) == len(failed) <= 5
     assert result.config
     assert result.config["kind"] != "b"
-
-
-def test_other_acquisitions_take_costs_too() -> None:
-    assert run({"loss": 5, "ms": 1}, 40, optimizer=mc.Method(settings=HybridSettings(acquisition="thompson"))).config
 
 
 def test_without_costs_proposals_are_as_they_were() -> None:
@@ -214,34 +190,10 @@ def test_without_costs_proposals_are_as_they_were() -> None:
     plain = optimizer.ask(Request(history, np.random.default_rng(1), limits=MS))
     assert plain.outputs == ()
     assert "begun" not in plain.trace
+    other = Hybrid(Domain.of(wall()), HybridSettings(acquisition="thompson"))
+    assert other.ask(request_of({"loss": 60.0, "ms": 1.0}, history=history)).outputs == ("ms",)
     unlimited = Request(history, np.random.default_rng(1), costs={"loss": 60.0, "ms": 1.0})
     assert optimizer.ask(unlimited).outputs == ()  # no limit: nothing to choose
-
-
-def test_the_acquisition_per_cost_has_the_gradient_of_its_values() -> None:
-    space = ALL["bound_numbers"]()
-    domain = Domain.of(space)
-    optimizer = Hybrid(domain)
-    rng = np.random.default_rng(0)
-    configs = space.sample(14, 0)
-    values = [float(k % 5) + 2.0 for k in range(14)]
-    history = [
-        Observation(c, "done", float(k % 3), {"ms": v}) for k, (c, v) in enumerate(zip(configs, values, strict=True))
-    ]
-    data = optimizer.data(history, MS)
-    fitted, _ = optimizer._fitted(data, {}, rng)
-    limited = list(fitted.limited.values())
-    acquisition = PerCost(LogFeasibility.of(limited), LogCost.of(limited, [1.0], 60.0))
-    for config in space.sample(4, 9):
-        point = domain.encode([config])[0]
-        section = acquisition.section(point.one_hot(domain.program))
-        value, gradient = section(point.units)
-        assert value == pytest.approx(acquisition.values(domain.encode([config]))[0], rel=1e-6, abs=1e-8)
-        for j in range(len(point.units)):
-            step = np.zeros(len(point.units))
-            step[j] = 1e-5
-            numeric = (section(point.units + step)[0] - section(point.units - step)[0]) / 2e-5
-            assert gradient[j] == pytest.approx(numeric, rel=2e-3, abs=1e-5)
 
 
 # -- every optimizer ------------------------------------------------------------------------------------------------
@@ -257,9 +209,9 @@ def test_every_optimizer_lives_with_a_function_per_output(name: str) -> None:
     space = wall()
     functions = {"loss": counted("loss", loss), "ms": counted("ms", ms)}
     result = mc.minimize(
-        functions, space, mc.Budget(18, costs={"loss": 2, "ms": 1}), optimizer=name, limits={"ms": 5.0}, progress=False
+        functions, space, mc.Budget(16, costs={"loss": 2, "ms": 1}), optimizer=name, limits={"ms": 5.0}, progress=False
     )
-    assert len(calls) == sum(len(t.evaluate) for t in result.history if not t.pending) <= 18
+    assert len(calls) == sum(len(t.evaluate) for t in result.history if not t.pending) <= 16
     assert all(t.evaluate and space.is_legal(t.config) for t in result.history)
     if result.config is not None:
         assert ms(result.config) <= 5.0

@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.proxies import proxy
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation
-from mipcash.acquisition.clock import CUT, Clock
-from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.acquisition.alternating import AlternatingSettings
+from mipcash.acquisition.clock import CUT
 from mipcash.backends.registry import make_backend
 from mipcash.backends.task import SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.methods.mivabo.mivabo import MiVaBO
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
-from mipcash.optimizers.in_time import FIRST, PATIENCE, neighbour
+from mipcash.optimizers.in_time import FIRST, PATIENCE
 from mipcash.optimizers.optimizer import Observation, Optimizer, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
@@ -46,7 +45,7 @@ def run(optimizer: Optimizer, space: Space, n: int, seconds: float | None) -> li
     return history
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(drawn_spaces(limit=40), st.sampled_from((1e-6, 1e-3, 0.05)), st.sampled_from(("hybrid", "random", "mivabo")))
 def test_in_no_time_proposals_are_legal_and_new_until_nothing_is_left(drawn: Drawn, seconds: float, name: str) -> None:
     """That the space is used up, or empty, is said exactly where it is."""
@@ -65,13 +64,12 @@ def test_in_no_time_proposals_are_legal_and_new_until_nothing_is_left(drawn: Dra
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("declared", [conv_net, bound_numbers])
-def test_every_optimizer_proposes_in_no_time(name: str, declared) -> None:
-    space = declared()
-    run(make_optimizer(name, space), space, 12, 1e-6)
+def test_every_optimizer_proposes_in_no_time(name: str) -> None:
+    space = conv_net()
+    run(make_optimizer(name, space), space, 10, 1e-6)
 
 
-@pytest.mark.parametrize("name", ["hybrid", "mivabo", "random"])
+@pytest.mark.parametrize("name", ["hybrid", "mivabo"])
 def test_parts_share_the_seconds_by_a_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that takes a second for each answer: all that a proposal asks it comes within its seconds."""
     clock, space = FakeClock(), bound_numbers()
@@ -80,7 +78,7 @@ def test_parts_share_the_seconds_by_a_clock(name: str, monkeypatch: pytest.Monke
     slow = SlowBackend(clock, 1.0)
     optimizer = make_optimizer(name, space, slow)
     history, loss = list[Observation](), proxy(space, 0)
-    for k in range(12):
+    for k in range(9):
         before = clock.now
         proposal = optimizer.ask(Request(history, np.random.default_rng(k), {}, seconds=3.0))
         assert clock.now - before <= 3.0 * 1.2
@@ -130,7 +128,7 @@ def test_one_time_limit_of_the_settings_holds_for_every_mip() -> None:
 def test_where_only_a_solver_decides_the_seconds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Layers of shapes as any other rules over helpers would be: each ask went on for tens of seconds. By a clock of the solver."""
     monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
-    clock, space = FakeClock(), shape_space(8)
+    clock, space = FakeClock(), shape_space(5)
     for module in ("model_based", "in_time"):
         monkeypatch.setattr(f"mipcash.optimizers.{module}.Deadline", clock.deadlines)
     history, loss = [Observation(c, DONE, proxy(space, 0)(c)) for c in space.sample(8, 0)], proxy(space, 0)
@@ -141,61 +139,6 @@ def test_where_only_a_solver_decides_the_seconds_are_kept(monkeypatch: pytest.Mo
         assert clock.now - before <= 4.0 * 1.2
         assert space.is_legal(proposal.config)
         assert math.isfinite(loss(proposal.config))
-
-
-def test_a_neighbour_is_legal_new_and_far_enough() -> None:
-    for space in (conv_net(), discrete(), bound_numbers()):
-        domain, known = Domain.of(space), space.sample(6, 0)
-        history = [Observation(c, DONE, float(k)) for k, c in enumerate(known)]
-        for seed in range(4):
-            found = neighbour(domain, Request(history, np.random.default_rng(seed)))
-            assert found is not None
-            assert space.is_legal(found)
-            assert not domain.repeats(found, known)
-        passed = domain.until(Deadline.after(0.0))
-        late = neighbour(passed, Request(history, np.random.default_rng(0)))
-        assert late is None or space.is_legal(late)
-
-
-class Bowl:
-    """The distance of the numbers from 0.3, by a clock: each look takes a second."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.clock, self.looks = clock, 0
-
-    def section(self, z):
-        def at(u):
-            self.looks += 1
-            self.clock.now += 1.0
-            return float(np.sum((u - 0.3) ** 2)), 2.0 * (u - 0.3)
-
-        return at
-
-
-@pytest.mark.parametrize("declared", [conv_net, bound_numbers])
-def test_descents_over_numbers_end_with_the_deadline(declared) -> None:
-    clock, domain = FakeClock(), Domain.of(declared())
-    point = domain.encode(domain.sample(1, np.random.default_rng(0)))[0]
-    deadline = Deadline.after(3.0, clock)
-    bowl = Bowl(clock)
-    step = ContinuousStep(domain.until(deadline), 3, 1e-9)
-    units = step.minimise(bowl, point, np.random.default_rng(0))
-    assert bowl.looks <= 3 + 30  # what a step is pulled back by is looked at, too
-    assert domain.is_legal(type(point)(point.levels, units))
-    looks = bowl.looks
-    np.testing.assert_array_equal(step.minimise(bowl, point, np.random.default_rng(0)), units * 0 + point.units)
-    assert bowl.looks == looks
-
-
-def test_alternation_ends_with_the_deadline() -> None:
-    clock = FakeClock()
-    domain = Domain.of(conv_net(), SlowBackend(clock, 1.0)).until(Deadline.after(0.0, clock))
-    alternation = Alternation(domain, AlternatingSettings())
-    optimizer = Hybrid(Domain.of(conv_net()))
-    history = [Observation(c, DONE, float(k)) for k, c in enumerate(conv_net().sample(6, 0))]
-    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
-    starts = optimizer.data(history).points[np.arange(2)]
-    assert alternation.minimise(posterior.mean(), starts, [], np.random.default_rng(0), Clock()) is None
 
 
 def test_a_fit_ends_with_its_deadline_at_the_best_it_has_seen() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipcash.optimizers.objectives import Objective, Objectives
@@ -16,6 +16,7 @@ from mipcash.optimizers.scalarising import TOLD, scalarised, values_of, weights_
 WHOLE = st.integers(2, 4).flatmap(lambda m: st.lists(st.tuples(*[st.integers(0, 5)] * m), min_size=1, max_size=12))
 
 
+@settings(max_examples=40, deadline=None)
 @given(WHOLE)
 def test_the_front_is_what_nothing_dominates(rows: list[tuple[int, ...]]) -> None:
     values = np.array(rows, dtype=float)
@@ -26,6 +27,7 @@ def test_the_front_is_what_nothing_dominates(rows: list[tuple[int, ...]]) -> Non
         assert kept[k] == (not dominated and not earlier)
 
 
+@settings(max_examples=40, deadline=None)
 @given(WHOLE)
 def test_the_hypervolume_is_the_number_of_unit_cubes(rows: list[tuple[int, ...]]) -> None:
     """With whole numbers: of cubes below the reference point whose lower corner some point does not exceed."""

@@ -11,36 +11,13 @@ from mipcash.errors import MipcashError
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 from tests.named import METHODS, OPTIMIZERS
 
-MODULE = '''
-from dataclasses import dataclass
-
-from mipcash.optimizers.optimizer import Proposal
-from mipcash.optimizers.model_based import ModelBased
+MODULE = """
+from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.optimizers.registry import Entry
 
-
-@dataclass(frozen=True)
-class LastSettings:
-    n_initial: int = 2
-
-
-class Last(ModelBased):
-    """Proposes the last of ten drawn configurations that is new."""
-
-    name = "last"
-
-    def __init__(self, domain, settings):
-        super().__init__(domain)
-        self.settings = settings
-
-    def _search(self, step):
-        drawn = [c for c in self.domain.sample(10, step.rng) if c not in step.before]
-        return Proposal(drawn[-1], None, self.name, {}) if drawn else None
-
-
-ENTRY = Entry(Last, LastSettings)
-WRONG = Last
-'''
+WRONG = RandomSearch
+ENTRY = Entry(RandomSearch, RandomSettings)
+"""
 
 
 @pytest.fixture
@@ -64,11 +41,9 @@ def space() -> mc.Space:
 @pytest.mark.usefixtures("_package")
 def test_another_package_adds_an_optimizer() -> None:
     assert "last" in optimizer_names()
-    result = mc.minimize(
-        lambda c: float(c["n"]), space(), 8, optimizer=mc.Method("last", settings={"n_initial": 3}), progress=False
-    )
-    assert len(result.history) == 8
-    assert [t.origin for t in result.history][-5:] == ["last"] * 5
+    with mc.Study(space(), "last") as study:
+        assert study.ask(3)
+        assert study.record.optimizer == "last"
 
 
 @pytest.mark.usefixtures("_package")

@@ -1,59 +1,64 @@
-"""delta-min and z-min under rules, against all legal configurations of small spaces."""
+"""z and theta: which is which, and delta-min and z-min under rules against all legal configurations of small spaces."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 
 import mipcash as mc
-from tests.optimizers.admm.spaces import drawn, every, oracle, parts, pipeline
+from mipcash.methods.admm.legal import LegalChoices, Projection
+from mipcash.methods.admm.variables import Variables
+from mipcash.space.domain import Domain
+from tests.optimizers.admm.test_admm import pipeline
 
-SEEDS = range(5)
+
+def parts(space: mc.Space) -> tuple[Domain, Variables, Projection]:
+    domain = Domain.of(space)
+    variables = Variables.of(domain)
+    return domain, variables, Projection(domain, variables)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_projection_is_the_nearest_legal_point_with_z_fixed(seed: int) -> None:
-    space = drawn(seed)
+def test_both_subproblems_are_solved_as_by_all_legal_configurations() -> None:
+    """The projection is the nearest legal point with z fixed; the argmax is the best choice that a legal one has."""
+    space = mc.Space("small")
+    first = space.module("first", {"a": {"n": mc.Integer(0, 3)}, "b": {"k": mc.Categorical(list("xyz"))}, "c": {}})
+    second, m = space.categorical("second", list("pqr")), space.integer("m", 0, 3)
+    order = space.ordering("order", [first, second])
+    space.rule("sum", m + first["a"]["n"] + second["p"] <= 4)
+    space.rule("apart", first["a"] + second["q"] <= 1)
+    space.rule("scale first", order.position(first) <= order.position(second) + first["b"])
+    space.rule("equal", m >= 2, when=first["b"])
+    inner = [("a", {"first.a.n": n}) for n in range(4)] + [("b", {"first.b.k": k}) for k in "xyz"] + [("c", {})]
+    configs = [
+        {"first": module, **own, "second": plain, "m": m, "order": order}
+        for module, own in inner
+        for plain, m, order in itertools.product("pqr", range(4), itertools.permutations(("first", "second")))
+    ]
+    configs = [c for c in configs if space.is_legal(c)]
     domain, variables, project = parts(space)
-    configs = every(space)
-    points = domain.encode(configs)
+    points, rng = domain.encode(configs), np.random.default_rng(0)
     z, theta, shown = variables.z(points), variables.theta(points), variables.shown(points)
-    rng = np.random.default_rng(seed)
-    for choice in np.unique(z, axis=0):
-        same = np.all(z == choice, axis=1)
-        for _ in range(4):
-            wanted = rng.random(variables.size)
-            apart = np.sum(np.where(shown, (theta - wanted) ** 2, 0.0) * variables.metric, axis=1)
-            found = project(choice, wanted)
-            assert found is not None
-            assert space.validate(found) == []
-            assert apart[configs.index(found)] == pytest.approx(apart[same].min())
-            assert same[configs.index(found)]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_argmax_is_the_best_choice_that_some_legal_configuration_has(seed: int) -> None:
-    space = drawn(seed)
-    variables, choices = oracle(space)
-    points = choices.domain.encode(every(space))
-    legal = np.unique(variables.z(points), axis=0)
+    legal = np.unique(z, axis=0)
+    for choice in legal:
+        same, wanted = np.all(z == choice, axis=1), rng.random(variables.size)
+        apart = np.sum(np.where(shown, (theta - wanted) ** 2, 0.0) * variables.metric, axis=1)
+        found = project(choice, wanted)
+        assert found is not None
+        assert apart[configs.index(found)] == pytest.approx(apart[same].min())
+        assert same[configs.index(found)]
+    choices = LegalChoices(domain, variables, project, np.full(variables.size, 0.5))
     starts = np.concatenate([[0], np.cumsum(variables.sizes)[:-1]])
-    rng = np.random.default_rng(seed)
     for _ in range(6):
         weights = rng.random(int(variables.sizes.sum()))
-        found = choices.argmax(weights)
-        assert weights[starts + found].sum() == pytest.approx(weights[starts + legal].sum(axis=1).max())
-        assert found.tolist() in legal.tolist()
-    all_of_them = choices.every(500)
-    assert all_of_them is not None
-    assert sorted(all_of_them.tolist()) == legal.tolist()
+        best = choices.argmax(weights)
+        assert weights[starts + best].sum() == pytest.approx(weights[starts + legal].sum(axis=1).max())
+        assert best.tolist() in legal.tolist()
+    every = choices.every(500)
+    assert every is not None
+    assert sorted(every.tolist()) == legal.tolist()
     assert choices.every(len(legal) - 1) is None
-
-
-def test_a_choice_that_no_configuration_has_is_told() -> None:
-    _, variables, project = parts(pipeline())
-    bins, linear = 1, 1
-    assert project(np.array([bins, linear]), np.full(variables.size, 0.5)) is None
 
 
 def test_numbers_in_rules_move_and_others_stay() -> None:
@@ -74,10 +79,32 @@ def test_numbers_in_rules_move_and_others_stay() -> None:
     assert found["free"] == pytest.approx(1e-3**0.75)
 
 
-def test_orders_and_conditional_modules_are_choices() -> None:
+def test_modules_orders_plain_and_deciding_categories_are_choices_and_the_rest_is_theta() -> None:
+    space = mc.Space("kinds")
+    space.categorical("plain", ["a", "b"])
+    module = space.module(
+        "module", {"m": {"hyper": mc.Categorical(list("xyz"))}, "n": {"two": mc.Categorical(list("xy"))}}
+    )
+    deciding = space.categorical("deciding", ["s", "t"], when=module["m"])
+    space.real("below", 0.0, 1.0, when=deciding["s"])
+    layers = space.integer("layers", 0, 2)
+    space.integer("width", 1, 8, when=layers.is_(1, 2))
+    domain, variables, _ = parts(space)
+    groups = domain.program.groups
+    assert [groups[g].label for g in variables.choices] == ["plain", "module", "deciding"]
+    tuned = zip(variables.tuned, variables.tables, strict=True)
+    labels = [*(groups[g].label for g, table in tuned for _ in range(table.shape[1])), *domain.scale.labels]
+    assert labels == ["module.m.hyper"] * 3 + ["module.n.two", "layers", "width", "below"]
+    assert variables.metric.tolist() == [0.5, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0]
+    assert variables.levels.tolist() == [2, 2, 2, 2, 3, 8, 0]
+    m, off = [0, 0, 0], [0, 1, 2]
+    assert variables.active(np.array(m)).tolist() == [True, True, True, False, True, True, True]
+    assert variables.active(np.array(off)).tolist() == [False, False, False, True, True, True, False]
     domain, variables, project = parts(pipeline(order=True))
-    groups = [domain.program.groups[g].label for g in variables.choices]
-    assert groups == ["scaler", "model", "order:scaler", "order:model"]
-    config = project(np.array([0, 0, 1, 0]), np.full(variables.size, 0.5))
+    groups = domain.program.groups
+    assert [groups[g].label for g in variables.choices] == ["scaler", "model", "order:scaler", "order:model"]
+    bins, linear, free = 1, 1, np.full(variables.size, 0.5)
+    config = project(np.array([0, 0, 1, 0]), free)
     assert config is not None
     assert config["order"] == ("model", "scaler")
+    assert project(np.array([bins, linear, 0, 1]), free) is None  # a rule forbids both

@@ -13,6 +13,7 @@ import pytest
 from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.augmented import Limits, Measured, unit_of
+from mipcash.methods.admm.rewards import reward
 from mipcash.methods.admm.state import THETA, AdmmState, Asked, Z
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
@@ -49,15 +50,11 @@ def test_the_multipliers_and_residuals_of_an_iteration() -> None:
     assert after.z.tolist() == [0, 1]
     assert after.mu.tolist() == [0.9]
     assert after.outside == pytest.approx((0.9 - 0.4) / 10.0)
-
-
-def test_a_z_min_without_an_answer_leaves_the_multipliers_and_no_residual_of_limits() -> None:
-    z, delta, settings = np.array([0, 1]), np.array([0.25, 1.0, 0.7]), AdmmSettings(rho=0.5)
-    after = state(outside=0.5).chosen(z, delta, np.array([0.1]), None, METRIC, settings)
-    assert (after.mu.tolist(), after.outside) == ([0.4], math.inf)
-    assert after.as_dict()["outside"] is None
-    free = state(u=np.zeros(0), mu=np.zeros(0)).chosen(z, delta, np.zeros(0), None, METRIC, settings)
-    assert free.outside == 0.0
+    # a z-min without an answer leaves the multipliers, and no residual of limits
+    after = state(outside=0.5).chosen(after.z, delta, np.array([0.1]), None, METRIC, AdmmSettings(rho=0.5))
+    assert (after.mu.tolist(), after.outside, after.as_dict()["outside"]) == ([0.4], math.inf, None)
+    pulled = state().credited(np.array([0.0, 1.0, 1.0, 0.0]), 1.0).credited(np.array([0.0, 1.0, 1.0, 0.0]), 0.0)
+    assert (pulled.counts.tolist(), pulled.rewards.tolist()) == ([0, 2, 2, 0], [0, 1, 1, 0])
 
 
 def test_rho_is_balanced_where_that_is_asked_for() -> None:
@@ -70,13 +67,6 @@ def test_rho_is_balanced_where_that_is_asked_for() -> None:
     assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal one is
     fixed = AdmmSettings(rho=0.5)
     assert near.chosen(z, far, u, mu, metric, fixed).rho == 0.5
-
-
-def test_counts_of_the_bandit() -> None:
-    arms = np.array([0.0, 1.0, 1.0, 0.0])
-    after = state().credited(arms, 1.0).credited(arms, 0.0)
-    assert after.counts.tolist() == [0, 2, 2, 0]
-    assert after.rewards.tolist() == [0, 1, 1, 0]
 
 
 def test_the_state_survives_json() -> None:
@@ -108,13 +98,10 @@ def test_the_slack_is_the_best_that_its_box_admits() -> None:
     given = np.array([0.25])
     assert two_ends.values(measured, given) == pytest.approx((h[:, 0] + 0.25 + 0.15) ** 2)  # ram2020, eq. 3
     assert two_ends.multipliers(np.array([0.4]), given) == pytest.approx([0.3 + 2.0 * 0.65])  # ram2020, eq. 26
-
-
-def test_a_limit_that_is_kept_with_room_costs_nothing_and_keeps_its_multiplier_at_0() -> None:
-    one = limits(mu=0.0, high=3.0)
-    h = np.array([[-0.7]])
-    assert one.values(Measured(np.zeros(1), np.ones(1, dtype=bool), h)).tolist() == [0.0]
-    assert one.multipliers(h[0], one.slack(h)[0]).tolist() == [0.0]
+    # a limit that is kept with room costs nothing and keeps its multiplier at 0
+    kept, h = limits(mu=0.0, high=3.0), np.array([[-0.7]])
+    assert kept.values(Measured(np.zeros(1), np.ones(1, dtype=bool), h)).tolist() == [0.0]
+    assert kept.multipliers(h[0], kept.slack(h)[0]).tolist() == [0.0]
 
 
 def test_outputs_are_measured_from_the_end_that_a_limit_has() -> None:
@@ -128,20 +115,27 @@ def test_outputs_are_measured_from_the_end_that_a_limit_has() -> None:
     assert above.y.tolist() == [2.0, 2.0, 2.0]
     assert above.known.tolist() == [True, False, False]
     assert limits(low=3.0).measured(told, 2.0).h[:2, 0].tolist() == [-0.5, 0.75]
-
-
-def test_what_was_stopped_is_an_estimate_and_no_answer() -> None:
-    stopped = Observation({}, "done", 1.0, outcome=Outcome({LOSS: Output(PRESENT, 1.0, variance=0.5)}))
-    told = Limits([], np.zeros(0), 1.0, np.zeros(0)).measured([stopped, Observation({}, "done", 2.0)], 2.0)
-    assert told.variance.tolist() == [0.125, 0.0]
-    assert told.known.tolist() == [True, True]
-    assert told.answers.tolist() == [False, True]
+    pruned = Observation({}, "done", 1.0, outcome=Outcome({LOSS: Output(PRESENT, 1.0, variance=0.5)}))
+    both = Limits([], np.zeros(0), 1.0, np.zeros(0)).measured([pruned, Observation({}, "done", 2.0)], 2.0)
+    assert both.variance.tolist() == [0.125, 0.0]
+    assert both.known.tolist() == [True, True]
+    assert both.answers.tolist() == [False, True]
 
 
 def test_a_unit_is_the_range_of_all_but_the_worst() -> None:
     assert unit_of(np.append(np.linspace(0.0, 1.0, 21), 1e9)) == pytest.approx(0.945)
     assert unit_of(np.array([-1e308, 1e308])) > 1e307
     assert unit_of(np.array([2.0, 2.0, np.nan])) == 1.0
+
+
+def test_rewards_of_choices() -> None:
+    known = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 50.0])
+    assert [reward(v, known, "rank") for v in (1.0, 3.0, 50.0)] == pytest.approx([5.5 / 6, 3.5 / 6, 0.5 / 6])
+    assert [reward(v, known, "quantile") for v in (1.0, 50.0)] == [1.0, 0.0]
+    assert 0.9 < reward(3.0, known, "quantile") < 1.0
+    assert [reward(v, known, 0.5) for v in (0.0, 0.1, 3.0)] == pytest.approx([1.0, 0.8, 0.0])
+    assert reward(1.0, known, 10.0, unit=5.0) == pytest.approx(0.5)  # a loss of 5 where 10 earns nothing
+    assert reward(2.0, np.array([2.0]), "quantile") == 1.0
 
 
 # -- settings ---------------------------------------------------------------------------------------------------

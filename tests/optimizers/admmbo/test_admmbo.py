@@ -95,18 +95,14 @@ def test_evaluated_apart_it_asks_for_the_loss_then_for_each_limit_and_converges_
     assert proposals[-1].trace["primal"] <= 0.01
     assert proposals[-1].trace["dual"] <= 0.01
     assert proposals[-1].origin in ("answer", "optimality")
+    seen = [(repr(p.config), name) for p in proposals for name in p.outputs or ("loss", "g")]
+    assert len(seen) == len(set(seen))
     answer = optimizer.recommend(history, limits)
     assert answer is not None
     assert any(o is answer for o in history)
     values = on_the_box(answer.config)
     assert values["g"] <= 0.0
     assert values["loss"] == pytest.approx(0.5, abs=0.03)
-
-
-def test_nothing_is_asked_for_twice_and_the_same_configuration_only_for_other_outputs() -> None:
-    _, _, proposals = run(box(), on_the_box, (Limit("g", high=0.0),), 40, APART)
-    seen = [(repr(p.config), name) for p in proposals for name in p.outputs or ("loss", "g")]
-    assert len(seen) == len(set(seen))
 
 
 def test_evaluated_together_every_evaluation_serves_all_subproblems() -> None:
@@ -120,31 +116,9 @@ def test_evaluated_together_every_evaluation_serves_all_subproblems() -> None:
     assert proposals[-1].stop
 
 
-def test_a_resumed_run_goes_on_as_an_unbroken_one(tmp_path: Any) -> None:
-    def go(budget: int, name: str) -> mc.Study:
-        study = mc.Study(
-            mixed(),
-            mc.Method("admmbo", settings=settings()),
-            seed=1,
-            storage=tmp_path / name,
-            limits={"g": 0.6},
-            costs=APART,
-        )
-        with study:
-            while study.n_told < budget:
-                trial = study.ask()
-                values = on_mixed(trial.config)
-                study.tell(trial, {n: values[n] for n in trial.evaluate or ("loss", "g")})
-            return study
-
-    whole, parts = go(14, "whole.db"), [go(k, "parts.db") for k in (4, 9, 14)][-1]
-    assert [t.config for t in parts.trials] == [t.config for t in whole.trials]
-    assert [t.evaluate for t in parts.trials] == [t.evaluate for t in whole.trials]
-
-
 def test_mixed_spaces_under_rules_are_searched_over_legal_configurations_alone() -> None:
     space, limits = mixed(), (Limit("g", high=0.6),)
-    optimizer, history, proposals = run(space, on_mixed, limits, 40)
+    optimizer, history, _ = run(space, on_mixed, limits, 30)
     legal = [{"kind": "c", "n": n} for n in range(1, 9)]
     legal += [{"kind": k, "n": n, "x": x / 200} for k in "ab" for n in range(1, 9) for x in range(201)]
     losses = [on_mixed(c)["loss"] for c in legal if on_mixed(c)["g"] <= 0.6 and space.is_legal(c)]
@@ -153,7 +127,6 @@ def test_mixed_spaces_under_rules_are_searched_over_legal_configurations_alone()
     assert on_mixed(answer.config)["g"] <= 0.6
     assert answer.loss is not None
     assert answer.loss <= min(losses) + 0.1
-    assert proposals[-1].stop or len(proposals) == 40
 
 
 def test_feasibility_subproblems_run_beside_each_other() -> None:
@@ -185,21 +158,9 @@ def test_feasibility_subproblems_run_beside_each_other() -> None:
     assert after.trace["iteration"] >= 2
 
 
-def test_a_trial_that_is_never_told_does_not_hold_it_up() -> None:
-    domain, limits = Domain.of(box()), (Limit("g", high=0.0),)
-    optimizer, state, history, seen = Admmbo(domain, settings()), dict[str, Any](), [], set()
-    for k in range(16):
-        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, None, limits, APART))
-        state = dict(proposal.state)
-        seen.add(proposal.outputs)
-        done = observed(proposal.config, on_the_box(proposal.config), proposal.outputs)
-        history.append(Observation(proposal.config, "pending") if k == 4 else done)
-    assert seen >= {("loss",), ("g",)}
-
-
-@pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
-@pytest.mark.parametrize("bound", [10.0, 2.0, -1.0], ids=["all keep it", "some do", "none does"])
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("size", "bound", "apart"), [(1, 10.0, False), (1, -1.0, True), (2, 10.0, True), (5, 2.0, True), (5, -1.0, False)]
+)
 def test_small_spaces_end(size: int, bound: float, apart: bool) -> None:
     """A wish to stop, or the proof that nothing is left, after every output of every configuration at the latest."""
     space = mc.Space("small")
@@ -239,21 +200,16 @@ def test_an_equality_is_a_pair_of_inequalities() -> None:
 
     limits = (Limit("g", 0.8, 0.8),)
     optimizer, history, proposals = run(box(), measured, limits, 45, APART, settings(first=8, equality=0.02))
-    origins = {p.origin for p in proposals}
-    assert len([o for o in origins if o.startswith("feasibility of g <=")]) >= 1
-    assert len([o for o in origins if o.startswith("feasibility of g >=")]) >= 1
+    for end in ("<=", ">="):
+        assert any(p.origin.startswith(f"feasibility of g {end}") for p in proposals)
+    state = proposals[-1].state
+    assert len(state["z"]) == len(state["y"]) == 2
+    assert set(state["models"]) == {"loss", "g"}  # two copies of one model
     answer = optimizer.recommend(history, limits)
     assert answer is not None
     values = measured(answer.config)
     assert abs(values["g"] - 0.8) <= 0.02 * 2.0
     assert values["loss"] <= 0.32 + 0.08
-
-
-def test_a_limit_with_two_ends_has_two_copies_of_one_model() -> None:
-    _, _, proposals = run(box(), on_the_box, (Limit("g", -0.4, -0.1),), 20, APART)
-    state = proposals[-1].state
-    assert len(state["z"]) == len(state["y"]) == 2
-    assert set(state["models"]) == {"loss", "g"}
 
 
 def test_what_is_recommended_keeps_limits_with_the_probability_asked_for() -> None:
@@ -293,7 +249,7 @@ def test_a_point_of_a_limit_alone_is_recommended_where_its_loss_is_known_from_th
 def test_configurations_that_fail_are_left_alone() -> None:
     space, limits = mixed(), (Limit("g", high=0.6),)
     optimizer, state, history = Admmbo(Domain.of(space), settings(n_initial=6)), dict[str, Any](), []
-    for k in range(20):
+    for k in range(18):
         proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, None, limits))
         state = dict(proposal.state)
         failed = proposal.config["kind"] == "b"
@@ -301,34 +257,6 @@ def test_configurations_that_fail_are_left_alone() -> None:
         history.append(Observation(proposal.config, "failed") if failed else observed(proposal.config, values))
     assert sum(o.status == "failed" for o in history[12:]) <= 2
     assert optimizer.recommend(history, limits) is not None
-
-
-def test_through_a_study_the_run_ends_with_the_residuals() -> None:
-    result = mc.minimize(
-        on_the_box,
-        box(),
-        120,
-        optimizer=mc.Method("admmbo", settings=settings()),
-        limits={"g": 0.0},
-        seed=0,
-        progress=False,
-    )
-    assert result.stopped.startswith("optimizer: residuals")
-    assert len(result.history) < 120
-    assert result.config is not None
-    assert on_the_box(result.config)["g"] <= 0.0
-    assert result.value == pytest.approx(0.5, abs=0.05)
-
-
-def test_units_of_the_loss_change_nothing() -> None:
-    def scaled(config: Mapping[str, Any]) -> dict[str, float]:
-        values = on_the_box(config)
-        return {**values, "loss": 4096.0 * values["loss"] - 65536.0}
-
-    limits = (Limit("g", high=0.0),)
-    plain, other = (run(box(), f, limits, 14, APART)[2] for f in (on_the_box, scaled))
-    apart = [abs(a.config[n] - b.config[n]) for a, b in zip(plain, other, strict=True) for n in "xy"]
-    assert max(apart) < 1e-3
 
 
 def test_settings_without_meaning_are_refused() -> None:

@@ -1,0 +1,187 @@
+"""Proposals by kinds of spaces: wide, restricted, numbers tied to levels; and who proved what is said of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from benchmarks.proxies import proxy
+from mipcash.methods.admm.legal import Projection
+from mipcash.methods.admm.variables import Variables
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
+from mipcash.optimizers.optimizer import Observation, Proposal, Request
+from mipcash.optimizers.outcome import DONE
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.space.domain import Domain
+from mipcash.space.solution import LOCAL_SEARCH
+from mipcash.study.records.encoding import decode_solution, encode_solution
+from tests.named import OPTIMIZERS
+from tests.spaces import ALL, loss
+
+# -- wide spaces -------------------------------------------------------------------------------------------------------
+
+
+def levels() -> mc.Space:
+    """A category and an ordinal of many levels beside many reals, and rules that bind them."""
+    space = mc.Space("levels")
+    kind = space.categorical("kind", [f"kind {k}" for k in range(2000)])
+    size = space.ordinal("size", list(range(1200)))
+    x = [space.real(f"x{k}", 0, 1) for k in range(20)]
+    space.rule("room", sum(x) <= 10)
+    space.rule("the first is dear", sum(x[:5]) + 2 * kind["kind 0"] <= 4)
+    space.rule("not both", kind["kind 1"] + size.is_(0) <= 1)
+    return space
+
+
+def binaries() -> mc.Space:
+    """Many categories without a number, so that earlier proposals are excluded by their levels."""
+    space = mc.Space("binaries")
+    for k in range(150):
+        space.categorical(f"c{k}", list("abcd"))
+    return space
+
+
+@pytest.mark.parametrize("declared", [levels, binaries])
+def test_proposals_of_a_wide_space_are_legal_and_new(declared: Any) -> None:
+    space = declared()
+    optimizer, objective = make_optimizer("hybrid", space), proxy(space)
+    history, found = list[Observation](), list[Proposal]()
+    for k in range(7):
+        state = dict(found[-1].state) if found else {}
+        p = optimizer.ask(Request(history, np.random.default_rng(k), state))
+        assert space.is_legal(p.config)
+        assert p.config not in [o.config for o in history]
+        assert p.solution is not None
+        assert p.solution.config == p.config
+        found.append(p)
+        history.append(Observation(p.config, DONE, objective(p.config)))
+    assert [p.origin for p in found].count("initial design") == 6
+    for p in found[6:]:
+        assert p.solution is not None
+        assert (p.solution.status, p.solution.bound, p.solution.solver) == ("feasible", -math.inf, LOCAL_SEARCH)
+        assert "wide" in p.trace["certificate"]
+
+
+# -- restricted domains ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_proposals_stay_inside(name: str) -> None:
+    declared, fixed = ALL["bound_numbers"](), {"kind": "deep", "a": 0.25}
+    whole = make_optimizer(name, declared)
+    part = type(whole)(Domain.of(declared).restricted(fixed), whole.settings)  # type: ignore[call-arg, attr-defined]
+    history = [Observation(c, "done", loss(c)) for c in declared.sample(12, 0)]
+    state: dict[str, object] = {}
+    for k in range(2):
+        proposal = part.ask(Request(history, np.random.default_rng(k), state))
+        state = dict(proposal.state)
+        assert declared.is_legal(proposal.config)
+        assert proposal.config.items() >= fixed.items()
+        assert not part.domain.repeats(proposal.config, [o.config for o in history])
+        history.append(Observation(proposal.config, "done", loss(proposal.config)))
+
+
+def test_values_beside_a_held_number_become_it() -> None:
+    part = Domain.of(ALL["conv_net"]()).restricted({"lr": 1e-3})
+    (config,) = part.sample(1, np.random.default_rng(0))
+    beside = config | {"lr": 0.0010000000000000002}
+    assert part.nearest(beside)["lr"] == 1e-3
+    variables = Variables.of(part)
+    points = part.encode([beside])
+    projected = Projection(part, variables)(variables.z(points)[0], variables.theta(points)[0])
+    assert projected is not None
+    assert projected["lr"] == 1e-3
+
+
+# -- numbers that rules tie to levels ----------------------------------------------------------------------------------
+
+NAMES = "ABCDEF"
+STRENGTH = np.array([1.0, 1.4, 0.8, 1.1, 1.6, 0.3])
+
+
+def mixture() -> mc.Space:
+    """Shares that sum to one, at least a tenth of each that is used, at most three used."""
+    space = mc.Space("mixture")
+    share = [space.real(n, 0.0, 1.0) for n in NAMES]
+    used = [space.integer(f"uses {n}", 0, 1) for n in NAMES]
+    space.rule("whole", sum(share) == 1)
+    space.rule("few", sum(used) <= 3)
+    for n, s, u in zip(NAMES, share, used, strict=True):
+        space.rule(f"{n} only if used", s <= u)
+        space.rule(f"a tenth of {n}", s >= 0.1 * u)
+    return space
+
+
+def strength(config: dict[str, Any]) -> float:
+    s = np.array([config[n] for n in NAMES])
+    return -float(STRENGTH @ s + 4.0 * s[1] * s[4] + 2.5 * s[4] * s[5])
+
+
+def test_levels_move_together_with_the_numbers_that_are_tied_to_them() -> None:
+    """B and E are the best pair, at -2.5025; the search once stayed with the ingredients of its first good mixture."""
+    result = mc.minimize(strength, mixture(), 24, seed=0, progress=False)
+    assert result.value < -2.5
+    assert len({tuple(n for n in NAMES if t.config[n] > 0) for t in result.history[6:]}) > 1
+
+
+# -- who proved it -----------------------------------------------------------------------------------------------------
+
+PROVERS = {"enumeration", "highs"}
+
+
+def small() -> mc.Space:
+    space = mc.Space("small")
+    a, b = space.integer("a", 1, 4), space.ordinal("b", [1, 2, 4])
+    space.categorical("c", ["x", "y"])
+    space.rule("r", a * b <= 8)
+    space.real("lr", 0, 1)
+    return space
+
+
+def product(config: dict[str, Any]) -> float:
+    return config["a"] * config["b"] + (config["c"] == "x") + config["lr"]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "settings", "value"),
+    [
+        ("hybrid", None, "structured part of the predicted loss"),
+        ("hybrid", {"acquisition": "thompson"}, "sampled loss"),
+        ("mivabo", {"n_initial": 4}, "sampled loss"),
+    ],
+)
+def test_provers_are_solvers(optimizer: str, settings: Any, value: str) -> None:
+    result = mc.minimize(product, small(), 10, optimizer=mc.Method(optimizer, settings=settings), progress=False)
+    for trial in result.history:
+        proof = trial.proof
+        assert proof is not None
+        assert proof.solver in PROVERS if proof.bound > float("-inf") else proof.solver == LOCAL_SEARCH
+        expected = "negated coverage of values" if trial.origin == "initial design" else value
+        assert proof.of == expected
+        assert re.match(rf"(optimal|feasible), {expected} [-\d]", str(proof))
+        assert expected in proof._repr_html_()
+    assert {t.proof.solver for t in result.history if t.proof} <= {*PROVERS, LOCAL_SEARCH}
+
+
+def test_bounds_of_the_dual_decomposition_say_so() -> None:
+    settings = {"certificate": DecompositionSettings(), "n_initial": 4}
+    result = mc.minimize(product, small(), 8, optimizer=mc.Method("mivabo", settings=settings), progress=False)
+    later = [t.proof for t in result.history if t.origin == "thompson"]
+    assert {p.solver for p in later} == {"dual decomposition"}
+
+
+def test_earlier_journals_do_not_say_what_the_value_is(tmp_path: Path) -> None:
+    space = small()
+    assert str(space.optimum(space["a"] * space["b"])).startswith("optimal, value 1, proven by enumeration")
+    proof = mc.minimize(product, space, 1, progress=False).history[0].proof
+    text = encode_solution(space, proof)
+    assert decode_solution(space, text) == proof
+    earlier = re.sub(r', "of": "[^"]*"', "", text)
+    assert earlier != text
+    assert decode_solution(space, earlier).of == ""
