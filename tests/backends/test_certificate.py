@@ -146,7 +146,7 @@ def test_cuts_and_fixings_are_part_of_the_check() -> None:
     assert HighsBackend().solve(Task(program, form, cuts=[nothing]), SETTINGS).status == INFEASIBLE
 
 
-@pytest.mark.parametrize("width", [1.0, 16.0, 1e6])
+@pytest.mark.parametrize("width", [1.0, 1e6])
 def test_tightening_and_scaling_change_nothing_that_is_legal(width: float) -> None:
     space = mc.Space("switched")
     k, l = space.categorical("k", ["on", "off"]), space.categorical("l", ["on", "off", "also on"])
@@ -160,7 +160,7 @@ def test_tightening_and_scaling_change_nothing_that_is_legal(width: float) -> No
     assert np.abs(there.matrix).max() <= 2.0
     assert np.all(np.log2(scaling.columns) == np.round(np.log2(scaling.columns)))
     seen = {True: 0, False: 0}
-    for _ in range(4000):
+    for _ in range(1500):
         columns = np.where(
             program.integer > 0, 0.0, rng.uniform(program.low, program.high) * rng.choice([0, 0.4, 1], program.n)
         )
@@ -179,7 +179,7 @@ def test_tightening_and_scaling_change_nothing_that_is_legal(width: float) -> No
         kept_there = bool(inside and np.all((body >= there.row_low - 1e-8) & (body <= there.row_high + 1e-8)))
         assert legal == kept_there
         seen[legal] += 1
-    assert min(seen.values()) > 100
+    assert min(seen.values()) > 30
     (column,) = [n.column for n in program.numbers if n.label == "a"]
     assert there.high[column] * scaling.columns[column] == pytest.approx(width / 2, rel=1e-6), "the rule bounds a"
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
 from mipcash.backends.heuristics.local_search import (
-    REPORTED,
     LocalSearch,
     all_states,
     evaluated,
@@ -42,65 +41,42 @@ def of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...
 
 
 @seed(7)
-@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
-def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
+def test_what_it_reports_is_legal_and_exact_and_a_small_network_is_looked_at_whole(drawn: Drawn, number: int) -> None:
     if (found_of := of(drawn)) is None:
         return
-    (program, network, known), rng = found_of, np.random.default_rng(number)
+    (program, network, legal), rng = found_of, np.random.default_rng(number)
     form = over_binaries(program, random_form(program, rng))
     theta, pairs = network.costs(form)
-    found, costs = tabu_search(network, theta, pairs, random_states(network, 8, rng), 60, rng)
-    levels = network.levels_of(found)
-    assert len(np.unique(levels, axis=0)) == len(levels)
-    for row, cost in zip(levels, costs, strict=True):
-        z = program.one_hot(row)
-        assert tuple(z.astype(int)) in known
-        point = np.concatenate([z, np.zeros(program.n - program.n_z)])
-        assert form.constant + cost == pytest.approx(form.value(point), abs=1e-9)
-    assert bool(len(found)) == bool(known)
-    assert np.all(np.diff(costs) >= 0)
-
-
-@seed(8)
-@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
-def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: int) -> None:
-    if (found_of := of(drawn)) is None or len(found_of[1].low):
-        return
-    program, network, legal = found_of
     states = all_states(network)
-    if states is None:
-        assert np.prod(np.diff(network.starts).astype(float)) > REPORTED
-        return
-    form = over_binaries(program, random_form(program, np.random.default_rng(number)))
-    found, costs = evaluated(network, *network.costs(form), states)
-    assert {tuple(program.one_hot(row).astype(int)) for row in network.levels_of(found)} == legal
-    assert len(found) == len(legal)
-    assert np.all(np.diff(costs) >= 0)
+    for whole in (False, True):
+        if whole and (states is None or len(network.low)):
+            break
+        if whole:
+            found, costs = evaluated(network, theta, pairs, states)
+        else:
+            found, costs = tabu_search(network, theta, pairs, random_states(network, 8, rng), 60, rng)
+        levels = network.levels_of(found)
+        assert len(np.unique(levels, axis=0)) == len(levels)
+        binaries = [program.one_hot(row) for row in levels]
+        assert {tuple(z.astype(int)) for z in binaries} <= legal
+        assert len(found) == len(legal) if whole else bool(len(found)) == bool(legal)
+        for z, cost in zip(binaries, costs, strict=True):
+            value = form.value(np.pad(z, (0, program.n - program.n_z)))
+            assert form.constant + cost == pytest.approx(value, abs=1e-9)
+        assert np.all(np.diff(costs) >= 0)
 
 
 def test_it_finds_optima_that_enumeration_proves() -> None:
     program = compiled(bits(24)).program
     search, prover = LocalSearch(program, Legality(program)), EnumerationBackend()
     start, found = np.zeros((1, 24), dtype=np.int64), 0
-    for trial in range(10):
+    for trial in range(6):
         form = random_form(program, np.random.default_rng(trial), 1.0)
         proof = prover.solve(Task(program, form), SolverSettings())
         assert proof.status == "optimal"
         _, values = search.descend(form, start, 16, np.random.default_rng(trial))
         assert values[0] >= proof.value - 1e-9
         found += values[0] <= proof.value + 1e-9
-    assert found >= 9
-
-
-def test_random_states_respect_what_excludes() -> None:
-    from tests.backends.tasks import SPACES
-
-    program = compiled(SPACES["layers"]()).program
-    network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
-    assert network is not None
-    states = random_states(network, 200, np.random.default_rng(0))
-    legal = [network.admits(s) for s in states]
-    assert np.mean(legal) > 0.9
-    assert len(np.unique(states, axis=0)) > 20
+    assert found >= 5
