@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from mipcash.methods.admm.matern import MaternPrior, MaternProcess, negative_evidence
+from mipcash.methods.admm.matern import MaternProcess, negative_evidence
 
 RNG = np.random.default_rng(0)
 X = RNG.random((12, 3))
@@ -76,8 +76,3 @@ def test_equal_values_and_one_row() -> None:
         mean, sd = MaternProcess.fit(X[:n], np.full(n, 3.0)).predict(X)
         assert np.isfinite(mean).all()
         assert (sd > 0).all()
-
-
-def test_the_prior_grows_with_the_columns() -> None:
-    assert MaternPrior.of(16).lengths == pytest.approx(np.full(16, 2.0))
-    assert MaternPrior.of(16).theta[0][2] == pytest.approx(np.log(2.0))
