@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,10 @@ def kept(config: dict[str, Any]) -> bool:
     return not any(limit.violation(values[limit.output]) for limit in LIMITS)
 
 
+GOOD = -0.38
+"""Only a quarter of the feasible configurations has a higher loss."""
+
+
 def broken(count: int, seed: int) -> list[dict[str, Any]]:
     """Legal configurations that break limits."""
     return [c for c in mixed().sample(20 * count, seed) if not kept(c)][:count]
@@ -74,15 +79,14 @@ def made(name: str) -> Optimizer:
     return make_optimizer(optimizer, mixed(), settings=settings)
 
 
-def run(optimizer: Optimizer, history: list[Observation], asks: int) -> list[Proposal]:
+def run(optimizer: Optimizer, history: list[Observation], asks: int) -> Iterator[Proposal]:
     """The loop in its barest form; the state passes through JSON as it does in a journal."""
-    history, state, proposals = list(history), dict[str, Any](), list[Proposal]()
+    history, state = list(history), dict[str, Any]()
     for _ in range(asks):
         proposal = optimizer.ask(Request(history, np.random.default_rng([5, len(history)]), state, limits=LIMITS))
         state = json.loads(json.dumps(dict(proposal.state)))
         history.append(observed(proposal.config))
-        proposals.append(proposal)
-    return proposals
+        yield proposal
 
 
 @pytest.fixture(params=NAMES)
@@ -94,8 +98,13 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @functools.cache
 def first_run(name: str) -> tuple[Proposal, ...]:
-    """After a design of ten that violates the constraints; longer for what has no model."""
-    return tuple(run(made(name), [observed(c) for c in broken(10, 3)], 30 if name in MODELLESS else 6))
+    """After a design of ten that violates the constraints: four, or more until a good one is feasible."""
+    proposals = list[Proposal]()
+    for proposal in run(made(name), [observed(c) for c in broken(10, 3)], 40 if name in MODELLESS else 15):
+        proposals.append(proposal)
+        if len(proposals) >= 4 and any(kept(p.config) and measured(p.config)["loss"] < GOOD for p in proposals):
+            break
+    return tuple(proposals)
 
 
 def test_from_a_start_that_violates_them_feasible_ones_are_found_and_the_best_of_them_is_the_answer(name: str) -> None:
@@ -104,18 +113,16 @@ def test_from_a_start_that_violates_them_feasible_ones_are_found_and_the_best_of
     assert optimizer.recommend(start, LIMITS) is None
     history = [*start, *(observed(p.config) for p in proposals)]
     feasible = [measured(o.config)["loss"] for o in history if kept(o.config)]
-    assert feasible or name in UNLEARNED
     answer = optimizer.recommend(history, LIMITS)
     assert (answer is None) == (not feasible)
     assert answer is None or kept(answer.config)
-    if name not in UNLEARNED:
-        drawn = sorted(measured(c)["loss"] for c in mixed().sample(200, 0) if kept(c))
-        assert BEST - 1e-9 <= min(feasible) < drawn[3 * len(drawn) // 4]
+    assert all(loss >= BEST - 1e-9 for loss in feasible)
+    assert name in UNLEARNED or min(feasible) < GOOD
 
 
 def test_the_same_request_gives_the_same_proposals(name: str) -> None:
-    again = run(made(name), [observed(c) for c in broken(10, 3)], 1)
-    assert again[0].config == first_run(name)[0].config
+    (again,) = run(made(name), [observed(c) for c in broken(10, 3)], 1)
+    assert again.config == first_run(name)[0].config
 
 
 def unobserved(config: dict[str, Any]) -> Observation:
@@ -139,7 +146,7 @@ def test_losses_that_are_known_of_feasible_ones_alone_end_the_design_and_a_batch
 
 def test_the_design_covers_structures_whatever_keeps_the_limits() -> None:
     """Six solver-made configurations from nothing: every kind, and both ends of what only one of them has."""
-    proposals = run(made("hybrid"), [], 6)
+    proposals = list(run(made("hybrid"), [], 6))
     assert {p.origin for p in proposals} == {"initial design"}
     assert {p.config["kind"] for p in proposals} == {"a", "b", "c"}
     assert len({p.config["depth"] for p in proposals if "depth" in p.config}) >= 2
