@@ -12,10 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import mipcash as mc
 from mipcash.backends.enumeration.backend import EnumerationBackend
-from mipcash.backends.highs import HighsBackend
-from mipcash.backends.task import Cut, SolverSettings, Task
+from mipcash.backends.task import SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
@@ -86,41 +84,6 @@ def check(program: BinaryProgram, number: int) -> None:
         else:
             cuts = [*cuts, no_good(program, answer.columns)]
         start = legal[rng.integers(len(legal))]
-
-
-def test_rules_that_are_no_pairs_are_listed() -> None:
-    """A rule over three groups leaves thousands of combinations: no network, and still the optimum of HiGHS alone."""
-    space = mc.Space("triangle")
-    a, b, c = (space.integer(name, 0, 11) for name in "abc")
-    x = space.real("x", 1.0, 2.0)
-    space.rule("area", a * b + b * c + a * c + 10 * x >= 60)
-    space.rule("slope", a * x <= 18)
-    program, rng, cuts = compiled(space).program, np.random.default_rng(0), list[Cut]()
-    prover, alone = EnumerationBackend(), HighsBackend()
-    for _ in range(3):
-        task = Task(program, over_binaries(program, random_form(program, rng)), {program.numbers[0].latent: 1.7}, cuts)
-        answer, other = prover.solve(task, EXACT), alone.solve(task, EXACT)
-        assert answer.status == other.status == "optimal"
-        assert answer.value == pytest.approx(other.value, abs=1e-6)
-        assert answer.bound <= answer.value
-        assert answer.columns is not None
-        cuts = [*cuts, no_good(program, answer.columns)]
-
-
-def test_under_hundreds_of_dense_rows_the_optimum_is_the_same() -> None:
-    rng, space = np.random.default_rng(0), mc.Space("dense")
-    parameters = [space.integer(f"i{k}", 0, 4) for k in range(5)]
-    for r in range(300):
-        weights = rng.normal(size=5).round(2)
-        bound = float(weights.sum() + np.abs(weights).sum() * rng.uniform(0.2, 1.5))
-        space.rule(f"rule {r}", sum(w * p for w, p in zip(weights.tolist(), parameters, strict=True)) <= bound)
-    program = compiled(space).program
-    task = Task(program, over_binaries(program, random_form(program, rng)))
-    with mock.patch(f"{MODULE}.network.JOINED", 6), mock.patch(f"{MODULE}.branching.ROWS", 40):  # rows, small batches
-        found = EnumerationBackend().solve(task, EXACT)
-    expected = HighsBackend().solve(task, EXACT)
-    assert found.status == expected.status == "optimal"
-    assert found.value == pytest.approx(expected.value, abs=1e-6)
 
 
 @pytest.mark.parametrize("limits", [{"SLICE": 5, "BATCH": 2, "WHOLE": 1}, {"SLICE": 20_000, "BATCH": 1, "SWEEPS": 0}])

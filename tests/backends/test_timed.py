@@ -7,7 +7,7 @@ import pytest
 
 from mipcash.backends.registry import make_backend
 from mipcash.backends.task import UNKNOWN, SolverSettings, Task
-from mipcash.backends.timed import TimedBackend, timed
+from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
@@ -25,17 +25,9 @@ def test_solves_share_what_is_left() -> None:
     assert statuses == ["optimal", "optimal", UNKNOWN, UNKNOWN, UNKNOWN]
     assert slow.limits == [3.0, 3.0, 1.0]  # once the deadline has passed nobody is asked
     assert clock.now == 105.0
-
-
-def test_a_later_deadline_takes_the_place_of_the_first() -> None:
-    clock = FakeClock()
-    slow = SlowBackend(clock, 1.0)
-    first = timed(slow, Deadline.after(1.0, clock))
-    assert timed(first, NEVER) is slow
-    second = timed(first, Deadline.after(9.0, clock))
-    assert isinstance(second, TimedBackend)
-    assert second.backend is slow
-    assert second.name == "slow"
+    later = timed(backend, Deadline.after(9.0, clock))  # takes the place of the first
+    assert later.solve(task, SolverSettings(time_limit=3.0)).status == "optimal"
+    assert timed(backend, NEVER) is slow
 
 
 @pytest.mark.parametrize("name", ["toulbar2", "highs"])

@@ -9,14 +9,23 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.errors import SpaceError
 from mipcash.methods.mivabo import evidence
-from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks, paper_blocks, relevant_pairs
+from mipcash.methods.mivabo.blocks import (
+    FeatureSizes,
+    QuadratureFeatures,
+    evidence_blocks,
+    paper_blocks,
+    relevant_pairs,
+)
+from mipcash.methods.mivabo.features.maps import known_map
 from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
+from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.protocols import Surrogate
 from tests.spaces import ALL, loss
@@ -89,26 +98,30 @@ def design(post, z, u):
     return np.concatenate(parts, axis=1), np.concatenate(variances)
 
 
-def primal(post, z, u, y, noise):
-    """Mean and covariance of the weights in weight space (daxberger2019 App. C, general prior variances)."""
-    phi, v = design(post, z, u)
-    shift, scale = standardisation(y)
-    keep = v > 0
-    precision = np.diag(1 / v[keep]) + phi[:, keep].T @ phi[:, keep] / noise
-    covariance = np.linalg.inv(precision)
-    return keep, covariance @ phi[:, keep].T @ ((y - shift) / scale) / noise, covariance
-
-
 @pytest.mark.parametrize(("name", "preset"), [("discrete", "evidence"), ("bound_numbers", "paper")])
-def test_the_dual_moments_are_the_primal_ones(name, preset):
-    post, z, u, y, noise = posterior(ALL[name](), preset)
-    keep, mean, covariance = primal(post, z, u, y, noise)
-    flat = np.concatenate([w.ravel() for w in post.mean().weights])
-    np.testing.assert_allclose(flat[keep], mean, atol=1e-6)
-    phi = design(post, z, u)[0][:, keep]
-    found_mean, deviation = post.predict(points_of(compiled(ALL[name]()).program, z, u))
-    np.testing.assert_allclose(found_mean, phi @ mean, atol=1e-6)
-    np.testing.assert_allclose(deviation**2, np.sum(phi @ covariance * phi, axis=1), atol=1e-6)
+def test_the_dual_moments_are_the_primal_ones_also_after_conditioning(name, preset):
+    """Mean and covariance of the weights in weight space (daxberger2019 App. C, general prior variances)."""
+    space = ALL[name]()
+    before, z, u, _, noise = posterior(space, preset)
+    program, _, further_z, further_u, _ = observations(space, 4, seed=1)
+    z, u = np.concatenate([z, further_z]), np.concatenate([u, further_u])
+    points = points_of(program, z, u)
+    values = np.random.default_rng(0).normal(size=4)
+    after = before.given(points[14:], values, 0.2)
+    for post, y, v in (
+        (before, before.y, np.full(14, noise)),
+        (after, np.append(before.y, values), noise + np.append(np.zeros(14), np.full(4, 0.2))),
+    ):
+        phi, variances = design(post, z, u)
+        phi, keep = phi[:, variances > 0], variances > 0
+        seen = phi[: len(y)]
+        covariance = np.linalg.inv(np.diag(1 / variances[keep]) + (seen.T / v) @ seen)
+        weights = covariance @ seen.T @ (y / v)
+        flat = np.concatenate([w.ravel() for w in post.mean().weights])
+        np.testing.assert_allclose(flat[keep], weights, atol=1e-6)
+        mean, deviation = post.predict(points)
+        np.testing.assert_allclose(mean, phi @ weights, atol=1e-6)
+        np.testing.assert_allclose(deviation**2, np.sum(phi @ covariance * phi, axis=1), atol=1e-6)
 
 
 def declared_at_random(program, scale, seed=3):
@@ -156,19 +169,6 @@ def test_the_features_have_the_kernel_that_was_fitted(name, some):
     k, _ = evidence.covariance(theta, grams)
     noise = np.exp(theta[grams.layout.slices["noise"]][0]) + evidence.JITTER
     np.testing.assert_allclose(total, k - noise * np.eye(len(k)), atol=0.06)
-    no_numbers = np.full_like(u, 0.5)
-    grams = evidence.Grams.of(program, scale, z, no_numbers, declared)
-    discrete = blocks[0]
-    expected, _ = evidence.covariance(_only_discrete(theta, grams), grams)
-    got = (discrete.left(z) * discrete.variances) @ discrete.left(z).T
-    np.testing.assert_allclose(got, expected - noise * np.eye(len(z)), atol=1e-6)
-
-
-def _only_discrete(theta, grams):
-    theta = theta.copy()
-    for part in ("b", "sc", "sm"):
-        theta[grams.layout.slices[part]] = -60.0
-    return theta
 
 
 def test_the_fit_recovers_which_group_matters():
@@ -188,31 +188,6 @@ def test_the_fit_recovers_which_group_matters():
     assert standardisation(np.full(5, 1e9)) == (1e9, 1.0), "equal losses do not divide by zero"
 
 
-@pytest.mark.parametrize("preset", ["evidence", "paper"])
-def test_conditioning_is_a_fit_to_everything_with_the_same_features(preset: str) -> None:
-    observed, rng = observed_in("nested"), np.random.default_rng(0)
-    surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(preset, sizes=SIZES, iterations=3))
-    noise = 0.1 * rng.random(len(observed.points))
-    before, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, rng, noise)
-    assert isinstance(before, LinearPosterior)
-    values = rng.normal(size=len(observed.new))
-    grown = before.given(observed.new, values, 0.2)
-    losses = np.concatenate([observed.values, before.shift + before.scale * values])
-    whole = LinearPosterior.fit(
-        before.blocks,
-        observed.program,
-        observed.every,
-        losses,
-        before.fitted_noise,
-        np.concatenate([before.noise, np.full(len(values), 0.2)]),
-    )
-    # a fit of its own standardises with all losses: only what no shift and scale change can be compared
-    np.testing.assert_allclose(grown.predict(observed.every)[1], whole.predict(observed.every)[1], atol=1e-7)
-    lower = np.tril(whole.factor[0])
-    alike = np.linalg.solve(lower @ lower.T, grown.y)
-    np.testing.assert_allclose(grown.alpha, alike, rtol=1e-5, atol=1e-6)
-
-
 def test_a_state_of_earlier_journals_is_taken() -> None:
     observed = observed_in("conv_net")
     surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, iterations=2))
@@ -222,3 +197,45 @@ def test_a_state_of_earlier_journals_is_taken() -> None:
     _, warm = surrogate.fit(prepared, observed.values, {**first, "left_out": 0.1}, np.random.default_rng(0))
     assert set(warm) == {"theta"}
     assert warm != first
+
+
+# -- features of the numbers ----------------------------------------------------------------------------------------
+
+DIMS, LENGTH = np.array([0, 2]), np.array([0.5, 0.8])
+U = np.random.default_rng(0).random((9, 3))
+
+
+def test_quadrature_is_the_kernel_to_machine_precision_and_its_error_falls_exponentially():
+    def error(made, length):
+        kernel = np.exp(-0.5 * (((U[:, None, DIMS] - U[None, :, DIMS]) / length) ** 2).sum(axis=2))
+        return np.max(np.abs(made(U) @ made(U).T - kernel))
+
+    wide = np.array([1.0, 1.5])
+    for nodes in (16, 17):
+        assert QuadratureFeatures.tensor(DIMS, LENGTH, nodes).size == nodes**2
+        assert error(QuadratureFeatures.tensor(DIMS, LENGTH, nodes), LENGTH) < 1e-9
+        assert error(QuadratureFeatures.tensor(DIMS, wide, nodes), wide) < 1e-14
+    errors = [error(QuadratureFeatures.tensor(DIMS, LENGTH, nodes), LENGTH) for nodes in (4, 8, 12)]
+    assert errors[2] < 0.1 * errors[1] < 0.01 * errors[0]
+    assert errors[1] < 0.05 * error(FourierFeatures.draw(DIMS, LENGTH, 64, np.random.default_rng(0)), LENGTH)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [FourierFeatures.draw(DIMS, LENGTH, 20, np.random.default_rng(1)), QuadratureFeatures.tensor(DIMS, LENGTH, 7)],
+    ids=["fourier", "quadrature"],
+)
+def test_gradients_and_bounds(made):
+    assert made(U).shape == (len(U), made.size)
+    assert np.all(np.abs(made(U)) <= made.ceiling + 1e-12)
+    for point in U[:3]:
+        slopes, steps = made.gradient(point), 1e-6 * np.eye(3)
+        assert slopes.shape == (made.size, 3)
+        np.testing.assert_allclose(slopes, (made(point + steps) - made(point - steps)).T / 2e-6, atol=1e-7)
+
+
+def test_refusals():
+    with pytest.raises(SpaceError, match=r"8\^6 = 262144 features.*interactions"):
+        QuadratureFeatures.tensor(np.arange(6), np.ones(6), 8)
+    with pytest.raises(SpaceError, match="did you mean 'fourier'"):
+        known_map("fouriers")
