@@ -162,10 +162,6 @@ def test_products_are_pruned_to_the_budget() -> None:
     form = QuadraticForm(0.0, np.zeros(program.n), rows.ravel(), cols.ravel(), additive)
     pruned = PrunedProducts(0).apply(Task(program, form))
     assert (len(pruned.task.form.rows), pruned.bound(0.0)) == (0, 0.0), "additive blocks need no product columns"
-    space = mc.Space("bare")
-    space.real("x", 0, 1)
-    task = Task(compiled(space).program, QuadraticForm.zero(compiled(space).program.n))
-    assert reduced(task, [PrunedProducts(0)]).task is task
 
 
 def relaxation(program: BinaryProgram, form: QuadraticForm) -> float:

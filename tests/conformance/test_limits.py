@@ -136,7 +136,9 @@ def unobserved(config: dict[str, Any]) -> Observation:
 
 def test_losses_that_are_known_of_feasible_ones_alone_end_the_design_and_a_batch_is_distinct(name: str) -> None:
     optimizer, history = made(name), [unobserved(c) for c in broken(10, 4)]
-    for _ in range(2):
+    feasible = next(c for c in mixed().sample(60, 1) if kept(c))
+    for further in ([], [unobserved(feasible)]):
+        history += further
         proposal = optimizer.ask(Request(history, np.random.default_rng(len(history)), limits=LIMITS))
         assert proposal.origin != "initial design"
         assert mixed().is_legal(proposal.config)
