@@ -1,4 +1,4 @@
-"""Proof by enumeration: against brute force on random spaces, its bounds along the way, and its limits."""
+"""Proof by enumeration and tabu search on its networks: against brute force on random spaces, bounds, and limits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import mipcash as mc
-from mipcash.backends.enumeration.backend import EnumerationBackend, make_legal_levels
-from mipcash.backends.enumeration.bounds import make_potentials
-from mipcash.backends.enumeration.branching import BATCH, Best, Effort, _Search, prove
+from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
-from mipcash.backends.highs import HighsBackend
-from mipcash.backends.task import Cut, SolverSettings, Task
+from mipcash.backends.heuristics.local_search import LocalSearch, all_states, evaluated, random_states, tabu_search
+from mipcash.backends.task import SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
@@ -31,6 +28,7 @@ from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 
 EXACT = SolverSettings(gap=0.0)
+MODULE = "mipcash.backends.enumeration"
 
 
 def over_binaries(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
@@ -40,29 +38,13 @@ def over_binaries(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
     return QuadraticForm(form.constant, linear, form.rows[keep], form.cols[keep], form.values[keep])
 
 
-def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) -> PairwiseNetwork:
-    legality = Legality(program, numbers or {})
-    assert legality.complete
-    network = make_network(legality, np.ones(program.n_z, dtype=bool))
-    assert network is not None
-    return network
-
-
 @seed(5)
 @settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
-def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
-    """With small tables, rules stay linear rows."""
-    with mock.patch("mipcash.backends.enumeration.network.JOINED", table):
-        check(compiled(build(drawn)).program, number)
-
-
-@seed(6)
-@settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
-def test_random_spaces_listed(drawn: Drawn, number: int) -> None:
-    """The same where no network is to be had, so that all levels are looked at."""
-    with mock.patch("mipcash.backends.enumeration.backend.network_at", return_value=None):
+@given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 6, 0, None)))
+def test_random_spaces(drawn: Drawn, number: int, table: int | None) -> None:
+    """With small tables, rules stay linear rows; without a network, all levels are looked at."""
+    listed = mock.patch(f"{MODULE}.backend.network_at", return_value=None)
+    with listed if table is None else mock.patch(f"{MODULE}.network.JOINED", table):
         check(compiled(build(drawn)).program, number)
 
 
@@ -107,149 +89,26 @@ def check(program: BinaryProgram, number: int) -> None:
         start = legal[rng.integers(len(legal))]
 
 
-@pytest.mark.parametrize("space", ["layers", "ordered"])
-def test_states_are_the_legal_levels(space: str) -> None:
-    """What the network admits is what the program admits, and its costs are the form's."""
-    program = compiled(SPACES[space]()).program
-    network, legal = network_of(program), all_points(program)
-    form = random_form(program, np.random.default_rng(2))
-    form = over_binaries(program, form)
-    theta, pairs = network.costs(form)
-    levels = {tuple(program.levels_of(point)) for point in legal}
-    admitted = set()
-    for combination in np.ndindex(*np.diff(network.starts)):
-        states = network.starts[:-1] + np.array(combination)
-        if network.admits(states):
-            found = network.levels_of(states)
-            admitted.add(tuple(found))
-            assert np.array_equal(network.states_of(found), states)
-            value = form.constant + theta[states].sum() + pairs[np.ix_(states, states)].sum() / 2
-            point = np.concatenate([program.one_hot(found), np.zeros(program.n - program.n_z)])
-            assert value == pytest.approx(form.value(point), abs=1e-9)
-    assert admitted == levels
-
-
-def triangle() -> mc.Space:
-    """A rule over three groups that leaves thousands of combinations, at any value of a number."""
-    space = mc.Space("triangle")
-    a, b, c = (space.integer(name, 0, 11) for name in "abc")
-    x = space.real("x", 1.0, 2.0)
-    space.rule("area", a * b + b * c + a * c + 10 * x >= 60)
-    space.rule("slope", a * x <= 18)
-    return space
-
-
-def test_rules_that_are_no_pairs_are_listed() -> None:
-    """No network, and still the optimum of HiGHS alone; what is listed is what is legal."""
-    program = compiled(triangle()).program
-    (x,) = program.numbers
-    numbers = {x.label: 1.7}
-    legality = Legality(program, numbers)
-    allowed = np.ones(program.n_z, dtype=bool)
-    legal_levels = make_legal_levels(legality, allowed)
-    assert make_network(legality, allowed) is None
-    assert legal_levels is not None
-    legal = [
-        s for s in np.ndindex(12, 12, 12) if s[0] * s[1] + s[1] * s[2] + s[0] * s[2] + 17 >= 60 and s[0] * 1.7 <= 18
-    ]
-    assert {tuple(s) for s in legal_levels.levels.tolist()} == set(legal)
-    rng, prover, alone = np.random.default_rng(0), EnumerationBackend(), HighsBackend()
-    cuts: list[Cut] = []
-    for _ in range(4):
-        form = over_binaries(program, random_form(program, rng))
-        task = Task(program, form, {x.latent: 1.7}, cuts)
-        answer, other = prover.solve(task, EXACT), alone.solve(task, EXACT)
-        assert answer.status == other.status == "optimal"
-        assert answer.value == pytest.approx(other.value, abs=1e-6)
-        assert answer.bound <= answer.value
-        assert answer.columns is not None
-        cuts = [*cuts, no_good(program, answer.columns)]
-
-
-def test_moving_costs_changes_none() -> None:
-    """Sweeps leave the cost of every solution below the bound asked for as it is, and what they drop is above it."""
-    program = compiled(SPACES["layers"]()).program
-    network = network_of(program)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        theta, pairs = network.costs(over_binaries(program, random_form(program, rng, 1.0)))
-        all_states = [network.starts[:-1] + np.array(c) for c in np.ndindex(*np.diff(network.starts))]
-        legal = [s for s in all_states if network.admits(s)]
-        values = np.array([theta[s].sum() + pairs[np.ix_(s, s)].sum() / 2 for s in legal])
-        upper = float(np.quantile(values, 0.2))
-        for sweeps in (0, 1, 10):
-            moved = make_potentials(network, theta, pairs)
-            moved.tighten(upper, sweeps)
-            assert moved.lower <= values.min() + 1e-9
-            position = {int(s): k for k, s in enumerate(moved.states)}
-            for states, value in zip(legal, values, strict=True):
-                left = all(int(s) in position for s in states)
-                assert left or value >= upper - 1e-9
-                if left and not moved.empty:
-                    at = [position[int(s)] for s in states]
-                    total = moved.lower + moved.theta[at].sum() + moved.pairs[np.ix_(at, at)].sum() / 2
-                    assert total == pytest.approx(value, abs=1e-6)
-            assert moved.theta.min() >= -1e-9
-            assert moved.pairs.min() >= -1e-9
-
-
-def test_splitting_and_sweeping_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However early a search is split, whatever the batches, every solution is looked at."""
-    program = compiled(bits(14)).program
-    network = network_of(program)
-    points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
-    for trial in range(3):
-        form = random_form(program, np.random.default_rng(trial), 1.0)
-        theta, pairs = network.costs(form)
-        best = float((points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values).min())
-        for limits in ({}, {"SLICE": 3}, {"SLICE": 3, "BATCH": 2}, {"BATCH": 1, "SWEEPS": 0}):
-            with monkeypatch.context() as patch:
-                patch.setattr("mipcash.backends.enumeration.bounds.FEW", 1.0)
-                for name, value in limits.items():
-                    patch.setattr(f"mipcash.backends.enumeration.branching.{name}", value)
-                for upper in (math.inf, best + 0.5):
-                    found, effort = Best(upper, 1e-9), Effort(math.inf, math.inf, math.inf)
-                    assert prove(make_potentials(network, theta, pairs), found, effort)
-                    assert found.value == pytest.approx(best, abs=1e-9)
-                    assert effort.done == pytest.approx(1.0)
-                found = Best(best, 1e-9)
-                assert prove(make_potentials(network, theta, pairs), found, Effort(math.inf, math.inf, math.inf))
-                assert found.states is None, "nothing is better than the optimum"
-
-
-def test_what_is_not_proven_is_said_so() -> None:
-    program = compiled(bits(44)).program
-    form = random_form(program, np.random.default_rng(0), 1.0)
-    start = np.zeros(program.n)
-    start[program.starts] = 1.0
-    for begin in (None, start):
-        answer = EnumerationBackend(nodes=1000).solve(Task(program, form, start=begin), EXACT)
-        assert answer.status in ("feasible", "unknown")
-        assert math.isfinite(answer.bound)
-        if answer.columns is not None:
-            assert answer.bound <= answer.value == pytest.approx(form.value(answer.columns))
-    assert answer.value <= form.value(start)
-
-
-def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a proof is interrupted, between the splits too, its bound is one."""
+@pytest.mark.parametrize("limits", [{"SLICE": 5, "BATCH": 2, "WHOLE": 1}, {"SLICE": 20_000, "BATCH": 1, "SWEEPS": 0}])
+def test_bounds_of_unfinished_proofs(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a proof is interrupted, between the splits too, its bound is one; at last the optimum is proven."""
     program = compiled(bits(14)).program
     form = random_form(program, np.random.default_rng(3), 1.0)
     points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
     values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
     start = points[np.argsort(values)[5]]
-    monkeypatch.setattr("mipcash.backends.enumeration.bounds.FEW", 1.0)
-    monkeypatch.setattr("mipcash.backends.enumeration.branching.BATCH", 2)
-    seen = set()
-    for slices in (5, 20_000):
-        monkeypatch.setattr("mipcash.backends.enumeration.branching.SLICE", slices)
-        monkeypatch.setattr("mipcash.backends.enumeration.branching.WHOLE", 1)
-        for nodes in range(0, 120, 3):
-            answer = EnumerationBackend(nodes=nodes).solve(Task(program, form, start=start), EXACT)
-            assert answer.bound <= values.min() + 1e-9 <= answer.value + 2e-9
-            seen.add((answer.status, round(answer.bound, 6)))
-    assert {"feasible", "optimal"} == {status for status, _ in seen}
-    assert len(seen) >= 4, "the bound rises on the way"
+    monkeypatch.setattr(f"{MODULE}.bounds.FEW", 1.0)
+    for name, value in limits.items():
+        monkeypatch.setattr(f"{MODULE}.branching.{name}", value)
+    bounds, statuses = set(), []
+    for nodes in [*range(0, 120, 8), 100_000]:
+        answer = EnumerationBackend(nodes=nodes).solve(Task(program, form, start=start), EXACT)
+        assert answer.bound <= values.min() + 1e-9 <= answer.value + 2e-9
+        bounds.add(round(answer.bound, 6))
+        statuses.append(answer.status)
+    assert (statuses[0], statuses[-1]) == ("feasible", "optimal")
+    assert answer.value == pytest.approx(values.min(), abs=1e-9)
+    assert len(bounds) >= 3, "the bound rises on the way"
 
 
 def test_the_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +116,7 @@ def test_the_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = itertools.count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(readings)))
     for module in ("backend", "branching"):
-        monkeypatch.setattr(f"mipcash.backends.enumeration.{module}.time", clock)
+        monkeypatch.setattr(f"{MODULE}.{module}.time", clock)
     program = compiled(bits(60)).program
     task = Task(program, random_form(program, np.random.default_rng(0), 1.0))
     answer = EnumerationBackend(nodes=10**9).solve(task, SolverSettings(time_limit=20.0))
@@ -285,44 +144,65 @@ def test_out_of_reach() -> None:
 def test_a_program_without_some_rules_is_another_one() -> None:
     space = SPACES["layers"]()
     space.rule("never", space["layers"] >= 3)
-    rest = without_rules(compiled(space).program, ["never"])
-    for program, status in (
-        (compiled(space).program, "infeasible"),
-        (rest, "optimal"),
-        (compiled(space).program, "infeasible"),
-    ):
-        answer = EnumerationBackend().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
-        assert answer.status == status
+    whole = compiled(space).program
+    rest, enumeration = without_rules(whole, ["never"]), EnumerationBackend()
+    tasks = [Task(p, QuadraticForm.zero(p.n)) for p in (whole, rest, whole)]
+    assert [enumeration.solve(t, EXACT).status for t in tasks] == ["infeasible", "optimal", "infeasible"]
 
 
-def test_under_hundreds_of_dense_rows_batches_are_small_and_the_optimum_is_the_same() -> None:
-    """What is kept of a batch is a value per row and partial solution."""
-    rng = np.random.default_rng(0)
-    space = mc.Space("dense")
-    parameters = [space.integer(f"i{k}", 0, 4) for k in range(5)]
-    for r in range(900):
-        weights = rng.normal(size=5).round(2)
-        bound = float(weights.sum() + np.abs(weights).sum() * rng.uniform(0.2, 1.5))
-        space.rule(f"rule {r}", sum(w * p for w, p in zip(weights.tolist(), parameters, strict=True)) <= bound)
-    program = compiled(space).program
-    task = Task(program, over_binaries(program, random_form(program, rng)))
-    searches: list[_Search] = []
-    run = _Search.run
+# -- tabu search ----------------------------------------------------------------------------------------------------
 
-    def kept(search: _Search, splittable: bool) -> bool | None:
-        searches.append(search)
-        return run(search, splittable)
 
-    module = "mipcash.backends.enumeration"  # rules stay linear rows, and bounds leave fewer of them
-    with (
-        mock.patch.object(_Search, "run", kept),
-        mock.patch(f"{module}.network.JOINED", 6),
-        mock.patch(f"{module}.branching.ROWS", 100),
-    ):
-        found = EnumerationBackend().solve(task, EXACT)
-    expected = HighsBackend().solve(task, EXACT)
-    assert found.status == expected.status == "optimal"
-    assert found.value == pytest.approx(expected.value, abs=1e-6)
-    assert searches
-    assert max(s._weight for s in searches) > 1
-    assert all(s._batch * max(100, len(s.potentials.low)) <= BATCH * 100 for s in searches)
+def network_of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...]]] | None:
+    """The program of a space, its network and its legal levels; None where there is no network."""
+    program = compiled(build(drawn)).program
+    if not program.n_z or program.numbers:
+        return None
+    try:
+        legal = {tuple(point[: program.n_z].round().astype(int)) for point in all_points(program)}
+    except TooLargeError:
+        return None
+    network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
+    return None if network is None or not np.all(np.diff(network.starts)) else (program, network, legal)
+
+
+@seed(7)
+@settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn_spaces(), st.integers(0, 2**32))
+def test_what_it_reports_is_legal_and_exact_and_a_small_network_is_looked_at_whole(drawn: Drawn, number: int) -> None:
+    if (found_of := network_of(drawn)) is None:
+        return
+    (program, network, legal), rng = found_of, np.random.default_rng(number)
+    form = over_binaries(program, random_form(program, rng))
+    theta, pairs = network.costs(form)
+    states = all_states(network)
+    for whole in (False, True):
+        if whole and (states is None or len(network.low)):
+            break
+        if whole:
+            found, costs = evaluated(network, theta, pairs, states)
+        else:
+            found, costs = tabu_search(network, theta, pairs, random_states(network, 8, rng), 60, rng)
+        levels = network.levels_of(found)
+        assert len(np.unique(levels, axis=0)) == len(levels)
+        binaries = [program.one_hot(row) for row in levels]
+        assert {tuple(z.astype(int)) for z in binaries} <= legal
+        assert len(found) == len(legal) if whole else bool(len(found)) == bool(legal)
+        for z, cost in zip(binaries, costs, strict=True):
+            value = form.value(np.pad(z, (0, program.n - program.n_z)))
+            assert form.constant + cost == pytest.approx(value, abs=1e-9)
+        assert np.all(np.diff(costs) >= 0)
+
+
+def test_it_finds_optima_that_enumeration_proves() -> None:
+    program = compiled(bits(24)).program
+    search, prover = LocalSearch(program, Legality(program)), EnumerationBackend()
+    start, found = np.zeros((1, 24), dtype=np.int64), 0
+    for trial in range(6):
+        form = random_form(program, np.random.default_rng(trial), 1.0)
+        proof = prover.solve(Task(program, form), SolverSettings())
+        assert proof.status == "optimal"
+        _, values = search.descend(form, start, 16, np.random.default_rng(trial))
+        assert values[0] >= proof.value - 1e-9
+        found += values[0] <= proof.value + 1e-9
+    assert found >= 5

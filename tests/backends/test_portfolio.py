@@ -62,16 +62,6 @@ def test_who_is_asked(
     assert answer.bound <= answer.value
 
 
-def test_answers_are_joined() -> None:
-    some, none = np.ones(2), None
-    early = Answer("feasible", some, 3.0, 1.0, 0.1)
-    assert early.joined(Answer("feasible", some, 2.0, 0.5, 1.0), 1.1) == Answer("feasible", some, 2.0, 1.0, 1.1)
-    assert early.joined(Answer("unknown", none, float("nan"), 2.0, 1.0), 1.1) == Answer("feasible", some, 3.0, 2.0, 1.1)
-    assert early.joined(Answer("optimal", some, 3.0, 3.0, 1.0), 1.1) == Answer("optimal", some, 3.0, 3.0, 1.1)
-    nothing = Answer("unknown", none, float("nan"), 1.0, 0.1)
-    assert nothing.joined(Answer("infeasible", none, float("nan"), float("inf"), 1.0), 1.1).status == "infeasible"
-
-
 def test_the_solver_behind_can_be_named() -> None:
     program = compiled(SPACES["ordered"]()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))

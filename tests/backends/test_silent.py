@@ -22,7 +22,7 @@ PROGRAM = """
 import two
 from mipcash.cli.main import app
 print(two.space.optimum(two.x * two.n + two.y, "maximize", solver="highs").status)
-run = ["run", "two.py", "--budget", "8", "--optimizer", "random", "--storage", "run.db", "-q"]
+run = ["run", "two.py", "--budget", "3", "--optimizer", "random", "--storage", "run.db", "-q"]
 for arguments in (run, ["report", "run.db", "--model", "two.py"], ["check", "two.py"]):
     app(arguments, standalone_mode=False)
 """

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-from mipcash.backends.registry import make_backend
 from mipcash.backends.task import UNKNOWN, SolverSettings, Task
-from mipcash.backends.timed import TimedBackend, timed
+from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES
 from tests.slow import FakeClock, SlowBackend
-from tests.spaces import shape_space
 
 
 def test_solves_share_what_is_left() -> None:
@@ -25,29 +20,6 @@ def test_solves_share_what_is_left() -> None:
     assert statuses == ["optimal", "optimal", UNKNOWN, UNKNOWN, UNKNOWN]
     assert slow.limits == [3.0, 3.0, 1.0]  # once the deadline has passed nobody is asked
     assert clock.now == 105.0
-
-
-def test_a_later_deadline_takes_the_place_of_the_first() -> None:
-    clock = FakeClock()
-    slow = SlowBackend(clock, 1.0)
-    first = timed(slow, Deadline.after(1.0, clock))
-    assert timed(first, NEVER) is slow
-    second = timed(first, Deadline.after(9.0, clock))
-    assert isinstance(second, TimedBackend)
-    assert second.backend is slow
-    assert second.name == "slow"
-
-
-@pytest.mark.parametrize("name", ["toulbar2", "highs"])
-def test_a_search_ends_with_its_time(name: str) -> None:
-    """It would take hours: what is known by then is a bound and perhaps a point."""
-    program, rng = compiled(shape_space()).program, np.random.default_rng(0)
-    rows, cols = np.triu_indices(program.n_z, k=1)
-    form = program.folded(
-        QuadraticForm(
-            0.0, np.zeros(program.n), rows.astype(np.int64), cols.astype(np.int64), rng.normal(size=len(rows))
-        )
-    )
-    answer = make_backend(name).solve(Task(program, form), SolverSettings(time_limit=0.3))
-    assert not answer.proven
-    assert answer.columns is None or answer.bound <= answer.value
+    later = timed(backend, Deadline.after(9.0, clock))  # takes the place of the first
+    assert later.solve(task, SolverSettings(time_limit=3.0)).status == "optimal"
+    assert timed(backend, NEVER) is slow

@@ -16,10 +16,24 @@ from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.protocols import Posterior, Surrogate
-from tests.spaces import ALL, loss
-from tests.surrogates.test_structured import nested
+from tests.spaces import alternatives, bound_numbers, conv_net, discrete, loss
 
-SPACES = {"nested": nested, **{name: ALL[name] for name in ("conv_net", "discrete", "bound_numbers")}}
+
+def nested() -> mc.Space:
+    """A number under two conditions (in no pair), one under one condition, and three that are always active."""
+    space = mc.Space("nested")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    depth = space.integer("depth", 1, 4, when=kind.is_("a", "b"))
+    space.real("rate", 0, 1)
+    space.real("decay", 1e-3, 1, log=True)
+    space.integer("wide", 1, 500)
+    space.real("one", 0, 1, when=kind["a"])
+    space.real("two", 0, 1, when=[kind["a"], depth.is_(2)])
+    return space
+
+
+MADE = (nested, alternatives, conv_net, discrete, bound_numbers)
+SPACES = {space.__name__: space for space in MADE}
 T, LEFT = 16, 8
 """Observed points, and points that were not."""
 
@@ -60,7 +74,7 @@ class Conformance(ABC):
     ``draws`` samples are compared with moments. Mixtures are not ``gaussian``.
     """
 
-    draws = 200
+    draws = 120
     gaussian = True
 
     @abstractmethod
@@ -85,7 +99,7 @@ class Conformance(ABC):
         ]
         return posterior
 
-    def test_predictions_are_finite_and_know_the_observations(self, name: str) -> None:
+    def test_predictions_know_the_observations_and_lead_back_to_the_losses(self, name: str) -> None:
         observed = observed_in(name)
         posterior = self.fitted(observed)
         mean, deviation = posterior.predict(observed.every)
@@ -93,6 +107,11 @@ class Conformance(ABC):
         assert np.isfinite(mean).all()
         assert (deviation > 0.0).all()
         np.testing.assert_allclose(posterior.fitted, mean[:T], atol=1e-5)
+        scaled = posterior.scaled(np.sort(observed.values))
+        assert (np.diff(scaled) > 0.0).all()
+        back = [posterior.mean().loss(float(v)) for v in scaled]
+        np.testing.assert_allclose(back, np.sort(observed.values), rtol=1e-9, atol=1e-9)
+        assert posterior.fitted_noise > 0.0
 
     def test_samples_have_the_predicted_moments(self, name: str) -> None:
         observed = observed_in(name)
@@ -102,22 +121,8 @@ class Conformance(ABC):
         spread = draws.std(axis=0)
         np.testing.assert_allclose(draws.mean(axis=0), mean, atol=6 * spread.max() / np.sqrt(self.draws))
         np.testing.assert_allclose(posterior.mean().values(observed.new), mean, atol=1e-8)
-        np.testing.assert_allclose(spread, deviation, rtol=0.25, atol=0.02)
-
-    def test_values_come_back_from_the_scale_of_f_in_their_order(self, name: str) -> None:
-        observed = observed_in(name)
-        posterior = self.fitted(observed)
-        scaled = posterior.scaled(np.sort(observed.values))
-        assert (np.diff(scaled) > 0.0).all()
-        back = [posterior.mean().loss(float(v)) for v in scaled]
-        np.testing.assert_allclose(back, np.sort(observed.values), rtol=1e-9, atol=1e-9)
-        assert posterior.fitted_noise > 0.0
-
-    def test_inflation_multiplies_the_covariance_of_samples(self, name: str) -> None:
-        observed = observed_in(name)
-        posterior = self.fitted(observed)
+        np.testing.assert_allclose(spread, deviation, rtol=0.3, atol=0.02)
         whole, half = (posterior.sample(rng_of(2), i).values(observed.new) for i in (1.0, 0.25))
-        mean = posterior.mean().values(observed.new)
         np.testing.assert_allclose(half - mean, 0.5 * (whole - mean), atol=1e-7)
 
     def test_functions_are_exact_forms_and_sections(self, name: str) -> None:
@@ -160,35 +165,29 @@ class Conformance(ABC):
         lower = posterior.given(pending[:1], mean[:1] - deviation[:1]).predict(pending[:1])[0]
         assert lower[0] < mean[0]
 
-    def test_conditioning_twice_is_conditioning_once(self, name: str) -> None:
+    def test_conditioning_twice_is_conditioning_once_and_values_that_are_all_noise_teach_nothing(
+        self, name: str
+    ) -> None:
         observed = observed_in(name)
         posterior, values = self.fitted(observed), np.array([0.3, -0.2, 0.5])
         once = posterior.given(observed.new[:3], values, np.array([0.0, 0.1, 0.0]))
         twice = posterior.given(observed.new[:2], values[:2], np.array([0.0, 0.1])).given(observed.new[2:3], values[2:])
         np.testing.assert_allclose(once.predict(observed.every), twice.predict(observed.every), atol=1e-5)
-
-    def test_values_that_are_all_noise_teach_nothing(self, name: str) -> None:
-        observed = observed_in(name)
-        posterior = self.fitted(observed)
         told = posterior.given(observed.new[:2], np.array([5.0, -5.0]), 1e12)
         np.testing.assert_allclose(told.predict(observed.every), posterior.predict(observed.every), atol=1e-4)
 
-    def test_a_vector_of_equal_noise_is_that_number(self, name: str) -> None:
+    def test_noise_is_one_number_or_a_vector_and_a_noisy_observation_counts_less(self, name: str) -> None:
         observed = observed_in(name)
         one, each = self.fitted(observed, 0.3), self.fitted(observed, np.full(T, 0.3))
         np.testing.assert_allclose(one.predict(observed.every), each.predict(observed.every), rtol=1e-6, atol=1e-8)
-        none, zeros = self.fitted(observed), self.fitted(observed, np.zeros(T))
-        np.testing.assert_array_equal(none.predict(observed.every), zeros.predict(observed.every))
-
-    def test_a_noisy_observation_counts_less(self, name: str) -> None:
-        observed = observed_in(name)
         noise = np.zeros(T)
+        quiet, zeros = self.fitted(observed), self.fitted(observed, noise)
+        np.testing.assert_array_equal(quiet.predict(observed.every), zeros.predict(observed.every))
         noise[0] = 1e10 * np.var(observed.values)
-        quiet, noisy = self.fitted(observed), self.fitted(observed, noise)
+        noisy = self.fitted(observed, noise)
         miss = [abs(p.fitted[0] - self.told(p, observed)) for p in (quiet, noisy)]
         assert miss[1] > miss[0] or not self.gaussian  # a chain that went elsewhere has other scales
-        sample = noisy.sample(rng_of(5))
-        assert np.isfinite(sample.values(observed.every)).all()
+        assert np.isfinite(noisy.sample(rng_of(5)).values(observed.every)).all()
 
     def test_the_state_goes_through_json_and_the_next_fit_takes_it(self, name: str) -> None:
         observed = observed_in(name)

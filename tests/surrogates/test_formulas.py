@@ -1,9 +1,10 @@
-"""The structured kernel against its formulas (docs/model.md, 2.1 to 2.4), written out pair by pair with nothing of the library."""
+"""The structured model against its formulas (docs/model.md, 2.1 to 2.4), written out pair by pair with nothing of the library."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ import mipcash as mc
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.structured.encoded import Encoded
-from mipcash.surrogates.structured.kernel import Kernel
+from mipcash.surrogates import level_kernels
+from mipcash.surrogates.structured import number_sums
+from mipcash.surrogates.structured.encoded import Encoded, distinct_rows
+from mipcash.surrogates.structured.evidence import Evidence
+from mipcash.surrogates.structured.kernel import Kernel, level_sums
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
-from tests.surrogates.test_structured import nested, some_theta
+from mipcash.surrogates.structured.training_tables import Tables
+from tests.surrogates.conformance import T, nested, observed_in
+from tests.surrogates.test_structured_surrogate import some_theta, structure_of
 
 Config = dict[str, Any]
 
@@ -134,52 +140,121 @@ class Written:
 
 
 SPACES = {"nested": nested, "deep": deep}
+NUMBERS = {"rate": 0.3, "decay": 0.1, "wide": 7, "one": 0.4, "two": 0.6, "r": 0.2, "s": 0.7}
+
+
+def encoded(space: mc.Space, configs: list[Config]) -> tuple[Structure, Points, Encoded]:
+    program, scale = compiled(space).program, Domain.of(space).scale
+    structure = Structure.of(program, scale)
+    points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
+    return structure, points, Encoded.of(structure, points)
 
 
 @pytest.mark.parametrize("name", list(SPACES))
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
+@pytest.mark.parametrize("sparse", [0.0, 1.0])
+def test_the_kernel_is_what_is_written(name: str, sparse: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers as matrices and as lists of pairs; points that share their numbers, and points that do not."""
+    monkeypatch.setattr(number_sums, "SPARSE", sparse)
     space = SPACES[name]()
-    program, scale = compiled(space).program, Domain.of(space).scale
-    structure = Structure.of(program, scale)
-    theta = some_theta(structure, seed)
-    configs = space.sample(14, seed)
-    points = Encoded.of(structure, Points(np.array([program.encode(c) for c in configs]), scale.units(configs)))
-    kernel = Kernel(structure, theta)
-    written = Written(space, theta)
-    expected = np.array([[written.k(x, y) for y in configs] for x in configs])
-    np.testing.assert_allclose(kernel(points, points), expected, rtol=1e-9)
-    np.testing.assert_allclose(kernel.diagonal(points), np.diag(expected), rtol=1e-9)
-    expected = np.array([[written.r(x, y) for y in configs] for x in configs])
-    np.testing.assert_allclose(kernel.residual(points, points), expected, rtol=1e-9)
+    configs = space.sample(14, 1)
+    shared = [{key: NUMBERS.get(key, value) for key, value in c.items()} for c in configs]
+    structure, _, points = encoded(space, configs)
+    theta = some_theta(structure)
+    kernel, written = Kernel(structure, theta), Written(space, theta)
+    for rows in (configs, shared):
+        left = encoded(space, rows)[2]
+        k = np.array([[written.k(x, y) for y in configs] for x in rows])
+        r = np.array([[written.r(x, y) for y in configs] for x in rows])
+        np.testing.assert_allclose(kernel(left, points), k, rtol=1e-9)
+        np.testing.assert_allclose(kernel.residual(left, points), r, rtol=1e-9)
+        np.testing.assert_allclose(kernel.whole(left, points), k + r, rtol=1e-9)
+    np.testing.assert_allclose(kernel.diagonal(points), [written.k(x, x) for x in configs], rtol=1e-9)
 
 
-def test_a_number_that_is_off_by_its_third_condition_contributes_nothing() -> None:
+@pytest.mark.parametrize(("name", "number"), [("deep", "r"), ("nested", "one")])
+def test_a_number_that_is_off_contributes_nothing(name: str, number: str) -> None:
     """Predictions, sections, the mean and samples do not see the value that a search has left in it."""
-    space = deep()
-    program, scale = compiled(space).program, Domain.of(space).scale
-    structure = Structure.of(program, scale)
-    configs = space.sample(30, 0)
-    points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
-    z = points.one_hot(program)
-    losses = np.array([c["d"] + 3.0 * (c["r"] - 0.8) ** 2 if "r" in c else c["s"] for c in configs])
-    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), Encoded.of(structure, points), losses)
-    r = scale.labels.index("r")
-    off = [k for k, c in enumerate(configs) if c["a"] == "x" and c["b"] == "x" and "r" not in c]
-    on = [k for k, c in enumerate(configs) if "r" in c]
-    assert off
-    assert on
+    space = SPACES[name]()
+    program, configs = compiled(space).program, space.sample(30, 0)
+    structure, points, x = encoded(space, configs)
+    losses = np.array([3.0 * (c[number] - 0.8) ** 2 if number in c else c.get("s", 0.5) for c in configs])
+    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), x, losses)
+    r = Domain.of(space).scale.labels.index(number)
+    on, off = ([k for k, c in enumerate(configs) if (number in c) == held] for held in (True, False))
     moved = points.units.copy()
     moved[:, r] = 0.95
-    phantom = Points(points.levels, moved)
+    phantom, z = Points(points.levels, moved), points.one_hot(program)
     for before, after in zip(posterior.predict(points), posterior.predict(phantom), strict=True):
-        np.testing.assert_allclose(after[off], before[off], atol=1e-10)
+        np.testing.assert_allclose(after[off], before[off], atol=1e-9)
         assert np.abs(after[on] - before[on]).max() > 1e-3
     for surface in (posterior.mean(), posterior.sample(np.random.default_rng(0))):
-        np.testing.assert_allclose(surface.values(phantom)[off], surface.values(points)[off], atol=1e-10)
+        np.testing.assert_allclose(surface.values(phantom)[off], surface.values(points)[off], atol=1e-9)
         form = surface.form_at(moved[off[0]])
         base = np.concatenate([z[off[0]], np.zeros(program.n - program.n_z)])
         assert form.value(base) == pytest.approx(surface.value(z[off[0]], points.units[off[0]]), abs=1e-9)
     section = posterior.section(z[off[0]])
     assert section(moved[off[0]])[:2] == pytest.approx(section(points.units[off[0]])[:2])
     assert all(slope[r] == 0 for slope in section(moved[off[0]])[2:])
+
+
+@pytest.mark.parametrize("name", ["nested", "bound_numbers"])
+def test_predictions_are_the_closed_form(name: str) -> None:
+    observed = observed_in(name)
+    structure = structure_of(observed)
+    kernel, x, y = Kernel(structure, some_theta(structure)), Encoded.of(structure, observed.every), observed.values
+    posterior = StructuredPosterior.fit(kernel, x[:T], y)
+    k, cross, prior = (kernel(a, b) + kernel.residual(a, b) for a, b in ((x[:T],) * 2, (x[T:], x[:T]), (x[T:],) * 2))
+    inverse = np.linalg.inv(k + (kernel.noise + 1e-8) * np.eye(T))
+    mean, deviation = posterior.predict(observed.new)
+    np.testing.assert_allclose(mean, cross @ inverse @ ((y - y.mean()) / y.std()), atol=1e-7)
+    np.testing.assert_allclose(deviation**2, np.maximum(np.diag(prior - cross @ inverse @ cross.T), 1e-8), atol=1e-7)
+
+
+# -- wide spaces ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "sparse"), [("nested", True), ("alternatives", False), ("discrete", True)])
+def test_a_wide_model_is_the_same_model(name: str, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without matrices over pairs of levels."""
+    monkeypatch.setattr(level_kernels, "DENSE", 0)
+    observed = observed_in(name)
+    structure = structure_of(observed, sparse)
+    theta, x, found = some_theta(structure), Encoded.of(structure, observed.every), []
+    for wide in (True, False):
+        of = replace(structure)
+        of.__dict__["wide"] = wide  # decided anew
+        kernel, mine = Kernel(of, theta), replace(x, structure=of)
+        posterior = StructuredPosterior.fit(kernel, mine[:T], observed.values)
+        mean, z, u = posterior.mean(), x.z[T + 2], x.u[T + 2]
+        together = mine.joined(replace(mine, u=np.repeat(mine.u[:1], len(mine), axis=0)))
+        found.append(
+            [
+                kernel(mine, mine[:7]), kernel(together, mine), kernel.residual(together, mine), kernel.diagonal(mine),
+                *posterior.predict(observed.every), *posterior.section(z)(u), mean.values(observed.every),
+                *mean.section(z)(u), *Evidence.of(Tables(of, mine[:T]), observed.values)(theta),
+            ]
+        )  # fmt: skip
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_sums_over_groups_of_neighbours_and_of_others(alike: bool) -> None:
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 6, size=60)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    levels = rng.integers(sizes, size=(2500, 60))
+    if alike:
+        moved = np.repeat(levels[:1], 2500, axis=0)
+        moved[np.arange(2500), rng.integers(60, size=2500)] = 0
+        levels = moved
+    table = rng.normal(size=(int(sizes.sum()), 4))
+    (found,) = level_sums(starts + levels, [table])
+    np.testing.assert_allclose(found, table[starts + levels].sum(axis=1), atol=1e-10)
+
+
+def test_distinct_rows_are_told_apart_even_where_their_keys_agree() -> None:
+    rows = np.array([[math.cos(2.0), 0.0], [0.0, math.cos(1.0)], [0.5, 0.5], [math.cos(2.0), 0.0]])
+    unique, inverse = distinct_rows(rows)
+    np.testing.assert_array_equal(unique[inverse], rows)
+    assert len(unique) == 3

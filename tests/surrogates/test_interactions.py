@@ -15,12 +15,8 @@ from tests.spaces import ALL
 
 def resolved(name, interactions):
     space = ALL[name]()
-    scale = Domain.of(space).scale
-    return (
-        compiled(space).program,
-        scale,
-        resolve(compiled(space).declaration, compiled(space).program, scale, interactions),
-    )
+    scale, made = Domain.of(space).scale, compiled(space)
+    return made.program, scale, resolve(made.declaration, made.program, scale, interactions)
 
 
 def test_none_is_everything():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from mipcash.methods.admm.matern import MaternPrior, MaternProcess, negative_evidence
+from mipcash.methods.admm.matern import MaternProcess, negative_evidence
 
 RNG = np.random.default_rng(0)
 X = RNG.random((12, 3))
@@ -62,22 +62,14 @@ def test_a_fit_finds_what_matters() -> None:
     assert again.theta == pytest.approx(process.theta, abs=0.2)
 
 
-def test_what_is_pending_lowers_deviations_alone() -> None:
+def test_what_is_pending_lowers_deviations_alone_and_equal_values_stay_finite() -> None:
     process = MaternProcess.fit(X, Y)
     at = RNG.random((4, 3))
     further = process.given(at[:2])
     assert further.predict(at)[0] == pytest.approx(process.predict(at)[0], abs=1e-4)
     assert (further.predict(at)[1][:2] < 0.5 * process.predict(at)[1][:2] + 0.05).all()
     assert process.given(at[:0]) is process
-
-
-def test_equal_values_and_one_row() -> None:
     for n in (1, 4):
         mean, sd = MaternProcess.fit(X[:n], np.full(n, 3.0)).predict(X)
         assert np.isfinite(mean).all()
         assert (sd > 0).all()
-
-
-def test_the_prior_grows_with_the_columns() -> None:
-    assert MaternPrior.of(16).lengths == pytest.approx(np.full(16, 2.0))
-    assert MaternPrior.of(16).theta[0][2] == pytest.approx(np.log(2.0))

@@ -10,7 +10,6 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.methods.mivabo.blocks import paper_blocks
 from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
@@ -21,9 +20,8 @@ from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from tests.spaces import ALL
-from tests.surrogates.test_surrogates import SMALL, design, observations, points_of, posterior, primal
+from tests.surrogates.test_surrogates import posterior
 
-SHORT = SparseSettings(burn_in=15, draws=10)
 BITS = 12
 ACTIVE = {(0, 5): 1.6, (2, 3): -1.2, (7, 11): 0.9}
 
@@ -58,25 +56,10 @@ def quantiles_agree(draws, cdf):
     assert stats.kstest(draws, cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(("size", "s", "glob"), [(1.0, 0.4, 0.5), (6.0, 3.0, 0.2)])
-def test_the_local_scales_follow_their_conditionals(size, s, glob):
-    n, rng = 20_000, np.random.default_rng(0)
-    at = Scales(np.ones(n), np.full(n, 0.7), glob, 1.0)
-    full, sizes = np.full(n, s), np.full(n, size)
-    local, mixing = gibbs.horseshoe_update(at, full, sizes, rng)
-    quantiles_agree(local, stats.invgamma((size + 1) / 2, scale=1 / 0.7 + s / (2 * glob)).cdf)
-    # nu given lambda: multiplied by its rate, an inverse gamma(1, 1)
-    quantiles_agree(mixing / (1 + 1 / local), stats.invgamma(1.0).cdf)
-    local, _ = gibbs.laplace_update(at, full, sizes, rng)
-    # generalised inverse Gaussian: density ~ x^(-1/2) exp(-(x + (S / tau^2) / x) / 2)
-    b = s / glob
-    quantiles_agree(local, stats.geninvgauss(0.5, np.sqrt(b), scale=np.sqrt(b)).cdf)
-
-
 @pytest.mark.parametrize("prior", ["laplace", "horseshoe"])
 def test_weights_from_the_prior_and_the_local_update_leave_the_prior_alone(prior):
     """Geweke's check of the local step: (scales from the prior, W given them, scales given W) has the prior's scales."""
-    n, size, rng = 20_000, 3, np.random.default_rng(1)
+    n, size, rng = 10_000, 3, np.random.default_rng(1)
     if prior == "horseshoe":
         mixing = 1 / rng.gamma(0.5, 1.0, n)
         local = (1 / mixing) / rng.gamma(0.5, 1.0, n)
@@ -87,14 +70,6 @@ def test_weights_from_the_prior_and_the_local_update_leave_the_prior_alone(prior
     s = 0.3 * local * rng.chisquare(size, n)
     after, _ = gibbs.UPDATES[prior](Scales(local, mixing, 0.3, 1.0), s, np.full(n, float(size)), rng)
     quantiles_agree(np.sqrt(after) if prior == "horseshoe" else after, cdf)
-
-
-def test_slices_draw_from_their_density():
-    rng, x, drawn = np.random.default_rng(2), 0.0, []
-    for _ in range(8000):
-        x = gibbs.slice_step(lambda v: -0.5 * ((v - 1.0) / 0.6) ** 2, x, rng)
-        drawn.append(x)
-    quantiles_agree(drawn[::8], stats.norm(1.0, 0.6).cdf)
 
 
 @pytest.mark.parametrize("t", [10, 300])
@@ -112,7 +87,7 @@ def test_weights_given_the_scales_are_the_dense_gaussian(t):
     covariance = np.linalg.inv(np.diag(1 / v) + phi.T @ phi / at.noise)
     mean = covariance @ phi.T @ base.y / at.noise
     np.testing.assert_allclose(given.mean().weights[0][:, 0], mean, atol=1e-6)
-    k, n = mixture.covariance(at.glob * at.local, 1.0), 3000
+    k, n = mixture.covariance(at.glob * at.local, 1.0), 800
     np.testing.assert_allclose(mixture.weights(at, k, rng)[1][0][:, 0], mean, atol=1e-6)
     draws = np.array([mixture.weights(at, k, rng)[0][0][:, 0] for _ in range(n)])
     sd = np.sqrt(np.diag(covariance))
@@ -153,17 +128,6 @@ def test_a_sparse_truth_is_recovered():
             assert sparse.relevant() == set(ACTIVE)
 
 
-def test_the_mean_is_the_mean_of_samples():
-    base, *_ = bits_model(30)
-    sparse = SparsePosterior.fit(base, SparseSettings("laplace", burn_in=30, draws=40), np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    draws = np.array([sparse.sample(rng).weights[0][:, 0] for _ in range(1500)])
-    standard_error = draws.std(axis=0) / np.sqrt(len(draws))
-    assert np.max(np.abs(draws.mean(axis=0) - sparse.mean().weights[0][:, 0]) / standard_error) < 5
-    wide = np.array([sparse.sample(rng, 4.0).weights[0][:, 0] for _ in range(1500)])
-    assert np.median(wide.std(axis=0) / draws.std(axis=0)) == pytest.approx(2.0, rel=0.05)
-
-
 def test_the_variational_bound_agrees_with_a_long_chain():
     """Many observations at known noise, where the posterior has one mode: means within a standard deviation or so."""
     base, z, y = bits_model(120)
@@ -180,97 +144,32 @@ def test_the_variational_bound_agrees_with_a_long_chain():
     assert error(bound.mean(), z, y) == pytest.approx(error(chain.mean(), z, y), abs=0.03)
 
 
-def test_the_variational_spread_is_the_primal_variance():
-    from mipcash.methods.mivabo.sparse.posterior import spread
-
-    post, z, u, y, noise = posterior(ALL["bound_numbers"](), "paper")
-    mixture = Mixture.of(post, SparseSettings(by="feature"))
-    at = mixture.start()
-    keep, _, covariance = primal(post, z, u, y, noise)
-    assert keep.all()
-    per_row, start = [], 0
-    _, v = design(post, z, u)
-    over = np.diag(covariance) / v
-    for d, c in zip(post.left, post.right, strict=True):
-        size = d.shape[1] * c.shape[1]
-        per_row.append(over[start : start + size].reshape(d.shape[1], -1).sum(axis=1))
-        start += size
-    np.testing.assert_allclose(spread(mixture, mixture.given(at), at), mixture.units.total(per_row), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("name", "preset", "prior", "by"),
-    [("conv_net", "paper", "laplace", "feature"), ("continuous", "evidence", "horseshoe", "pair")],
-)
-def test_what_is_thinned_is_a_quadratic_form_at_fixed_numbers(name, preset, prior, by):
-    space = ALL[name]()
-    base, *_ = posterior(space, preset)
-    sparse = SparsePosterior.fit(base, replace(SHORT, prior=prior, by=by), np.random.default_rng(0))
-    program, scale = compiled(space).program, Domain.of(space).scale
-    rng = np.random.default_rng(4)
-    for f in (sparse.sample(np.random.default_rng(2)), thinned(sparse.mean(), 0.3)[0]):
-        for config in space.sample(8, 9):
-            u = rng.random(len(scale))
-            z = program.one_hot(program.encode(config))
-            form = program.folded(f.form_at(u))
-            assert form.value(np.concatenate([z, np.zeros(program.n - program.n_z)])) == pytest.approx(f.value(z, u))
-            section = f.section(z)
-            assert section(u)[0] == pytest.approx(f.value(z, u))
-
-
-def test_the_same_seed_gives_the_same_draws():
-    base, *_ = posterior(ALL["conv_net"](), "evidence")
-    first, again, other = (SparsePosterior.fit(base, SHORT, np.random.default_rng(seed)) for seed in (1, 1, 2))
-    a, b, c = (p.sample(np.random.default_rng(7)).weights for p in (first, again, other))
-    assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-    assert not all(np.array_equal(x, y) for x, y in zip(a, c, strict=True))
-
-
 # -- leaving pairs out ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("preset", ["paper", "evidence"])
-@pytest.mark.parametrize("name", ["conv_net", "discrete", "bound_numbers"])
-def test_what_is_left_out_is_bounded(name, preset):
+@pytest.mark.parametrize(("name", "preset"), [("discrete", "paper"), ("bound_numbers", "evidence")])
+def test_what_is_left_out_is_bounded_and_what_is_kept_is_a_quadratic_form(name, preset):
     space = ALL[name]()
     base, *_ = posterior(space, preset)
     f = base.sample(np.random.default_rng(0))
     program, scale = compiled(space).program, Domain.of(space).scale
-    sizes = half_ranges(f)
+    sizes, rng = half_ranges(f), np.random.default_rng(4)
     keep = sorted(sizes)[:2]
-    rng = np.random.default_rng(4)
     for kept, bound in (restricted(f, keep), thinned(f, 0.6 * sum(sizes.values())), restricted(f, ())):
         assert bound <= sum(sizes.values()) + 1e-12
-        for config in space.sample(20, 9):
+        for config in space.sample(6, 9):
             u, z = rng.random(len(scale)), program.one_hot(program.encode(config))
-            assert abs(kept.value(z, u) - f.value(z, u)) <= bound + 1e-9
-    alone, _ = restricted(f, keep)
-    coupled = {p for p, size in half_ranges(alone).items() if size > 0}
+            value = kept.value(z, u)
+            assert abs(value - f.value(z, u)) <= bound + 1e-9
+            assert program.folded(kept.form_at(u)).value(np.pad(z, (0, program.n - len(z)))) == pytest.approx(value)
+    coupled = {p for p, size in half_ranges(restricted(f, keep)[0]).items() if size > 0}
     assert coupled <= set(keep)
     assert thinned(f, 0.0)[1] == 0.0
 
 
-def test_refusals():
-    for wrong in (
-        {"prior": "lasso"},
-        {"inference": "ep"},
-        {"inference": "variational"},
-        {"by": "level"},
-        {"draws": 0},
-    ):
-        with pytest.raises(SpaceError):
-            SparseSettings(**wrong)
-
-
-def test_every_model_has_its_units():
-    program, scale, z, u, y = observations(ALL["bound_numbers"]())
-    blocks = paper_blocks(program, scale, SMALL, 1.0, 1.0, np.random.default_rng(0))
-    base = LinearPosterior.fit(blocks, program, points_of(program, z, u), y, 1.0)
-    mixture = Mixture.of(base, SparseSettings(by="feature"))
-    discrete, mixed = mixture.units.of_row
-    linear = blocks[0].discrete.n_linear
-    assert not np.any(discrete[: 1 + linear] >= 0)
-    assert np.all(discrete[1 + linear :] >= 0)
-    assert mixed[0] == -1
-    assert np.all(mixed[1:] >= 0)
-    assert set(mixture.units.sizes) == {1.0, float(SMALL.fourier)}
+@pytest.mark.parametrize(
+    "wrong", [{"prior": "lasso"}, {"inference": "ep"}, {"inference": "variational"}, {"by": "level"}, {"draws": 0}]
+)
+def test_refusals(wrong):
+    with pytest.raises(SpaceError):
+        SparseSettings(**wrong)

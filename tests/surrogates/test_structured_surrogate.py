@@ -1,31 +1,45 @@
-"""The structured surrogate: the contract, its conditioning against a refit, noise, and the life of its hyperparameters."""
+"""The structured surrogate: the contract, conditioning against a refit, evidence, the life of its hyperparameters, the warp."""
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
+from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.protocols import Surrogate
 from mipcash.surrogates.structured import surrogate as module
 from mipcash.surrogates.structured.encoded import Encoded
-from mipcash.surrogates.structured.evidence import JITTER, Evidence
+from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 from mipcash.surrogates.structured.training_tables import Tables
 from mipcash.surrogates.structured.warping import STRENGTHS, Warp
-from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
-from tests.surrogates.test_structured import some_theta
+from tests.surrogates.conformance import Conformance, Observed, nested, observed_in
 
 
-def structure_of(observed: Observed) -> Structure:
-    return Structure.of(observed.program, observed.scale)
+def structure_of(observed: Observed, sparse: bool = False) -> Structure:
+    """Of all interactions, or of half of them."""
+    rng, g, d = np.random.default_rng(5), range(len(observed.program.groups)), range(len(observed.scale))
+    pairs = (combinations(g, 2), product(g, d), combinations(d, 2))
+    declared = Interactions(*(frozenset(p for p in of if rng.random() < 0.5) for of in pairs)) if sparse else None
+    return Structure.of(observed.program, observed.scale, declared)
+
+
+def some_theta(structure: Structure, seed: int = 1) -> Vector:
+    mean, sd = structure.prior
+    return mean + 0.4 * np.random.default_rng(seed).normal(size=len(mean)) * sd
 
 
 def structured_part(posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
@@ -39,16 +53,17 @@ def structured_part(posterior: StructuredPosterior, points: Points) -> tuple[Vec
     return cross @ np.linalg.solve(total, posterior.y), np.sqrt(variance)
 
 
-@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("name", ["nested", "alternatives", "discrete", "bound_numbers"])
 class TestStructuredSurrogate(Conformance):
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
-        return StructuredSurrogate(structure_of(observed), StructuredSettings(iterations=5))
+        structure = structure_of(observed, sparse=observed.name == "nested")
+        return StructuredSurrogate(structure, StructuredSettings(iterations=5))
 
     def sampled(self, posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
         return structured_part(posterior, points)
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", ["nested", "conv_net"])
 @pytest.mark.parametrize("near", [256, 10])
 def test_conditioning_is_a_fit_to_everything_at_the_same_hyperparameters(
     name: str, near: int, monkeypatch: pytest.MonkeyPatch
@@ -76,11 +91,15 @@ def test_conditioning_is_a_fit_to_everything_at_the_same_hyperparameters(
         assert (grown.predict(observed.new[:4])[1] < before.predict(observed.new[:4])[1]).all()
 
 
-@pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("held", [False, True])
-def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(name: str, held: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "held", "sparse"),
+    [("nested", False, True), ("nested", True, False), ("discrete", False, False), ("bound_numbers", False, False)],
+)
+def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(
+    name: str, held: bool, sparse: bool
+) -> None:
     observed = observed_in(name)
-    structure = structure_of(observed)
+    structure = structure_of(observed, sparse)
     theta, rng = some_theta(structure), np.random.default_rng(1)
     tables = Tables.of(structure, observed.points)
     y, noise = rng.normal(size=len(tables)), rng.random(len(tables))
@@ -102,48 +121,29 @@ def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(n
     np.testing.assert_array_equal(one[1], each[1])
 
 
-def test_a_part_of_the_observations_takes_its_own_noise() -> None:
-    observed = observed_in("conv_net")
-    structure = structure_of(observed)
-    tables = Tables.of(structure, observed.points)
-    noise = np.arange(float(len(tables)))
-    evidence = Evidence.of(tables, observed.values, noise, limit=8)
-    kept = [int(np.flatnonzero(observed.values == y)[0]) for y in evidence.y]
-    np.testing.assert_array_equal(evidence.noise, noise[kept])
-    assert len(kept) == 8
-
-
-def test_tables_are_made_once_for_all_outputs_and_warps(monkeypatch: pytest.MonkeyPatch) -> None:
-    observed = observed_in("conv_net")
-    structure = structure_of(observed)
-    made: list[int] = []
-    entries = Tables.entries.func  # type: ignore[attr-defined]
-
-    def counted(self: Tables) -> Any:
-        made.append(len(self))
-        return entries(self)
-
-    counted_property = type(Tables.entries)(counted)
-    counted_property.__set_name__(Tables, "entries")
-    monkeypatch.setattr(Tables, "entries", counted_property)
-    surrogate = StructuredSurrogate(structure, StructuredSettings(iterations=2))
-    shared = surrogate.prepare(observed.points)
-    for values in (observed.values, -observed.values, observed.values**2):
-        surrogate.fit(shared, values, {})
-    assert made == [len(observed.points)]
-
-
-@pytest.mark.parametrize("strength", STRENGTHS)
-def test_noise_goes_through_the_warp_by_its_slope(strength: float) -> None:
-    losses = np.array([0.3, 1.0, 2.5, 2.6, 7.0, 40.0])
-    warp, step = Warp.of(losses, strength), 1e-6
-    np.testing.assert_allclose(warp.slope(losses), (warp(losses + step) - warp(losses - step)) / (2 * step), rtol=1e-5)
+def test_a_fit_uses_no_more_than_its_limit_the_best_among_them_and_their_own_noise() -> None:
+    space = nested()
+    program, scale = compiled(space).program, Domain.of(space).scale
+    structure, configs = Structure.of(program, scale), space.sample(FITTED + 40, 0)
+    points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
+    tables = Tables.of(structure, points)
+    y = tables.x.u[:, 0] + 3.0 * tables.x.z[:, 0] * tables.x.u[:, 1]
+    y, noise = (y - y.mean()) / y.std(), 0.01 * np.arange(float(len(y)))
+    evidence = Evidence.of(tables, y, noise, limit=8)
+    np.testing.assert_array_equal(evidence.noise, noise[[int(np.flatnonzero(y == value)[0]) for value in evidence.y]])
+    assert len(evidence.y) == 8
+    evidence = Evidence.of(tables, y)
+    assert len(evidence.y) == FITTED
+    assert evidence.y.min() == y.min()
+    theta, value = fit(evidence, [], iterations=4)
+    assert value < evidence(structure.prior[0])[0]
+    again, _ = fit(evidence, [theta], iterations=4)
+    assert evidence(again)[0] <= value + 1e-9
 
 
 def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     observed = observed_in("discrete")
     searches: list[int] = []
-    fit = module.fit
 
     def watched(evidence: Evidence, *rest: Any) -> tuple[Vector, float]:
         searches.append(len(evidence.y))
@@ -174,3 +174,43 @@ def test_a_state_of_earlier_journals_is_taken() -> None:
     assert posterior.warp.strength == 4.0
     assert set(state) == {"theta", "strength", "fits"}
     assert state["fits"] == 2
+
+
+# -- the warp --------------------------------------------------------------------------------------------------------
+
+
+LOSSES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=3, max_size=30).filter(
+    lambda v: max(v) - min(v) > 1e-3
+)
+
+
+@given(LOSSES, st.sampled_from(STRENGTHS))
+def test_it_standardises_keeps_the_order_and_can_be_undone(values: list[float], strength: float) -> None:
+    losses = np.sort(np.array(values))
+    warp = Warp.of(losses, strength)
+    warped = warp(losses)
+    assert np.all(np.diff(warped) >= 0)
+    assert abs(warped.mean()) < 1e-6
+    assert warped.std() == pytest.approx(1.0, abs=1e-6)
+    back = np.array([warp.inverse(v) for v in warped])
+    np.testing.assert_allclose(back, losses, rtol=1e-6, atol=1e-6 * (losses[-1] - losses[0]))
+
+
+@pytest.mark.parametrize("strength", STRENGTHS)
+def test_slopes_and_the_jacobian_agree_with_finite_differences(strength: float) -> None:
+    losses = np.random.default_rng(0).lognormal(size=20)
+    warp, step = Warp.of(losses, strength), 1e-7
+    slopes = (warp(losses + step) - warp(losses - step)) / (2 * step)
+    expected = np.sum(np.log(slopes)) + len(losses) * np.log(warp.unit)
+    np.testing.assert_allclose(warp.slope(losses), slopes, rtol=1e-5)
+    assert warp.log_jacobian(losses) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "losses", [np.full(5, 3.0), np.zeros(4), np.array([1e300, 1e300, -1e300, 2e299]), np.array([7.0])]
+)
+def test_constant_and_huge_losses_stay_finite(losses: np.ndarray) -> None:
+    for strength in STRENGTHS:
+        warp = Warp.of(losses, strength)
+        assert np.all(np.isfinite(warp(losses)))
+        assert np.isfinite(warp.inverse(0.0))

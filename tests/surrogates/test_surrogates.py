@@ -1,22 +1,66 @@
-"""The linear model: the dual posterior against the primal one, samples against their moments, evidence gradients."""
+"""The linear surrogate: the contract under each preset and prior, the dual posterior against the primal one, evidence."""
 
 from __future__ import annotations
 
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
 
+import mipcash as mc
+from mipcash.errors import SpaceError
 from mipcash.methods.mivabo import evidence
-from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks, paper_blocks, relevant_pairs
+from mipcash.methods.mivabo.blocks import (
+    FeatureSizes,
+    QuadratureFeatures,
+    evidence_blocks,
+    paper_blocks,
+    relevant_pairs,
+)
+from mipcash.methods.mivabo.features.maps import known_map
 from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
+from mipcash.methods.mivabo.sparse.mixture import SparseSettings
+from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
+from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.interactions import Interactions
+from mipcash.surrogates.protocols import Surrogate
 from tests.spaces import ALL, loss
+from tests.surrogates.conformance import Conformance, Observed, observed_in
 
+SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
 SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)
+
+
+class Linear(Conformance):
+    settings = LinearSettings(sizes=SIZES, iterations=5)
+
+    def made(self, observed: Observed) -> Surrogate[Any, Any]:
+        return LinearSurrogate(observed.program, observed.scale, self.settings)
+
+
+@pytest.mark.parametrize("name", ["nested", "discrete", "bound_numbers"])
+class TestEvidence(Linear):
+    pass
+
+
+@pytest.mark.parametrize("name", ["bound_numbers"])
+class TestPaper(Linear):
+    settings = LinearSettings("paper", sizes=SIZES)
+
+
+@pytest.mark.parametrize("name", ["bound_numbers"])
+class TestHorseshoe(Linear):
+    gaussian = False
+    settings = LinearSettings(sizes=SIZES, iterations=5, prior="horseshoe", sparse=SparseSettings(burn_in=8, draws=6))
+
+
+@pytest.mark.parametrize("name", ["discrete", "bound_numbers"])
+class TestVariational(Linear):
+    settings = LinearSettings("paper", sizes=SIZES, prior="laplace")
 
 
 def observations(space, n=14, seed=0):
@@ -54,35 +98,30 @@ def design(post, z, u):
     return np.concatenate(parts, axis=1), np.concatenate(variances)
 
 
-def primal(post, z, u, y, noise):
+@pytest.mark.parametrize(("name", "preset"), [("discrete", "evidence"), ("bound_numbers", "paper")])
+def test_the_dual_moments_are_the_primal_ones_also_after_conditioning(name, preset):
     """Mean and covariance of the weights in weight space (daxberger2019 App. C, general prior variances)."""
-    phi, v = design(post, z, u)
-    shift, scale = standardisation(y)
-    keep = v > 0
-    precision = np.diag(1 / v[keep]) + phi[:, keep].T @ phi[:, keep] / noise
-    covariance = np.linalg.inv(precision)
-    return keep, covariance @ phi[:, keep].T @ ((y - shift) / scale) / noise, covariance
-
-
-@pytest.mark.parametrize("preset", ["paper", "evidence"])
-@pytest.mark.parametrize("name", ["discrete", "bound_numbers"])
-def test_the_dual_mean_is_the_primal_mean(name, preset):
-    post, z, u, y, noise = posterior(ALL[name](), preset)
-    keep, mean, _ = primal(post, z, u, y, noise)
-    flat = np.concatenate([w.ravel() for w in post.mean().weights])
-    np.testing.assert_allclose(flat[keep], mean, atol=1e-6)
-
-
-def test_samples_have_the_primal_mean_and_covariance():
-    post, z, u, y, noise = posterior(ALL["discrete"](), "evidence", n=8)
-    keep, mean, covariance = primal(post, z, u, y, noise)
-    rng = np.random.default_rng(5)
-    n = 4000
-    draws = np.array([np.concatenate([w.ravel() for w in post.sample(rng).weights])[keep] for _ in range(n)])
-    sd = np.sqrt(np.diag(covariance))
-    assert np.max(np.abs(draws.mean(axis=0) - mean) / sd) < 5 / np.sqrt(n)
-    error = (np.cov(draws.T) - covariance) / np.outer(sd, sd)
-    assert np.max(np.abs(error)) < 6 * np.sqrt(2 / n)
+    space = ALL[name]()
+    before, z, u, _, noise = posterior(space, preset)
+    program, _, further_z, further_u, _ = observations(space, 4, seed=1)
+    z, u = np.concatenate([z, further_z]), np.concatenate([u, further_u])
+    points = points_of(program, z, u)
+    values = np.random.default_rng(0).normal(size=4)
+    after = before.given(points[14:], values, 0.2)
+    for post, y, v in (
+        (before, before.y, np.full(14, noise)),
+        (after, np.append(before.y, values), noise + np.append(np.zeros(14), np.full(4, 0.2))),
+    ):
+        phi, variances = design(post, z, u)
+        phi, keep = phi[:, variances > 0], variances > 0
+        seen = phi[: len(y)]
+        covariance = np.linalg.inv(np.diag(1 / variances[keep]) + (seen.T / v) @ seen)
+        weights = covariance @ seen.T @ (y / v)
+        flat = np.concatenate([w.ravel() for w in post.mean().weights])
+        np.testing.assert_allclose(flat[keep], weights, atol=1e-6)
+        mean, deviation = post.predict(points)
+        np.testing.assert_allclose(mean, phi @ weights, atol=1e-6)
+        np.testing.assert_allclose(deviation**2, np.sum(phi @ covariance * phi, axis=1), atol=1e-6)
 
 
 def declared_at_random(program, scale, seed=3):
@@ -94,27 +133,28 @@ def declared_at_random(program, scale, seed=3):
     return Interactions(*drawn)
 
 
-@pytest.mark.parametrize("some", [False, True])
-@pytest.mark.parametrize("name", list(ALL))
+@pytest.mark.parametrize(("name", "some"), [("discrete", False), ("conv_net", True), ("bound_numbers", False)])
 def test_evidence_gradients(name, some):
+    """Under a vector of noise, with all pairs or some."""
     program, scale, z, u, y = observations(ALL[name]())
     grams = evidence.Grams.of(program, scale, z, u, declared_at_random(program, scale) if some else None)
     mean, sd = grams.layout.prior()
     rng = np.random.default_rng(0)
-    y = (y - y.mean()) / y.std()
-    for _ in range(3):
-        theta = mean + 0.5 * sd * rng.normal(size=len(mean))
-        _, gradient = evidence.negative_log_posterior(theta, grams, y)
-        for i in range(len(theta)):
-            step = np.zeros(len(theta))
-            step[i] = 1e-5
-            above = evidence.negative_log_posterior(theta + step, grams, y)[0]
-            below = evidence.negative_log_posterior(theta - step, grams, y)[0]
-            assert gradient[i] == pytest.approx((above - below) / 2e-5, rel=2e-4, abs=2e-5), i
+    y, noise = (y - y.mean()) / y.std(), rng.random(len(y))
+    theta, step = mean + 0.5 * sd * rng.normal(size=len(mean)), 1e-5
+    _, gradient = evidence.negative_log_posterior(theta, grams, y, noise)
+    differences = [
+        (
+            evidence.negative_log_posterior(theta + e, grams, y, noise)[0]
+            - evidence.negative_log_posterior(theta - e, grams, y, noise)[0]
+        )
+        / (2 * step)
+        for e in step * np.eye(len(theta))
+    ]
+    np.testing.assert_allclose(gradient, differences, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("some", [False, True])
-@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
+@pytest.mark.parametrize(("name", "some"), [("conv_net", True), ("bound_numbers", False)])
 def test_the_features_have_the_kernel_that_was_fitted(name, some):
     """Discrete part: exact. With enough Fourier features the whole kernel agrees too; declared pairs or all of them."""
     space = ALL[name]()
@@ -129,24 +169,9 @@ def test_the_features_have_the_kernel_that_was_fitted(name, some):
     k, _ = evidence.covariance(theta, grams)
     noise = np.exp(theta[grams.layout.slices["noise"]][0]) + evidence.JITTER
     np.testing.assert_allclose(total, k - noise * np.eye(len(k)), atol=0.06)
-    no_numbers = np.full_like(u, 0.5)
-    grams = evidence.Grams.of(program, scale, z, no_numbers, declared)
-    discrete = blocks[0]
-    expected, _ = evidence.covariance(_only_discrete(theta, grams), grams)
-    got = (discrete.left(z) * discrete.variances) @ discrete.left(z).T
-    np.testing.assert_allclose(got, expected - noise * np.eye(len(z)), atol=1e-6)
-
-
-def _only_discrete(theta, grams):
-    theta = theta.copy()
-    for part in ("b", "sc", "sm"):
-        theta[grams.layout.slices[part]] = -60.0
-    return theta
 
 
 def test_the_fit_recovers_which_group_matters():
-    import mipcash as mc
-
     space = mc.Space("relevance")
     for i in range(6):
         space.categorical(f"c{i}", ["a", "b", "c"])
@@ -160,7 +185,57 @@ def test_the_fit_recovers_which_group_matters():
     assert np.argmax(relevance) == 2
     assert relevance[2] > np.max(np.delete(relevance, 2)) + 1.0
     assert (0, 2) in relevant_pairs(program, np.exp(relevance), 40)
+    assert standardisation(np.full(5, 1e9)) == (1e9, 1.0), "equal losses do not divide by zero"
 
 
-def test_equal_losses_do_not_divide_by_zero():
-    assert standardisation(np.full(5, 1e9)) == (1e9, 1.0)
+def test_a_state_of_earlier_journals_is_taken() -> None:
+    observed = observed_in("conv_net")
+    surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, iterations=2))
+    prepared = surrogate.prepare(observed.points)
+    _, first = surrogate.fit(prepared, observed.values, {}, np.random.default_rng(0))
+    assert set(first) == {"theta"}
+    _, warm = surrogate.fit(prepared, observed.values, {**first, "left_out": 0.1}, np.random.default_rng(0))
+    assert set(warm) == {"theta"}
+    assert warm != first
+
+
+# -- features of the numbers ----------------------------------------------------------------------------------------
+
+DIMS, LENGTH = np.array([0, 2]), np.array([0.5, 0.8])
+U = np.random.default_rng(0).random((9, 3))
+
+
+def test_quadrature_is_the_kernel_to_machine_precision_and_its_error_falls_exponentially():
+    def error(made, length):
+        kernel = np.exp(-0.5 * (((U[:, None, DIMS] - U[None, :, DIMS]) / length) ** 2).sum(axis=2))
+        return np.max(np.abs(made(U) @ made(U).T - kernel))
+
+    wide = np.array([1.0, 1.5])
+    for nodes in (16, 17):
+        assert QuadratureFeatures.tensor(DIMS, LENGTH, nodes).size == nodes**2
+        assert error(QuadratureFeatures.tensor(DIMS, LENGTH, nodes), LENGTH) < 1e-9
+        assert error(QuadratureFeatures.tensor(DIMS, wide, nodes), wide) < 1e-14
+    errors = [error(QuadratureFeatures.tensor(DIMS, LENGTH, nodes), LENGTH) for nodes in (4, 8, 12)]
+    assert errors[2] < 0.1 * errors[1] < 0.01 * errors[0]
+    assert errors[1] < 0.05 * error(FourierFeatures.draw(DIMS, LENGTH, 64, np.random.default_rng(0)), LENGTH)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [FourierFeatures.draw(DIMS, LENGTH, 20, np.random.default_rng(1)), QuadratureFeatures.tensor(DIMS, LENGTH, 7)],
+    ids=["fourier", "quadrature"],
+)
+def test_gradients_and_bounds(made):
+    assert made(U).shape == (len(U), made.size)
+    assert np.all(np.abs(made(U)) <= made.ceiling + 1e-12)
+    for point in U[:3]:
+        slopes, steps = made.gradient(point), 1e-6 * np.eye(3)
+        assert slopes.shape == (made.size, 3)
+        np.testing.assert_allclose(slopes, (made(point + steps) - made(point - steps)).T / 2e-6, atol=1e-7)
+
+
+def test_refusals():
+    with pytest.raises(SpaceError, match=r"8\^6 = 262144 features.*interactions"):
+        QuadratureFeatures.tensor(np.arange(6), np.ones(6), 8)
+    with pytest.raises(SpaceError, match="did you mean 'fourier'"):
+        known_map("fouriers")
