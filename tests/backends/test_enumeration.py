@@ -9,8 +9,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.enumeration.backend import EnumerationBackend, make_legal_levels
@@ -26,9 +24,9 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
-from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import drawn_spaces
+from tests.fuzz.points import TooLargeError
 
 EXACT = SolverSettings(gap=0.0)
 
@@ -48,18 +46,14 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
     return network
 
 
-@seed(5)
-@settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
+@on_drawn_spaces(40, 5, range(20), (5_000, 6, 5_000, 0))
 def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
     with mock.patch("mipcash.backends.enumeration.network.JOINED", table):
         check(compiled(build(drawn)).program, number)
 
 
-@seed(6)
-@settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
+@on_drawn_spaces(40, 6, range(40))
 def test_random_spaces_listed(drawn: Drawn, number: int) -> None:
     """The same where no network is to be had, so that all levels are looked at."""
     with mock.patch("mipcash.backends.enumeration.backend.network_at", return_value=None):

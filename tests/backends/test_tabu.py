@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
 
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
@@ -23,9 +21,9 @@ from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_enumeration import over_binaries
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
-from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import drawn_spaces
+from tests.fuzz.points import TooLargeError
 
 
 def of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...]]] | None:
@@ -41,9 +39,7 @@ def of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...
     return None if network is None or not np.all(np.diff(network.starts)) else (program, network, legal)
 
 
-@seed(7)
-@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
+@on_drawn_spaces(30, 7, range(30))
 def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
     if (found_of := of(drawn)) is None:
         return
@@ -62,9 +58,7 @@ def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
     assert np.all(np.diff(costs) >= 0)
 
 
-@seed(8)
-@settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
+@on_drawn_spaces(30, 8, range(30))
 def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: int) -> None:
     if (found_of := of(drawn)) is None or len(found_of[1].low):
         return

@@ -47,7 +47,7 @@ def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: Non
         case = draw(plan.seed, k, plan.kinds)
         record.kind, record.knives = case.kind, case.knives
         record.left, record.hidden = int(case.truth.legal_configs.sum()), unrelated(case.truth)
-        record.features = features(case)
+        record.features = tuple(name for name, there in features(case).items() if there)
         drawn = time.perf_counter() - began
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -68,7 +68,7 @@ def _peak() -> int:
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
 
 
-def features(case: Case) -> tuple[str, ...]:
+def features(case: Case) -> dict[str, bool]:
     """What occurs in a space, for the table."""
     drawn, table = case.drawn, case.truth.table
     relations = [r.relation for r in drawn.rules]
@@ -82,7 +82,7 @@ def features(case: Case) -> tuple[str, ...]:
     widths = [p.high - p.low for p in drawn.parameters if p.kind in ("real", "integer")]
     labels = {repr(v) for p in drawn.parameters if p.kind in ("categorical", "ordinal") for v in p.values}
     choices = [p for p in drawn.choices if p.fixed]
-    found = {
+    return {
         "when: alternatives": bool(alternatives),
         "when: eight alternatives": any(len(j.parts) >= 8 for j in alternatives),
         "when: repeated": any(len(set(j.parts)) < len(j.parts) for j in joins),
@@ -113,7 +113,6 @@ def features(case: Case) -> tuple[str, ...]:
         "products": any(len(t.factors) > 1 for r in relations for t in r.terms),
         "constraints": any(isinstance(p, Rule) and p.direct for p in drawn.parts),
     }
-    return tuple(name for name, there in found.items() if there)
 
 
 def _joins(condition: Condition) -> list[Join]:
@@ -237,6 +236,6 @@ class _Crew:
         self._workers.remove(worker)
         case = draw(self._plan.seed, worker.k, self._plan.kinds)
         record = Record(worker.k, case.kind, int(case.truth.legal_configs.sum()), unrelated(case.truth), case.knives)
-        record.features, record.hangs = features(case), int("no answer" in why)
+        record.hangs = int("no answer" in why)
         record.wrong(worker.question, "?", "an answer", why)
         return record

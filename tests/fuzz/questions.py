@@ -125,9 +125,9 @@ def begin(case: Case, record: Record, seed: int) -> Interview | None:
 
 def interview(asked: Interview, solvers: Sequence[str]) -> None:
     """All questions but runs."""
-    objectives = [objective(asked, quadratic=False)]
+    objectives = [objective(asked.case, asked.rng, quadratic=False)]
     if asked.rng.random() < 0.4:
-        objectives.append(objective(asked, quadratic=True))
+        objectives.append(objective(asked.case, asked.rng, quadratic=True))
     for solver in solvers:
         for terms in objectives:
             if terms:
@@ -147,13 +147,14 @@ def interview(asked: Interview, solvers: Sequence[str]) -> None:
         check_configspace(asked)
 
 
-def objective(asked: Interview, quadratic: bool) -> tuple[Term, ...]:
+def objective(case: Case, rng: np.random.Generator, quadratic: bool) -> tuple[Term, ...]:
     """A random expression over the parameters; a product holds at most one real or wide integer."""
-    sketch = Sketch(asked.rng, asked.drawn.expand_limit, parameters=list(asked.drawn.parameters), truth=asked.truth)
+    drawn = case.drawn
+    sketch = Sketch(rng, drawn.expand_limit, parameters=list(drawn.parameters), truth=case.truth)
     shapes = [product] if quadratic else [linear]
-    if asked.drawn.reals:
+    if drawn.reals:
         shapes += [real_product] if quadratic else [real_sum, real_sum]
-    numbers = {p.name for p in asked.drawn.parameters if p.kind == "real" or asked.drawn.wide(p)}
+    numbers = {p.name for p in drawn.parameters if p.kind == "real" or drawn.wide(p)}
     for _ in range(10):
         terms = distinct(sketch.one(shapes)(sketch))
         within = all(sum(isinstance(f, (Value, Active)) and f.name in numbers for f in t.factors) < 2 for t in terms)

@@ -11,8 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.registry import solvers
@@ -25,17 +23,16 @@ from mipcash.space.compiled import QUESTION, compiled, minimiser_of
 from mipcash.space.counting import Count, count
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.sampling import sample
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
 from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete
-from tests.strategies.spaces import drawn_spaces
 
 LIMITS = (0.0, 1e-3, 0.05)
 SPACES = {"conv net": conv_net, "discrete": discrete, "bound numbers": bound_numbers}
 
 
-@settings(max_examples=12, deadline=None)
-@given(drawn_spaces(limit=100), st.sampled_from(LIMITS))
+@on_drawn_spaces(12, 0, LIMITS, most=100)
 def test_what_is_known_in_no_time_is_true(drawn: Drawn, limit: float) -> None:
     """Counts are never above the truth, bounds never within it, samples legal, and a limit is no proof of emptiness."""
     space = build(drawn)
