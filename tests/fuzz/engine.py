@@ -22,6 +22,14 @@ SILENCE = 15 * SECONDS
 MOST = 3 * MEGABYTES
 """Megabytes of data after which a worker gets no more: a question that wants them ends with a ``MemoryError``."""
 
+IMPORTED = (
+    "mipcash.study.minimize",
+    "mipcash.backends.pyomo.backend",
+    "mipcash.backends.toulbar2.backend",
+    "pyscipopt",
+)
+"""What the library imports when it is asked, here before the processes begin."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -168,7 +176,7 @@ class _Worker:
 
     def __init__(self, plan: Plan, k: int) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__])
+        context.set_forkserver_preload([__name__, *IMPORTED])
         self.pipe, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=_work, args=(theirs, plan, k), daemon=True)
         self._process.start()
