@@ -28,7 +28,7 @@ SPACES_PER_KIND = 8
 def test_mixed_spaces_against_linear_programs(kind: str) -> None:
     """Optima, bounds, counts, samples, legality: :mod:`tests.fuzz` solves one linear program per discrete configuration."""
     seen: collections.Counter[str] = collections.Counter()
-    for case in cases(SPACES_PER_KIND, 1, (kind,), reals=True):
+    for case in cases(SPACES_PER_KIND, 0, (kind,), reals=True):
         record = Record(case.k, kind)
         asked = begin(case, record, seed=0)
         assert asked is not None
