@@ -29,9 +29,7 @@ TERMS = {
 """Words that only their author knew, and what the field says."""
 LONGEST = 35
 """Words of a sentence, at most."""
-PAGES = [
-    p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("model.md", "references.md")
-]
+PAGES = [p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("model.md", "references.md")]
 
 
 def texts(path: Path) -> Iterator[tuple[int, str, bool]]:

@@ -12,8 +12,8 @@ import mipcash as mc
 from mipcash.backends.task import Cut, Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
+from tests.fuzz import points
 from tests.spaces import conv_net
-from tests.strategies import points
 
 layers = partial(conv_net, small=True)
 """Rules with products, an auxiliary, conditional groups."""

@@ -9,8 +9,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
 
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
@@ -23,9 +21,9 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
-from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import drawn_spaces
+from tests.fuzz.points import TooLargeError
 
 EXACT = SolverSettings(gap=0.0)
 MODULE = "mipcash.backends.enumeration"
@@ -38,9 +36,7 @@ def over_binaries(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
     return QuadraticForm(form.constant, linear, form.rows[keep], form.cols[keep], form.values[keep])
 
 
-@seed(5)
-@settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 6, 0, None)))
+@on_drawn_spaces(40, 5, range(40), (5_000, 6, 0, None))
 def test_random_spaces(drawn: Drawn, number: int, table: int | None) -> None:
     """With small tables, rules stay linear rows; without a network, all levels are looked at."""
     listed = mock.patch(f"{MODULE}.backend.network_at", return_value=None)
@@ -166,9 +162,7 @@ def network_of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[
     return None if network is None or not np.all(np.diff(network.starts)) else (program, network, legal)
 
 
-@seed(7)
-@settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
+@on_drawn_spaces(20, 7, range(20))
 def test_what_it_reports_is_legal_and_exact_and_a_small_network_is_looked_at_whole(drawn: Drawn, number: int) -> None:
     if (found_of := network_of(drawn)) is None:
         return

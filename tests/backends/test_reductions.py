@@ -9,8 +9,6 @@ from dataclasses import replace
 import highspy
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.highs import HighsBackend, _load
@@ -28,9 +26,9 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_products, without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
-from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import drawn_spaces
+from tests.fuzz.points import TooLargeError
 
 EXACT = SolverSettings(gap=0.0)
 
@@ -186,11 +184,7 @@ def test_rlt_rows_tighten_the_relaxation(space: str) -> None:
     assert better >= 2
 
 
-@seed(13)
-@settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    drawn_spaces(), st.integers(0, 2**32), st.sampled_from(({"dominated_levels": "off"}, {"rlt_rows": "off"}, {}, {}))
-)
+@on_drawn_spaces(20, 13, range(20), ({"dominated_levels": "off"}, {"rlt_rows": "off"}, {}, {}))
 def test_highs_alone_agrees_with_brute_force(drawn: Drawn, number: int, options: dict[str, str]) -> None:
     check_highs(compiled(build(drawn)).program, number, options)
 

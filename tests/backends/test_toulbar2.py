@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.highs import HighsBackend
@@ -14,8 +12,8 @@ from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, no_good, random_form
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
-from tests.strategies.spaces import drawn_spaces
 
 pytest.importorskip("pytoulbar2")
 from mipcash.backends.toulbar2.backend import Toulbar2Backend
@@ -23,9 +21,7 @@ from mipcash.backends.toulbar2.backend import Toulbar2Backend
 EXACT = SolverSettings(gap=0.0)
 
 
-@seed(11)
-@settings(max_examples=15, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
+@on_drawn_spaces(15, 11, range(15))
 def test_random_spaces(drawn: Drawn, number: int) -> None:
     program = compiled(build(drawn)).program
     if not program.n_z:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from tests.fuzz.described import source
 from tests.fuzz.engine import Plan, examine_all
 from tests.fuzz.kinds import KINDS, draw
-from tests.fuzz.record import COMPARED, SOLVERS, Record
-from tests.fuzz.report import classes, summary, table
+from tests.fuzz.record import COMPARED, MEGABYTES, SECONDS, SOLVERS, Record
 
 EVERY = 20.0
 """Seconds between lines of progress."""
@@ -37,10 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left = [k for k in numbers if k not in kept]
     records = [kept[k] for k in numbers if k in kept]
     records += _watch(examine_all(plan, left, processes, deadline), len(left), began, options.keep)
-    page = table(records, list(KINDS)) + "\n\n" + summary(records, plan, time.monotonic() - began)
+    page = table(records) + "\n\n" + summary(records, plan, time.monotonic() - began)
     wrong = any(r.disagreements for r in records)
-    if wrong:
-        page += "\n\n" + classes(records)
     print("\n" + page)
     if options.out is not None:
         listed = sorted((d for r in records for d in r.disagreements), key=lambda d: d.k)
@@ -75,6 +73,53 @@ def _watch(records: Iterable[Record], total: int, began: float, keep: Path | Non
             line = f"[{told - began:6.0f} s] {len(done)} of {total} spaces, {wrong} disagreements"
             print(line, file=sys.stderr, flush=True)
     return done
+
+
+COLUMNS = {
+    "spaces": lambda r: 1,
+    "empty": lambda r: r.left == 0,
+    "of these hidden": lambda r: r.hidden,
+    "1 to 5 left": lambda r: 1 <= r.left <= 5,
+    "redrawn rules": lambda r: r.knives,
+    "asked": lambda r: r.asked.total(),
+    "refused": lambda r: r.refused.total(),
+    "wrong answers": lambda r: len(r.disagreements),
+    "spaces with one": lambda r: bool(r.disagreements),
+    "hangs": lambda r: r.hangs,
+    "over 1 GB": lambda r: r.megabytes > MEGABYTES,
+}
+
+
+def table(records: Sequence[Record]) -> str:
+    """Figures by kind of space and by construct, in Markdown."""
+    constructs = Counter(f for r in records for f in r.features)
+    rows = {kind: [r for r in records if r.kind == kind] for kind in KINDS} | {"all": list(records)}
+    rows |= {f"with {f}": [r for r in records if f in r.features] for f, _ in constructs.most_common()}
+    cells = [("construct", *COLUMNS), ("---",) * (len(COLUMNS) + 1)]
+    cells += [(name, *(f"{sum(map(of, mine)):,}" for of in COLUMNS.values())) for name, mine in rows.items() if mine]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
+    """What was drawn and found, in words, and the command that repeats it."""
+    wrong = sum(len(r.disagreements) for r in records)
+    drawn, asked = (sum(r.seconds[i] for r in records) for i in (0, 1))
+    first = min((r.k for r in records), default=0)
+    refused: Counter[str] = sum((r.refused for r in records), Counter())
+    unproven: Counter[str] = sum((r.unproven for r in records), Counter())
+    longest = sorted(records, key=lambda r: -r.seconds[1])[:5]
+    kinds = f' --kinds "{",".join(plan.kinds)}"' if plan.kinds else ""
+    return "\n".join(
+        (
+            f"spaces: {len(records):,}; disagreements: {wrong:,} in {sum(bool(r.disagreements) for r in records):,} spaces",
+            f"hidden: empty, though no two of the rules, clauses and disjunctions contradict each other; hang: over {SECONDS} s",
+            f"refused and unproven by solver: {dict(refused)}, {dict(unproven)}",
+            f"longest: {', '.join(f'{r.k} ({r.seconds[1]:.0f} s, {r.megabytes:,} MB)' for r in longest)}",
+            f"{seconds:.0f} s of wall-clock time; {drawn:.0f} s of drawing and brute force, {asked:.0f} s of questions",
+            f"repeat: python -m tests.fuzz --spaces {len(records)} --seed {plan.seed} --first {first} "
+            f"--solvers {','.join(plan.solvers)}{kinds}; one space: --only K",
+        )
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

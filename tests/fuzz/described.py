@@ -1,7 +1,6 @@
 """A drawn space as plain data, and the Python source that declares it in the library's public language.
 
-Nothing here says what a rule means: :mod:`tests.fuzz.table` and :mod:`tests.fuzz.truth` do, in exact fractions, and
-``tests/strategies/meaning.py`` does, in plain Python.
+Nothing here says what a rule means: :mod:`tests.fuzz.table` and :mod:`tests.fuzz.truth` do, in exact fractions.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 from tests.fuzz.described import Active, Choice, Clause, Condition, Join, Rule
 from tests.fuzz.kinds import HARD, Case, draw, unrelated
@@ -22,6 +21,14 @@ SILENCE = 15 * SECONDS
 """Wall-clock seconds without a word after which a worker is ended; on a busy machine a question may take far more of them."""
 MOST = 3 * MEGABYTES
 """Megabytes of data after which a worker gets no more: a question that wants them ends with a ``MemoryError``."""
+
+IMPORTED = (
+    "mipcash.study.minimize",
+    "mipcash.backends.pyomo.backend",
+    "mipcash.backends.toulbar2.backend",
+    "pyscipopt",
+)
+"""What the library imports when it is asked, here before the processes begin."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: Non
         case = draw(plan.seed, k, plan.kinds)
         record.kind, record.knives = case.kind, case.knives
         record.left, record.hidden = int(case.truth.legal_configs.sum()), unrelated(case.truth)
-        record.features = features(case)
+        record.features = tuple(name for name, there in features(case).items() if there)
         drawn = time.perf_counter() - began
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -68,7 +75,7 @@ def _peak() -> int:
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
 
 
-def features(case: Case) -> tuple[str, ...]:
+def features(case: Case) -> dict[str, bool]:
     """What occurs in a space, for the table."""
     drawn, table = case.drawn, case.truth.table
     relations = [r.relation for r in drawn.rules]
@@ -82,7 +89,7 @@ def features(case: Case) -> tuple[str, ...]:
     widths = [p.high - p.low for p in drawn.parameters if p.kind in ("real", "integer")]
     labels = {repr(v) for p in drawn.parameters if p.kind in ("categorical", "ordinal") for v in p.values}
     choices = [p for p in drawn.choices if p.fixed]
-    found = {
+    return {
         "when: alternatives": bool(alternatives),
         "when: eight alternatives": any(len(j.parts) >= 8 for j in alternatives),
         "when: repeated": any(len(set(j.parts)) < len(j.parts) for j in joins),
@@ -113,7 +120,6 @@ def features(case: Case) -> tuple[str, ...]:
         "products": any(len(t.factors) > 1 for r in relations for t in r.terms),
         "constraints": any(isinstance(p, Rule) and p.direct for p in drawn.parts),
     }
-    return tuple(name for name, there in found.items() if there)
 
 
 def _joins(condition: Condition) -> list[Join]:
@@ -137,106 +143,70 @@ def examine_all(plan: Plan, numbers: Sequence[int], processes: int, deadline: fl
     Args:
         deadline: ``time.monotonic()`` after which no new space is begun.
     """
-    if processes:
-        yield from _Crew(plan, numbers, processes, deadline).records()
-        return
-    for k in numbers:
-        if deadline is not None and time.monotonic() > deadline:
-            return
-        yield examine(plan, k)
+    left, workers = list(reversed(numbers)), list[_Worker]()
+    try:
+        while True:
+            while left and len(workers) < max(1, processes) and (deadline is None or time.monotonic() < deadline):
+                if processes:
+                    workers.append(_Worker(plan, left.pop()))
+                else:
+                    yield examine(plan, left.pop())
+            if not workers:
+                return
+            ready = wait([w.pipe for w in workers], timeout=1.0)
+            for worker in list(workers):
+                record = worker.hear() if worker.pipe in ready else worker.watch()
+                if record is not None:
+                    worker.end()
+                    workers.remove(worker)
+                    yield record
+    finally:
+        for worker in workers:
+            worker.end()
 
 
-def _work(pipe: Connection, plan: Plan) -> None:
-    """A worker: numbers in, records out, and a word before every question."""
+def _work(pipe: Connection, plan: Plan, k: int) -> None:
+    """A word before every question, and the record."""
     resource.setrlimit(resource.RLIMIT_DATA, (MOST << 20, MOST << 20))
-    while (k := pipe.recv()) is not None:
-        record = examine(plan, k, lambda text: pipe.send(text))
-        pipe.send(replace(record, note=print))  # a function of this module's own does not travel
+    pipe.send(replace(examine(plan, k, pipe.send), note=print))  # a function of this module's own does not travel
 
 
-@dataclass
 class _Worker:
-    process: Any
-    pipe: Connection
-    k: int
-    heard: float
-    question: str = "its start"
+    """A process for one space, which ends with it."""
 
-
-class _Crew:
-    """Worker processes, each with one space at a time."""
-
-    def __init__(self, plan: Plan, numbers: Sequence[int], processes: int, deadline: float | None) -> None:
-        self._plan, self._deadline = plan, deadline
-        self._waiting = list(reversed(numbers))
-        self._context = multiprocessing.get_context("spawn")
-        self._workers: list[_Worker] = []
-        self._size = processes
-
-    def records(self) -> Iterator[Record]:
-        """All records; workers that fall silent or die are replaced."""
-        try:
-            while True:
-                while len(self._workers) < self._size and self._more():
-                    self._hire()
-                if not self._workers:
-                    return
-                yield from self._listen()
-        finally:
-            for worker in self._workers:
-                worker.process.kill()
-                worker.process.join()
-
-    def _more(self) -> bool:
-        return bool(self._waiting) and (self._deadline is None or time.monotonic() < self._deadline)
-
-    def _hire(self) -> None:
-        mine, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, self._plan), daemon=True)
-        process.start()
+    def __init__(self, plan: Plan, k: int) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__, *IMPORTED])
+        self.pipe, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_work, args=(theirs, plan, k), daemon=True)
+        self._process.start()
         theirs.close()
-        worker = _Worker(process, mine, self._waiting.pop(), time.monotonic())
-        mine.send(worker.k)
-        self._workers.append(worker)
+        self._plan, self._k, self._heard, self._question = plan, k, time.monotonic(), "its start"
 
-    def _listen(self) -> Iterator[Record]:
-        ready = wait([w.pipe for w in self._workers], timeout=1.0)
-        for worker in list(self._workers):
-            if worker.pipe in ready:
-                yield from self._hear(worker)
-            elif time.monotonic() - worker.heard > SILENCE:
-                yield self._lost(worker, f"no answer within {SILENCE} s")
-
-    def _hear(self, worker: _Worker) -> Iterator[Record]:
+    def hear(self) -> Record | None:
+        """Its record, or what stands for it where the process died; None: there is more to come."""
         try:
-            said = worker.pipe.recv()
+            said: str | Record = self.pipe.recv()
         except (EOFError, OSError):
-            worker.process.join(5)
-            yield self._lost(worker, f"the process died, exit code {worker.process.exitcode}")
-            return
-        worker.heard = time.monotonic()
-        if isinstance(said, str):
-            worker.question = said
-            return
-        yield said
-        if said.megabytes > MEGABYTES:  # the peak of this process says nothing of the spaces that follow
-            worker.process.kill()
-            worker.process.join()
-            self._workers.remove(worker)
-        elif self._more():
-            worker.k, worker.question = self._waiting.pop(), "its start"
-            worker.pipe.send(worker.k)
-        else:
-            worker.pipe.send(None)
-            worker.process.join()
-            self._workers.remove(worker)
+            self._process.join(5)
+            return self._lost(f"the process died, exit code {self._process.exitcode}")
+        self._heard = time.monotonic()
+        if isinstance(said, Record):
+            return said
+        self._question = said
+        return None
 
-    def _lost(self, worker: _Worker, why: str) -> Record:
-        worker.process.kill()
-        worker.process.join()
-        self._workers.remove(worker)
-        case = draw(self._plan.seed, worker.k, self._plan.kinds)
-        record = Record(worker.k, case.kind, int(case.truth.legal_configs.sum()), unrelated(case.truth), case.knives)
-        record.features, record.hangs = features(case), int("no answer" in why)
-        record.wrong(worker.question, "?", "an answer", why)
+    def watch(self) -> Record | None:
+        """What stands for its record after a long silence."""
+        late = time.monotonic() - self._heard > SILENCE
+        return self._lost(f"no answer within {SILENCE} s", hangs=1) if late else None
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def _lost(self, why: str, hangs: int = 0) -> Record:
+        case = draw(self._plan.seed, self._k, self._plan.kinds)
+        record = Record(self._k, case.kind, int(case.truth.legal_configs.sum()), hangs=hangs)
+        record.wrong(self._question, "?", "an answer", why)
         return record

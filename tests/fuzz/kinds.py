@@ -50,15 +50,15 @@ class Case:
     gridded: tuple[str, ...] = ()
 
 
-def draw(seed: int, k: int, kinds: Sequence[str] = ()) -> Case:
-    """Space k of a seed; of these kinds, where any are given."""
+def draw(seed: int, k: int, kinds: Sequence[str] = (), most: int = LARGEST, reals: bool = True) -> Case:
+    """Space k of a seed: of these kinds, where any are given, with at most ``most`` assignments, perhaps without reals."""
     rng = np.random.default_rng([seed, k])
     listed = [name for name in KINDS if not kinds or name in kinds]
     shares = np.array([KINDS[name][0] for name in listed])
     kind = listed[int(rng.choice(len(listed), p=shares / shares.sum()))]
     knives = 0
     while True:
-        sketch = Sketch(rng, plain=bool(rng.random() < PLAIN))
+        sketch = Sketch(rng, plain=bool(rng.random() < PLAIN), most=most, reals=reals)
         try:
             KINDS[kind][1](sketch)
         except TooLargeError:

@@ -125,9 +125,9 @@ def begin(case: Case, record: Record, seed: int) -> Interview | None:
 
 def interview(asked: Interview, solvers: Sequence[str]) -> None:
     """All questions but runs."""
-    objectives = [objective(asked, quadratic=False)]
+    objectives = [objective(asked.case, asked.rng, quadratic=False)]
     if asked.rng.random() < 0.4:
-        objectives.append(objective(asked, quadratic=True))
+        objectives.append(objective(asked.case, asked.rng, quadratic=True))
     for solver in solvers:
         for terms in objectives:
             if terms:
@@ -147,13 +147,14 @@ def interview(asked: Interview, solvers: Sequence[str]) -> None:
         check_configspace(asked)
 
 
-def objective(asked: Interview, quadratic: bool) -> tuple[Term, ...]:
+def objective(case: Case, rng: np.random.Generator, quadratic: bool) -> tuple[Term, ...]:
     """A random expression over the parameters; a product holds at most one real or wide integer."""
-    sketch = Sketch(asked.rng, asked.drawn.expand_limit, parameters=list(asked.drawn.parameters), truth=asked.truth)
+    drawn = case.drawn
+    sketch = Sketch(rng, drawn.expand_limit, parameters=list(drawn.parameters), truth=case.truth)
     shapes = [product] if quadratic else [linear]
-    if asked.drawn.reals:
+    if drawn.reals:
         shapes += [real_product] if quadratic else [real_sum, real_sum]
-    numbers = {p.name for p in asked.drawn.parameters if p.kind == "real" or asked.drawn.wide(p)}
+    numbers = {p.name for p in drawn.parameters if p.kind == "real" or drawn.wide(p)}
     for _ in range(10):
         terms = distinct(sketch.one(shapes)(sketch))
         within = all(sum(isinstance(f, (Value, Active)) and f.name in numbers for f in t.factors) < 2 for t in terms)
@@ -175,24 +176,18 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
             continue
         said = f"{solution.status}, value {solution.value!r}, bound {solution.bound!r} at {solution.config}"
         status = "infeasible" if asked.truth.empty else "optimal"
+        admitted = solver != "default" or asked.record.coarse or _wide(asked, terms)
+        problem = "" if solution.status == status else f"{status}, {float(end)!r}"
         if asked.case.gridded:
             asked.record.unproven[solver] += solution.status not in ("optimal", "infeasible")
-            if problem := _judge_on_a_grid(asked, terms, sense, end, solution):
-                asked.record.wrong(f"optimum {sense}", solver, problem, said)
-        elif (
-            (solver != "default" or asked.record.coarse or _wide(asked, terms))
-            and solution.status == "feasible"
-            and not asked.truth.empty
-        ):
+            problem = _judge_on_a_grid(asked, terms, sense, end, solution)
+        elif admitted and solution.status == "feasible" and not asked.truth.empty:
             asked.record.unproven[solver] += 1
-            if problem := _judge_unproven(asked, terms, sense, end, solution):
-                asked.record.wrong(f"optimum {sense}", solver, problem, said)
-        elif solution.status != status:
-            asked.record.wrong(f"optimum {sense}", solver, f"{status}, {float(end)!r}", said)
-        elif not asked.truth.empty:
+            problem = _judge_unproven(asked, terms, sense, end, solution)
+        elif not problem and not asked.truth.empty:
             problem = _judge_solution(asked, terms, sense, end, solution)
-            if problem:
-                asked.record.wrong(f"optimum {sense}", solver, problem, said)
+        if problem:
+            asked.record.wrong(f"optimum {sense}", solver, problem, said)
 
 
 def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
@@ -204,16 +199,22 @@ def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
     return max(ranges, default=0.0) > WIDE
 
 
+def _judge_configuration(asked: Interview, terms: tuple[Term, ...], solution: Any) -> str:
+    """What is wrong with the configuration of a solution, or with its value; "" if nothing."""
+    if reason := asked.illegal(solution.config):
+        return reason
+    at = float(value_at(asked.at(solution.config), terms, solution.config))
+    slack = GAP * abs(at) + 1e-9 * max(abs(t.coefficient) for t in terms) + ABSOLUTE_GAP
+    return "" if abs(at - solution.value) <= slack else f"the value at the configuration, {at!r}"
+
+
 def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
-    """What is wrong with a solution; "" if nothing."""
+    """What is wrong with a proven solution; "" if nothing."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
     slack = GAP * max(abs(best), abs(solution.value)) + 1e-9 * size + ABSOLUTE_GAP
-    if reason := asked.illegal(solution.config):
-        return reason
-    at = float(value_at(asked.truth, terms, solution.config))
-    if abs(at - solution.value) > slack:
-        return f"the value at the configuration, {at!r}"
+    if problem := _judge_configuration(asked, terms, solution):
+        return problem
     loosened = sign * best
     if asked.truth.cells and sign * solution.value < sign * best - slack:
         loosened = min(loosened, sign * float(asked.truth.extremes(terms, ALLOWED)[0 if sense == "min" else 1]))
@@ -221,20 +222,15 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
         return f"value {best!r}"
     if sign * solution.bound > min(sign * best + _beside(asked, best, size), sign * solution.value + 1e-12):
         return f"a bound that holds for {best!r}"
-    if sign * (solution.value - solution.bound) > slack + GAP * size:
-        return "a tight bound"
-    return ""
+    return "a tight bound" if sign * (solution.value - solution.bound) > slack + GAP * size else ""
 
 
 def _judge_unproven(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
     """What is wrong with a solution that claims no proof: legality, its own value, the side of its bound."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
-    if reason := asked.illegal(solution.config):
-        return reason
-    at = float(value_at(asked.truth, terms, solution.config))
-    if abs(at - solution.value) > GAP * abs(at) + 1e-9 * size:
-        return f"the value at the configuration, {at!r}"
+    if problem := _judge_configuration(asked, terms, solution):
+        return problem
     right = sign * solution.bound <= sign * best + _beside(asked, best, size)
     return "" if right else f"a bound that holds for {best!r}"
 
@@ -243,12 +239,8 @@ def _judge_on_a_grid(asked: Interview, terms: tuple[Term, ...], sense: str, end:
     """What is wrong with a solution where only a grid is known: no point of it beats an optimum or passes a bound."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
-    if solution.config is not None:
-        if reason := asked.illegal(solution.config):
-            return reason
-        at = float(value_at(asked.at(solution.config), terms, solution.config))
-        if abs(at - solution.value) > GAP * abs(at) + 1e-9 * size:
-            return f"the value at the configuration, {at!r}"
+    if solution.config is not None and (problem := _judge_configuration(asked, terms, solution)):
+        return problem
     if asked.truth.empty:
         return ""
     if solution.status == "infeasible":

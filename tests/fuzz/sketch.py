@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.described import Condition, Drawn, Helper, Parameter, Part, Relation, Rule, Term, Value
-from tests.fuzz.table import LARGEST, Body, Floats, Levels, Table
+from tests.fuzz.table import LARGEST, Body, Floats, Levels, Table, TooLargeError
 from tests.fuzz.truth import Truth
 
 CUT, FEW, EMPTY = "cut", "few", "empty"
@@ -31,7 +31,8 @@ class Sketch:
     Attributes:
         rng: every choice comes from it.
         plain: only small whole coefficients, so that what is wrong is not a matter of tolerances.
-        largest: assignments at most.
+        largest, most: assignments at most: of the kind, and of whoever draws.
+        reals: whether there may be some.
         knives: rules that were dropped for putting an assignment on a knife's edge.
         formulas: conditions are nested formulas.
         origin: see :class:`Drawn`.
@@ -49,6 +50,8 @@ class Sketch:
     formulas: bool = False
     origin: str = ""
     gridded: dict[str, Parameter] = field(default_factory=dict)
+    most: int = LARGEST
+    reals: bool = True
 
     @property
     def drawn(self) -> Drawn:
@@ -71,9 +74,11 @@ class Sketch:
         """No more parameters: list the assignments.
 
         Raises:
-            TooLargeError: see :class:`Table`.
+            TooLargeError: see :class:`Table`; or there are reals, and there may be none.
         """
-        self.truth = Truth.free(Table(self.drawn, self.largest))
+        if self.drawn.reals and not self.reals:
+            raise TooLargeError("infinitely many assignments")
+        self.truth = Truth.free(Table(self.drawn, min(self.largest, self.most)))
 
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)

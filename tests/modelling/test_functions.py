@@ -11,8 +11,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import RuleError
-from tests.strategies.distinct import check_distinct
-from tests.strategies.functions import conditions, declared, truth
+from tests.fuzz.functions import conditions, declared, truth
 
 A, B, O = tuple(range(-2, 4)), (0.5, 1, 2.5), (1, 2, 3)
 
@@ -69,14 +68,14 @@ def agrees(node: Any, expand_limit: int) -> None:
 
 
 def test_drawn_rules_of_levels() -> None:
-    drawn = conditions(("a", "b", "o"), ("a", "o"), ("a", "c"), ("<=", ">=", "==", "<", ">", "!="))
-    check_distinct(drawn.map(lambda node: (node,)), lambda node: agrees(node, 64), 12, 17)
+    for node in conditions(12, 17, ("a", "b", "o"), ("a", "o"), ("a", "c"), ("<=", ">=", "==", "<", ">", "!=")):
+        agrees(node, 64)
 
 
 def test_drawn_rules_of_wide_integers() -> None:
     """Without levels: rules over several numbers take the helpers and the big-M form."""
-    drawn = conditions(("a", "b", "o"), ("b",), ("c",), ("<=", ">=", "=="))
-    check_distinct(drawn.map(lambda node: (node,)), lambda node: agrees(node, 2), 7, 18)
+    for node in conditions(7, 18, ("a", "b", "o"), ("b",), ("c",), ("<=", ">=", "==")):
+        agrees(node, 2)
 
 
 def test_reals() -> None:

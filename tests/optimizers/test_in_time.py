@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.proxies import proxy
 from mipcash.acquisition.alternating import AlternatingSettings
@@ -25,10 +23,10 @@ from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
 from mipcash.surrogates.maximum import maximum
+from tests.fuzz.cases import FEW_LEVELS, on_drawn_spaces
 from tests.fuzz.described import Drawn, build
 from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete, shape_space
-from tests.strategies.spaces import drawn_spaces
 
 OPTIMIZERS = ("hybrid", "mivabo", "jopt", "mutation", "random")
 
@@ -45,8 +43,7 @@ def run(optimizer: Optimizer, space: Space, n: int, seconds: float | None) -> li
     return history
 
 
-@settings(max_examples=8, deadline=None)
-@given(drawn_spaces(limit=40), st.sampled_from((1e-6, 1e-3, 0.05)), st.sampled_from(("hybrid", "random", "mivabo")))
+@on_drawn_spaces(9, 0, (1e-6, 1e-3, 0.05), ("hybrid", "random", "mivabo"), kinds=FEW_LEVELS, most=100)
 def test_in_no_time_proposals_are_legal_and_new_until_nothing_is_left(drawn: Drawn, seconds: float, name: str) -> None:
     """That the space is used up, or empty, is said exactly where it is."""
     space = build(drawn)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import mipcash as mc
 from mipcash.program import elimination
@@ -13,9 +12,9 @@ from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.sampling import uniform_levels
+from tests.fuzz.cases import on_drawn_spaces
 from tests.fuzz.described import Drawn, build
 from tests.spaces import shape_space
-from tests.strategies.spaces import drawn_spaces
 
 
 def eliminated(program: BinaryProgram) -> Legality:
@@ -25,8 +24,7 @@ def eliminated(program: BinaryProgram) -> Legality:
         return Legality(program)
 
 
-@settings(max_examples=40, deadline=None)
-@given(drawn_spaces(limit=200))
+@on_drawn_spaces(30, 0, kinds=("helpers", "conditional", "logic"))
 def test_eliminating_helpers_says_what_joint_tables_say(drawn: Drawn) -> None:
     space = build(drawn)
     program = compiled(space).program
@@ -52,16 +50,16 @@ def test_layers_of_shapes_are_decided_without_a_solver() -> None:
     assert legality.complete
     assert legality.eliminations
     rng = np.random.default_rng(0)
-    starts = np.array([program.encode(c) for c in space.sample(4, 0)])
+    starts = np.array([program.encode(c) for c in space.sample(3, 0)])
     assert legality.check(starts).all()
     moves = moves_of(program)
     _, near = moves.singles(starts, starts)
-    near = near[rng.permutation(len(near))[:150]]
+    near = near[rng.permutation(len(near))[:60]]
     legal = legality.check(near)
     said = [space.is_legal(program.decode(s, {"rate": 0.01})) for s in near]
     np.testing.assert_array_equal(legal, said)
     assert 0 < legal.sum() < len(legal)
-    far = legality.effective(moves.walk(legality, np.repeat(starts, 5, axis=0), 20, rng))
+    far = legality.effective(moves.walk(legality, np.repeat(starts, 2, axis=0), 20, rng))
     assert all(space.is_legal(program.decode(s, {"rate": 0.01})) for s in far)
 
 

@@ -133,7 +133,7 @@ def configurations(program: Any, found: np.ndarray) -> set[tuple[tuple[str, str]
                 named[number.label] = round(float(point[number.column]))
             elif abs(point[number.column]) > 1e-6:
                 named[number.label] = "not zero though inactive"
-        keys.add(tuple(sorted((name, repr(value)) for name, value in named.items())))
+        keys.add(key(named))
     return keys
 
 
@@ -165,3 +165,8 @@ def all_levels(program: Any, most: int = 4000) -> np.ndarray | None:
     for members in orders.values():
         listed = listed[[len(set(row[members].tolist())) == len(members) for row in listed]]
     return listed
+
+
+def key(config: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """A hashable name of a configuration that keeps True, 1 and 1.0 apart."""
+    return tuple(sorted((name, repr(value)) for name, value in config.items()))

@@ -1,0 +1,54 @@
+"""Drawn spaces for the tests of other folders."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tests.fuzz.described import Relation
+from tests.fuzz.kinds import Case, draw
+
+FEW_LEVELS = ("cycles", "products", "conditional", "helpers", "logic")
+"""Kinds without reals and wide integers (where the spaces with reals are left out)."""
+DISCRETE = (*FEW_LEVELS, "wide integers", "formulas")
+
+
+def cases(
+    count: int, seed: int, kinds: Sequence[str] = DISCRETE, most: int = 400, reals: bool = False
+) -> Iterator[Case]:
+    """The first ``count`` spaces of a seed with at most ``most`` assignments whose rules fit absolute tolerances.
+
+    Args:
+        reals: whether spaces with reals are among them.
+    """
+    found = (draw(seed, k, kinds, most, reals) for k in itertools.count())
+    return itertools.islice((case for case in found if not scaled(case)), count)
+
+
+def scaled(case: Case) -> bool:
+    """Whether coefficients are so small or so large that an absolute tolerance of 1e-6 does not fit them."""
+    relations: list[Relation] = [r.relation for r in case.drawn.rules]
+    relations += [r for choice in case.drawn.choices for d in choice.disjuncts for r in d]
+    return any(not 0.05 <= max(abs(t.coefficient) for t in r.terms) <= 1e3 for r in relations)
+
+
+def on_drawn_spaces(
+    count: int, seed: int, *options: Sequence[Any], kinds: Sequence[str] = DISCRETE, most: int = 400
+) -> Callable[[Any], Any]:
+    """Call a test on ``count`` drawn spaces, each with the next combination of ``options``."""
+
+    def decorated(test: Callable[..., object]) -> Callable[[], None]:
+        def run() -> None:
+            combinations = itertools.cycle(itertools.product(*options))
+            for case, chosen in zip(cases(count, seed, kinds, most), combinations, strict=False):
+                try:
+                    test(case.drawn, *chosen)
+                except BaseException as error:
+                    error.add_note(f"draw({seed}, {case.k}, {kinds}, {most}, reals=False).drawn, {chosen}")
+                    raise
+
+        run.__doc__, run.__name__ = test.__doc__, test.__name__
+        return run
+
+    return decorated

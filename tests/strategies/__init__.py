@@ -1,1 +1,0 @@
-"""Hypothesis strategies and independent oracles, shared by all tests."""
