@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import mipcash, said
+from commands import said
 
 from mipcash.cli import archive
 from mipcash.study.storage.protocol import StudyRecord
@@ -92,12 +91,3 @@ def test_objectives_that_are_typed_replace_the_direction_of_the_file(write: Writ
         assert [(g.output, g.direction) for g in each] == [("loss", "minimize"), ("ms", "maximize")]
         wrong = said(2, *command, "--objective", "ms", "--objective", "foo=sideways")
         assert "--objective foo=sideways: direction must be 'minimize' or 'maximize', got 'sideways'" in wrong
-
-
-def test_resume_speaks_json_too(write: Write) -> None:
-    write()
-    mipcash("run", "bowl.py", "--storage", "run.db", "-q", "--budget", "2")
-    for budget, kinds in (("3", ["trial", "result"]), ("3", ["result"])):
-        done = mipcash("resume", "run.db", "--model", "bowl.py", "--budget", budget, "--json")
-        assert done.exit_code == 0, done.output
-        assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == kinds

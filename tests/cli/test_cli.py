@@ -22,6 +22,7 @@ BOWL = ("--model", "bowl.py")
 OPTIONS = ("--option", "low=1.5", "--option", "label=width")
 
 
+@pytest.mark.usefixtures("pictures")
 def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write()
     ran = mipcash("run", "bowl.py")
@@ -171,6 +172,7 @@ def test_a_run_without_a_success_says_so(write: Write) -> None:
     assert "[yellow]" not in said(0, "show", "runs/broken-seed0.db")
 
 
+@pytest.mark.usefixtures("pictures")
 def test_a_model_that_changes_the_folder_or_whose_report_fails_loses_nothing(write: Write, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     moves = "import os; os.chdir(os.path.dirname(__file__) + '/elsewhere')"
@@ -268,7 +270,7 @@ def test_ctrl_c_prints_the_command_that_resumes(write: Write) -> None:
     process = start("run", "bowl.py", "-o", "slow=0.1", "--budget", "60", "--workers", "2")
     until_evaluation(process, 1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
     assert "mipcash resume runs/bowl-seed0.db" in out
     assert "Traceback" not in err
@@ -286,7 +288,7 @@ def test_a_run_can_be_shown_and_not_doubled_while_it_goes_on_and_resumed_when_ki
     assert "in use by another study" in said(2, "run", "bowl.py", "-o", "slow=0.1", "--budget", "60")
     said(2, "run", "bowl.py", "-o", "slow=0.1", "--budget", "60", "--fresh")
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=240)
     done = told("runs/bowl-seed0.db")
     said(0, "resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1")
     assert told("runs/bowl-seed0.db") == done + 1

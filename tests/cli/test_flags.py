@@ -84,6 +84,7 @@ def test_one_flag_limits_a_run_and_the_journal_keeps_it(write: Write) -> None:
     assert "limit heat was [None, 0.5] and is [None, 0.6] now" in said(2, "run", "hot.py", "--limit", "heat=0.6")
 
 
+@pytest.mark.usefixtures("pictures")
 def test_show_marks_what_breaks_a_limit_and_by_what(write: Write) -> None:
     write(HOT, "hot.py")
     mipcash("run", "hot.py", "-q", "--limit", "heat=0.5")

@@ -49,6 +49,7 @@ def test_what_is_written_out_and_what_stays() -> None:
     assert one_line("a\n  b\x1b" * 100, 12) == "a b\\x1ba ..."
 
 
+@pytest.mark.usefixtures("pictures")
 def test_no_command_lets_one_through(write: Write) -> None:
     write(MODEL.format(evil=EVIL), "evil.py")
     write(MODEL.format(evil=EVIL).replace('config["n"] < 5', "True"), "broken.py")
