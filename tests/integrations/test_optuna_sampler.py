@@ -146,12 +146,12 @@ def test_nothing_is_evaluated_twice_before_the_end_unless_values_are_held() -> N
 
 def test_partly_fixed_proposals_are_legal_beside_what_is_fixed() -> None:
     study = study_of()
-    study.optimize(objective, n_trials=7)
+    study.optimize(objective, n_trials=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study.sampler = optuna.samplers.PartialFixedSampler({"layers": 3, "act": None}, study.sampler)
     study.optimize(objective, n_trials=4)
-    held = [t.params for t in study.trials[7:]]
+    held = [t.params for t in study.trials[4:]]
     assert all(p["layers"] == 3 and p["act"] is None for p in held)
     assert all(network().is_legal(p) for p in held)
 
