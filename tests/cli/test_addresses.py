@@ -41,14 +41,6 @@ def test_a_run_at_an_address_goes_on_and_is_moved_aside(write: Write) -> None:
     assert "postgresql://...@127.0.0.1:1/d?study=bowl is no file; name a new study, ?study=NAME" in shown
 
 
-def test_a_run_in_a_database_goes_on(write: Write, postgres: str) -> None:
-    write()
-    for budget in ("2", "3"):
-        said(0, "run", "bowl.py", "--storage", postgres, "-q", "--budget", budget)
-    assert len(read_study(postgres)[1]) == 3
-    assert "this run is finished (3" in said(0, "run", "bowl.py", "--storage", postgres, "--budget", "3")
-
-
 @pytest.mark.parametrize(
     ("where", "page"),
     [

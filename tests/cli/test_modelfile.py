@@ -30,15 +30,6 @@ def test_every_installed_model_is_listed_with_its_description_and_loads(monkeypa
     assert (loaded.title, loaded.reference, loaded.description) == ("synthetic", "synthetic", known["synthetic"])
 
 
-def test_a_file_by_its_path(write: Write) -> None:
-    write()
-    loaded = modelfile.load("./bowl.py")
-    assert loaded.reference == str(Path("bowl.py").resolve())
-    assert (loaded.title, loaded.description) == ("bowl", "A bowl to try the command on.")
-    assert loaded.defaults == {"budget": 4, "optimizer": "random"}
-    assert loaded.objective({"x": 2.0, "n": 3}) == {"loss": 7.0, "twice": 6}
-
-
 def test_options_reach_build_and_report_with_the_types_that_they_ask_for(write: Write) -> None:
     write()
     loaded = modelfile.load("bowl.py", {"low": "-3", "strict": "Yes", "folds": "none", "label": "7"})
