@@ -64,8 +64,13 @@ def objective(trial: Any) -> float:
     return loss(suggested(trial))
 
 
+def unhurried(space: mc.Space | None) -> MipcashSampler:
+    """A sampler whose proposals do not depend on the clock."""
+    return MipcashSampler(space, seed=0, seconds_per_proposal=None)
+
+
 def study_of(sampler: Any = None, **given: Any) -> Any:
-    return optuna.create_study(sampler=sampler or MipcashSampler(network(), seed=0), **given)
+    return optuna.create_study(sampler=sampler or unhurried(network()), **given)
 
 
 def sqlite(folder: Path) -> Any:
@@ -80,11 +85,12 @@ def journal(folder: Path) -> Any:
 def test_proposals_are_those_of_minimize_on_every_storage(storage: Callable[[Path], Any], tmp_path: Path) -> None:
     """Also where the study is loaded by another process half way: all that counts is in the storage."""
     n, space = 10, network()
-    expected = mc.minimize(loss, space, n, seed=0, progress=False).history
+    method = mc.Method(seconds_per_proposal=None)
+    expected = mc.minimize(loss, space, n, optimizer=method, seed=0, progress=False).history
     study = study_of(storage=storage(tmp_path), study_name="s")
     study.optimize(objective, n_trials=n // 2)
     if storage(tmp_path) is not None:
-        study = optuna.load_study(study_name="s", storage=storage(tmp_path), sampler=MipcashSampler(network(), seed=0))
+        study = optuna.load_study(study_name="s", storage=storage(tmp_path), sampler=unhurried(network()))
     else:
         study.sampler = pickle.loads(pickle.dumps(copy.deepcopy(study.sampler)))
     study.optimize(objective, n_trials=n - n // 2)
@@ -178,7 +184,7 @@ def test_constraints_are_limits() -> None:
     """The loss falls towards x = 1, and the constraint cuts that off at 0.4."""
     space = mc.Space()
     space.real("x", 0.0, 1.0)
-    study = study_of(MipcashSampler(space, seed=0))
+    study = study_of(unhurried(space))
 
     def cut(trial: Any) -> float:
         x = trial.suggest_float("x", 0.0, 1.0)
@@ -414,7 +420,7 @@ def test_wrong_arguments() -> None:
 
 def test_without_a_space_common_parameters_are_searched_together() -> None:
     """A range of its own in each trial is sampled by itself, as by Optuna's samplers."""
-    study = study_of(MipcashSampler(seed=0))
+    study = study_of(unhurried(None))
 
     def changing(trial: Any) -> float:
         x = trial.suggest_float("x", -1.0, 1.0)
@@ -424,7 +430,7 @@ def test_without_a_space_common_parameters_are_searched_together() -> None:
     study.optimize(changing, n_trials=14)
     assert study.sampler._search.distributions == {"x": FloatDistribution(-1.0, 1.0)}
     assert study.best_value < 1e-3
-    again = study_of(MipcashSampler(seed=0))
+    again = study_of(unhurried(None))
     again.optimize(changing, n_trials=14)
     assert [t.params["x"] for t in again.trials] == [t.params["x"] for t in study.trials]
     assert study.trials[3].distributions["n"] == IntDistribution(0, 4)
