@@ -37,6 +37,18 @@ def report(result, label="x"):
 
 
 @pytest.fixture
+def pictures() -> None:
+    """For tests that need the picture of a run."""
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pictures in the other tests: they take most of the time of a command."""
+    if "pictures" not in request.fixturenames:
+        monkeypatch.setattr("mipcash.report.drawing.find_spec", lambda name: None)
+
+
+@pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes a model file into an empty folder, which becomes the current one."""
     monkeypatch.chdir(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from commands import mipcash, said, told
 
+import mipcash as mc
 from mipcash import __version__
-from mipcash.cli.main import app
 from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
 from mipcash.study.storage.sqlite import read_journal
 
@@ -21,14 +22,7 @@ BOWL = ("--model", "bowl.py")
 OPTIONS = ("--option", "low=1.5", "--option", "label=width")
 
 
-def mipcash(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def told(path: str) -> int:
-    return sum(row.status != "pending" for row in read_journal(path)[1])
-
-
+@pytest.mark.usefixtures("pictures")
 def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write()
     ran = mipcash("run", "bowl.py")
@@ -51,9 +45,8 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     assert Path("here.svg").read_text().rstrip().endswith("</svg>")
     with monkeypatch.context() as without:
         without.setattr("mipcash.report.drawing.find_spec", lambda name: None)
-        shown = mipcash("show", "runs/bowl-seed0.db")
-        assert shown.exit_code == 0, shown.output
-        assert "picture: none without matplotlib; pip install 'mipcash[plots]', then mipcash show runs/" in shown.stdout
+        bare = "picture: none without matplotlib; pip install 'mipcash[plots]', then mipcash show runs/"
+        assert bare in said(0, "show", "runs/bowl-seed0.db")
     losses = [row.loss for row in read_journal("runs/bowl-seed0.db")[1]]
     assert all(f"{loss:.6g}" in shown.stdout for loss in losses)
 
@@ -82,98 +75,61 @@ def starts(low: float = 0.0):
     assert [row.origin == "enqueued" for row in rows] == [True, True, False, False]
 
 
-def test_a_finished_run_is_shown_and_a_larger_budget_goes_on(write: Write) -> None:
+def test_a_finished_run_is_shown_and_a_larger_budget_goes_on(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write()
     mipcash("run", "bowl.py", "--budget", "3")
     before = Path("runs/bowl-seed0.db").read_bytes()
     for command in (["run", "bowl.py", "--budget", "3"], ["resume", "runs/bowl-seed0.db"]):
-        again = mipcash(*command)
-        assert again.exit_code == 0, again.output
-        assert "this run is finished (3 evaluations)" in again.stdout
-        assert "best configuration" in again.stdout
+        again = said(0, *command)
+        assert "this run is finished (3 evaluations)" in again
+        assert "best configuration" in again
     assert Path("runs/bowl-seed0.db").read_bytes() == before
-    assert mipcash("run", "bowl.py", "--budget", "5").exit_code == 0
-    assert told("runs/bowl-seed0.db") == 5
+    said(0, "run", "bowl.py", "--budget", "5")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    said(0, "resume", "../runs/bowl-seed0.db", "--budget", "6", "-q", "--model", "../bowl.py")
+    assert told("../runs/bowl-seed0.db") == 6
 
 
 def test_fresh_moves_the_old_journal_aside(write: Write) -> None:
     write()
     for _ in range(3):
-        assert mipcash("run", "bowl.py", "--fresh", "--quiet", "--budget", "1").exit_code == 0
+        said(0, "run", "bowl.py", "--fresh", "--quiet", "--budget", "1")
     kept = sorted(p.name for p in Path("runs").glob("*.db"))
     assert kept == ["bowl-seed0.db", "bowl-seed0.old-1.db", "bowl-seed0.old-2.db"]
     assert all(told(f"runs/{name}") == 1 for name in kept)
     Path("notes.db").write_text("not a journal")
-    assert mipcash("run", "bowl.py", "--storage", "notes.db", "--fresh", "-q").exit_code == 0
+    said(0, "run", "bowl.py", "--storage", "notes.db", "--fresh", "-q")
     assert Path("notes.old-1.db").read_text() == "not a journal"
 
 
 def test_options_are_kept_for_resuming_and_another_value_is_refused(write: Write) -> None:
     write()
     run = ("run", "bowl.py", "--storage", "run.db", "-q", "--seed", "3", "--option", "low=1.5", "-o", "label=width")
-    assert "report: width = " in mipcash(*run, "--budget", "2").stdout
-    assert "report: width = " in mipcash("resume", "run.db", "--budget", "4", "-q", *BOWL, *OPTIONS).stdout
+    assert "report: width = " in said(0, *run, "--budget", "2")
+    assert "report: width = " in said(0, "resume", "run.db", "--budget", "4", "-q", *BOWL, *OPTIONS)
     assert told("run.db") == 4
     assert all('"x": 1.' in row.config or '"x": 2.' in row.config for row in read_journal("run.db")[1])
-    other = mipcash("run", "bowl.py", "--storage", "run.db", "--seed", "3", "-o", "low=1.0", "-o", "label=width")
-    assert other.exit_code == 2
-    assert "option low was '1.5' and is '1.0' now" in other.stderr
-    assert "seed was 3 and is 0 now" in mipcash("run", "bowl.py", "--storage", "run.db").stderr
+    other = ("run", "bowl.py", "--storage", "run.db", "--seed", "3", "-o", "low=1.0", "-o", "label=width")
+    assert "option low was '1.5' and is '1.0' now" in said(2, *other)
+    assert "seed was 3 and is 0 now" in said(2, "run", "bowl.py", "--storage", "run.db")
 
 
-def test_a_journal_resumes_from_another_folder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write()
-    mipcash("run", "bowl.py", "--budget", "2", "-q")
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert mipcash("resume", "../runs/bowl-seed0.db", "--budget", "3", "-q", "--model", "../bowl.py").exit_code == 0
-    assert told("../runs/bowl-seed0.db") == 3
-
-
-def test_an_objective_that_changes_the_folder_does_not_lose_the_journal(write: Write, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    write(
-        write().read_text().replace("time.sleep(slow)", "import os; os.chdir(os.path.dirname(__file__) + '/elsewhere')")
-    )
-    ran = mipcash("run", "bowl.py", "--storage", "run.db", "-q")
-    assert ran.exit_code == 0, ran.output
-    assert "journal: run.db" in ran.stdout
-    assert told("run.db") == 4
-    assert Path("run.png").exists()
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_an_evaluation_that_takes_too_long_fails(write: Write) -> None:
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("slow=60", "--evaluation-timeout", "0.2"), "longer than evaluation_timeout=0.2 seconds"),
+        (("slow=400", "--evaluation-memory", "300"), "more memory than evaluation_memory=300 MB"),
+    ],
+)
+def test_an_evaluation_that_takes_too_much_fails(write: Write, flags: tuple[str, ...], message: str) -> None:
     """The objective of a file that no process can import by name."""
-    write()
-    ran = mipcash("run", "bowl.py", "-o", "slow=60", "--evaluation-timeout", "0.2", "--budget", "1", "-q")
-    assert ran.exit_code == 1, ran.output
-    row = read_journal("runs/bowl-seed0.db")[1][0]
-    assert row.outcome.message == "it took longer than evaluation_timeout=0.2 seconds, and its process was killed"
-    assert (
-        mipcash(
-            "resume",
-            "runs/bowl-seed0.db",
-            "--budget",
-            "2",
-            "-q",
-            "--evaluation-timeout",
-            "0.2",
-            *BOWL,
-            "--option",
-            "slow=60",
-        ).exit_code
-        == 1
-    )
-    assert told("runs/bowl-seed0.db") == 2
-
-
-def test_an_evaluation_that_takes_too_much_memory_fails(write: Write) -> None:
     write(write().read_text().replace("time.sleep(slow)", "x = b'x' * int(slow * 1e6); time.sleep(slow)"))
-    ran = mipcash("run", "bowl.py", "-o", "slow=400", "--evaluation-memory", "300", "--budget", "1", "-q")
-    assert ran.exit_code == 1, ran.output
-    said = "it took more memory than evaluation_memory=300 MB, and its process was killed"
-    assert read_journal("runs/bowl-seed0.db")[1][0].outcome.message == said
+    said(1, "run", "bowl.py", "--budget", "1", "-q", "-o", *flags)
+    row = read_journal("runs/bowl-seed0.db")[1][0]
+    assert row.outcome.message == f"it took {message}, and its process was killed"
 
 
 def test_seconds_per_proposal(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,109 +142,98 @@ def test_seconds_per_proposal(write: Write, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Optimizer, "ask", noted)
     write()
-    for options in (("run", "bowl.py", "--budget", "1"), ("resume", "runs/bowl-seed0.db", "--budget", "2", *BOWL)):
-        assert mipcash(*options, "-q", "--seconds-per-proposal", "0.5").exit_code == 0
-    assert mipcash("resume", "runs/bowl-seed0.db", "--budget", "3", "-q", *BOWL).exit_code == 0
+    said(0, "run", "bowl.py", "--budget", "1", "-q", "--seconds-per-proposal", "0.5")
+    resume = ("resume", "runs/bowl-seed0.db", "-q", *BOWL, "--budget")
+    said(0, *resume, "2", "--seconds-per-proposal", "0.5")
+    said(0, *resume, "3")
     assert given == [0.5, 0.5, 5.0]
 
 
-def test_workers_and_timeout(write: Write) -> None:
+def test_the_command_that_a_run_prints_goes_on_without_asking(write: Write) -> None:
     write()
     slow = mipcash("run", "bowl.py", "-o", "slow=0.2", "--workers", "3", "--timeout", "0.5", "--budget", "500", "-q")
     assert slow.exit_code == 0, slow.output
     assert "stopped: timeout" in slow.stdout
-    assert "to go on: mipcash resume runs/bowl-seed0.db" in slow.stdout
-    assert 3 <= told("runs/bowl-seed0.db") < 500
+    before = told("runs/bowl-seed0.db")
+    assert 3 <= before < 500
+    line = next(l for l in slow.stdout.splitlines() if l.startswith("to go on: "))
+    command = shlex.split(line.removeprefix("to go on: "))
+    assert command[:3] == ["mipcash", "resume", "runs/bowl-seed0.db"]
+    said(0, *command[1:], "--budget", str(before + 1), "-q")
+    assert told("runs/bowl-seed0.db") == before + 1
 
 
 def test_a_run_without_a_success_says_so(write: Write) -> None:
     text = "import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\n"
     write(text + "def objective(c):\n    raise mc.Failed('no data [here]')\n", "broken.py")
-    ran = mipcash("run", "broken.py", "--budget", "3", "--optimizer", "random")
-    assert ran.exit_code == 1
-    assert "each of the first 3 evaluations failed with the same message" in ran.stdout
-    assert "no data [here]" in ran.stdout
-    assert "[yellow]" not in mipcash("show", "runs/broken-seed0.db").stdout
+    ran = said(1, "run", "broken.py", "--budget", "3", "--optimizer", "random")
+    assert "each of the first 3 evaluations failed with the same message" in ran
+    assert "no data [here]" in ran
+    assert "[yellow]" not in said(0, "show", "runs/broken-seed0.db")
 
 
-def test_a_report_that_fails_does_not_hide_the_result(write: Write) -> None:
-    write(write().read_text() + "\ndef report(result):\n    return 1 / 0\n")
-    ran = mipcash("run", "bowl.py", "-q")
-    assert ran.exit_code == 0
-    assert "report() of bowl failed: ZeroDivisionError" in ran.stderr
-    assert "best configuration" in ran.stdout
+@pytest.mark.usefixtures("pictures")
+def test_a_model_that_changes_the_folder_or_whose_report_fails_loses_nothing(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    moves = "import os; os.chdir(os.path.dirname(__file__) + '/elsewhere')"
+    write(write().read_text().replace("time.sleep(slow)", moves) + "\ndef report(result):\n    return 1 / 0\n")
+    ran = said(0, "run", "bowl.py", "--storage", "run.db", "-q")
+    for part in ("report() of bowl failed: ZeroDivisionError", "best configuration", "journal: run.db"):
+        assert part in ran
+    assert told("run.db") == 4
+    assert Path("run.png").exists()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["run", "nothing"], "there is no model 'nothing'"),
-        (["run", "bowl.py", "--option", "folds"], "--option takes KEY=VALUE"),
-        (["run", "bowl.py", "--optimizer", "magic"], "magic"),
-        (["run", "bowl.py", "--solver", "magic"], "magic"),
-        (["run", "bowl.py", "--storage", "no/folder/run.db"], "mkdir -p no/folder"),
-        (["run", "bowl.py", "--storage", "bowl.py"], "not a journal of mipcash"),
-        (["resume", "missing.db"], "missing.db does not exist"),
-        (["show", "bowl.py"], "not a journal of mipcash"),
-        (["check", "missing.py"], "no model file"),
-    ],
-)
-def test_mistakes_are_one_red_line(write: Write, command: list[str], message: str) -> None:
+def test_mistakes_are_one_red_line(write: Write) -> None:
     write()
-    failed = mipcash(*command)
-    assert failed.exit_code == 2
-    assert failed.stderr.startswith("error: ")
-    assert message in failed.stderr
-    assert "Traceback" not in failed.output
-    assert len(failed.stderr.splitlines()) == 1
-
-
-def test_debug_shows_the_traceback(write: Write) -> None:
-    write()
-    failed = mipcash("show", "bowl.py", "--debug")
-    assert failed.exit_code == 2
-    assert "Traceback" in failed.stderr
-    assert "StorageError" in failed.stderr
+    for command, message in (
+        ("run nothing", "there is no model 'nothing'"),
+        ("run bowl.py --option folds", "--option takes KEY=VALUE"),
+        ("run bowl.py --optimizer magic", "magic"),
+        ("run bowl.py --solver magic", "magic"),
+        ("run bowl.py --storage no/folder/run.db", "mkdir -p no/folder"),
+        ("run bowl.py --storage bowl.py", "not a journal of mipcash"),
+        ("resume missing.db", "missing.db does not exist"),
+        ("show bowl.py", "not a journal of mipcash"),
+        ("check missing.py", "no model file"),
+    ):
+        failed = mipcash(*command.split())
+        assert failed.exit_code == 2
+        assert failed.stderr.startswith("error: ")
+        assert message in failed.stderr
+        assert "Traceback" not in failed.output
+        assert len(failed.stderr.splitlines()) == 1
+    traced = said(2, "show", "bowl.py", "--debug")
+    assert "Traceback" in traced
+    assert "StorageError" in traced
 
 
 def test_a_journal_of_a_script_says_how_to_resume_it(write: Write) -> None:
-    write()
-    import mipcash as mc
-
     space = mc.Space("s")
     space.real("x", 0, 1)
+    write()
     mc.minimize(lambda c: c["x"], space, 2, optimizer="random", storage="script.db", progress=False)
-    failed = mipcash("resume", "script.db")
-    assert failed.exit_code == 2
-    assert "run the script again with storage='script.db'" in failed.stderr
-    assert mipcash("show", "script.db").exit_code == 0
+    assert "run the script again with storage='script.db'" in said(2, "resume", "script.db")
+    said(0, "show", "script.db")
 
 
-def test_check_shows_the_space_and_an_example(write: Write) -> None:
+def test_check_shows_the_space_and_an_example_or_why_there_is_none(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write()
-    checked = mipcash("check", "bowl.py", "-o", "strict=true")
-    assert checked.exit_code == 0, checked.output
+    checked = said(0, "check", "bowl.py", "-o", "strict=true")
     for part in ("A bowl to try", "integer in [0, 5]", "n is small", "binaries", "a legal configuration", "act"):
-        assert part in checked.stdout
-
-
-def test_check_says_what_it_knows_when_the_time_is_over(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipcash.cli.main.CHECK_SECONDS", 0.0)
-    write()
-    checked = mipcash("check", "bowl.py")
-    assert checked.exit_code == 0, checked.output
-    for part in ("0 s are not enough to prove what is left", "not proven", "a legal configuration"):
-        assert part in checked.stdout
-
-
-def test_check_of_an_empty_space_gives_the_reason(write: Write) -> None:
+        assert part in checked
     text = "import mipcash as mc\nspace = mc.Space('s')\nn = space.integer('n', 0, 5)\nobjective = len\n"
     write(text + "space.rule('many', n >= 4)\nspace.rule('few', n <= 3)\n", "empty.py")
-    checked = mipcash("check", "empty.py")
-    assert checked.exit_code == 1
-    assert "no legal configuration exists" in checked.stderr
-    assert "many" in checked.stderr
-    assert "few" in checked.stderr
+    empty = said(1, "check", "empty.py")
+    for part in ("no legal configuration exists", "many", "few"):
+        assert part in empty
+    monkeypatch.setattr("mipcash.cli.main.CHECK_SECONDS", 0.0)
+    checked = said(0, "check", "bowl.py")
+    for part in ("0 s are not enough to prove what is left", "not proven", "a legal configuration"):
+        assert part in checked
 
 
 def test_models_solvers_and_version() -> None:
@@ -320,20 +265,18 @@ def until_evaluation(process: subprocess.Popen[str], number: int) -> None:
             return
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_prints_the_command_that_resumes(write: Write, workers: str) -> None:
+def test_ctrl_c_prints_the_command_that_resumes(write: Write) -> None:
     write()
-    process = start("run", "bowl.py", "-o", "slow=0.1", "--budget", "60", "--workers", workers)
+    process = start("run", "bowl.py", "-o", "slow=0.1", "--budget", "60", "--workers", "2")
     until_evaluation(process, 1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
     assert "mipcash resume runs/bowl-seed0.db" in out
     assert "Traceback" not in err
     done = told("runs/bowl-seed0.db")
     assert 2 <= done < 60
-    resumed = mipcash("resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1")
-    assert resumed.exit_code == 0, resumed.output
+    said(0, "resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1")
     assert told("runs/bowl-seed0.db") == done + 1
 
 
@@ -342,17 +285,10 @@ def test_a_run_can_be_shown_and_not_doubled_while_it_goes_on_and_resumed_when_ki
     process = start("run", "bowl.py", "-o", "slow=0.1", "--budget", "60")
     until_evaluation(process, 1)
     assert mipcash("show", "runs/bowl-seed0.db").exit_code == 0
-    second = mipcash("run", "bowl.py", "-o", "slow=0.1", "--budget", "60")
-    assert second.exit_code == 2
-    assert "in use by another study" in second.stderr
-    assert mipcash("run", "bowl.py", "-o", "slow=0.1", "--budget", "60", "--fresh").exit_code == 2
+    assert "in use by another study" in said(2, "run", "bowl.py", "-o", "slow=0.1", "--budget", "60")
+    said(2, "run", "bowl.py", "-o", "slow=0.1", "--budget", "60", "--fresh")
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=240)
     done = told("runs/bowl-seed0.db")
-    assert (
-        mipcash(
-            "resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1"
-        ).exit_code
-        == 0
-    )
+    said(0, "resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1")
     assert told("runs/bowl-seed0.db") == done + 1

@@ -19,8 +19,10 @@ Write = Callable[..., Path]
 HEAD = "import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\n"
 
 
-def test_every_installed_model_is_listed_with_its_description_and_loads() -> None:
+def test_every_installed_model_is_listed_with_its_description_and_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "mipcash.models.vae", raising=False)
     known = modelfile.names()
+    assert "mipcash.models.vae" not in sys.modules
     assert {"vae", "xgboost", "synthetic", "sklearn_pipeline"} <= set(known)
     assert all(known.values())
     assert not any(name.startswith("_") for name in known)
@@ -28,36 +30,15 @@ def test_every_installed_model_is_listed_with_its_description_and_loads() -> Non
     assert (loaded.title, loaded.reference, loaded.description) == ("synthetic", "synthetic", known["synthetic"])
 
 
-def test_listing_does_not_import(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "mipcash.models.vae", raising=False)
-    modelfile.names()
-    assert "mipcash.models.vae" not in sys.modules
-
-
-def test_a_file_by_its_path(write: Write) -> None:
+def test_options_reach_build_and_report_with_the_types_that_they_ask_for(write: Write) -> None:
     write()
-    loaded = modelfile.load("./bowl.py")
-    assert loaded.reference == str(Path("bowl.py").resolve())
-    assert (loaded.title, loaded.description) == ("bowl", "A bowl to try the command on.")
-    assert loaded.defaults == {"budget": 4, "optimizer": "random"}
-    assert loaded.objective({"x": 2.0, "n": 3}) == {"loss": 7.0, "twice": 6}
-
-
-def test_options_reach_build_with_the_types_that_it_asks_for(write: Write) -> None:
-    write()
-    options = {"low": "-3", "strict": "Yes", "folds": "none", "label": "7"}
-    loaded = modelfile.load("bowl.py", options)
+    loaded = modelfile.load("bowl.py", {"low": "-3", "strict": "Yes", "folds": "none", "label": "7"})
     assert loaded.options == {"low": -3.0, "strict": True, "folds": None, "label": "7"}
     assert type(loaded.options["low"]) is float
     assert loaded.space.parameters["x"].domain.low == -3.0  # type: ignore[union-attr]
     assert modelfile.load("bowl.py", {"folds": "5"}).options == {"folds": 5}
-
-
-def test_a_report_gets_the_options_that_it_takes(write: Write) -> None:
-    write()
-    loaded = modelfile.load("bowl.py", {"label": "depth", "low": "0"})
     result = Result((Trial(0, {"x": 0.5, "n": 1}, "done", Outcome.of(1.25)),))
-    assert loaded.report(result) == "report: depth = 0.500"
+    assert loaded.report(result) == "report: 7 = 0.500"
     write(HEAD + "objective = float\n", "silent.py")
     assert modelfile.load("silent.py").report(result) == ""
 
@@ -91,7 +72,6 @@ def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(w
         ("def build(folds=5): pass", {"folds": "x"}, "folds=x .*is not of type int"),
         ("def build(a: bool = 1): pass", {"a": "maybe"}, "'maybe' is not of type bool"),
         ("import torch_that_is_not_there", {}, "needs the package 'torch_that_is_not_there'.*pip install torch"),
-        ("raise ModuleNotFoundError(name='xgboost')", {}, r'pip install "mipcash\[xgboost\]"'),
         ("raise ModuleNotFoundError(name='torch.nn')", {}, r'pip install "mipcash\[torch\]"'),
         ("raise ModuleNotFoundError(name='matplotlib')", {}, r'pip install "mipcash\[plots\]"'),
         ("space = (", {}, "is not valid Python: .* line 1"),
@@ -110,18 +90,15 @@ def test_what_is_wrong_with_a_file_is_said(write: Write, text: str, options: dic
         modelfile.load("wrong.py", options)
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
+def test_models_that_do_not_exist(write: Write) -> None:
+    write()
+    for reference, message in (
         ("synthetik", "did you mean 'synthetic'"),
         ("zzzzz", "there are .*vae"),
         ("bowl", r"For a file of your own give its path, \./bowl\.py"),
         ("bowls.py", "did you mean 'bowl.py'"),
         ("nowhere/at/all.py", "no model file"),
         ("_data", "there is no model '_data'"),
-    ],
-)
-def test_models_that_do_not_exist(write: Write, reference: str, message: str) -> None:
-    write()
-    with pytest.raises(ModelError, match=message):
-        modelfile.load(reference)
+    ):
+        with pytest.raises(ModelError, match=message):
+            modelfile.load(reference)

@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from typer.testing import CliRunner
+from commands import mipcash, said
 
-from mipcash.cli.main import app
 from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.registry import read_study
 
@@ -88,8 +86,8 @@ def test_a_worker_that_is_killed_gives_its_trial_back(write: Callable[..., Path]
     until(lambda: beside(postgres, killed.pid))  # else the run counts as killed as a whole
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    said = other.communicate(timeout=240)[0]
-    assert other.returncode == 0, said
+    shown = other.communicate(timeout=240)[0]
+    assert other.returncode == 0, shown
     record, rows = read_study(postgres)
     assert (record.budget, record.stopped) == (6, "budget")
     assert [row.status for row in rows] == ["done"] * 6
@@ -97,47 +95,32 @@ def test_a_worker_that_is_killed_gives_its_trial_back(write: Callable[..., Path]
     lost = next(e for e in rows[0].evaluations if e.status == "lost")
     assert f":{killed.pid} gave no sign of life for 1 seconds" in lost.message
     assert sorted(evaluated().values()) == [1, 1, 1, 1, 1, 2]
-    assert "6 done, 0 failed" in said
-    finished = CliRunner().invoke(app, ["work", postgres, "--model", "marked.py"])
-    assert "this study is finished (6 evaluations); give a larger --budget to go on" in finished.output
-    shown = CliRunner().invoke(app, ["show", postgres])
-    assert shown.exit_code == 0
-    assert f"journal: {postgres}" in shown.output
+    assert "6 done, 0 failed" in shown
+    finished = "this study is finished (6 evaluations); give a larger --budget to go on"
+    assert finished in said(0, "work", postgres, "--model", "marked.py")
+    assert f"journal: {postgres}" in said(0, "show", postgres)
 
 
 def test_two_terminals_work_at_one_file(write: Callable[..., Path]) -> None:
     write(MODEL, "marked.py")
     stopped = worker("run.db", hangs=True)
     until(lambda: Path("hangs").exists())
-    mine = CliRunner().invoke(app, ["work", "run.db", "--model", "marked.py", "--budget", "3", "--timeout", "2"])
-    assert mine.exit_code == 0, mine.output
+    said(0, "work", "run.db", "--model", "marked.py", "--budget", "3", "--timeout", "2")
     assert [row.status for row in read_study("run.db")[1]] == ["pending", "done", "done"]  # never more than the budget
     stopped.terminate()  # as a cluster does
-    said = stopped.communicate(timeout=240)[0]
+    assert "mipcash work sqlite:///run.db --model" in stopped.communicate(timeout=240)[0]
     assert stopped.returncode == 130
-    assert "mipcash work sqlite:///run.db --model" in said
     assert attempts(read_study("run.db")[1][0]) == [(1, "returned")]
-    again = CliRunner().invoke(app, ["work", "run.db", "--model", "marked.py"])
-    assert again.exit_code == 0, again.output
+    said(0, "work", "run.db", "--model", "marked.py")
     record, rows = read_study("run.db")
     assert (record.budget, [row.status for row in rows]) == (3, ["done"] * 3)
-    other = CliRunner().invoke(app, ["work", "run.db", "--model", "marked.py", "--seed", "4", "--budget", "9"])
-    assert other.exit_code == 2
-    assert "seed was 0 and is 4 now" in other.output
+    other = ("work", "run.db", "--model", "marked.py", "--seed", "4", "--budget", "9")
+    assert "seed was 0 and is 4 now" in said(2, *other)
 
 
-def test_a_model_that_declares_another_space_is_refused(write: Callable[..., Path]) -> None:
+def test_a_storage_that_cannot_be_had_is_told_in_a_line(write: Callable[..., Path]) -> None:
     write(MODEL, "marked.py")
-    assert CliRunner().invoke(app, ["work", "run.db", "--model", "marked.py", "--budget", "2"]).exit_code == 0
-    write(MODEL.replace("n <= 8", "n <= 7"), "other.py")
-    refused = CliRunner().invoke(app, ["work", "run.db", "--model", "other.py", "--budget", "4"])
-    assert refused.exit_code == 2
-    assert "belongs to another study: rule 'n is small' was" in refused.output
-
-
-@pytest.mark.parametrize("storage", ["postgresql://ann:s3cr3t@127.0.0.1:1/d", "sqlite://run.db", "mysql://h/d"])
-def test_a_storage_that_cannot_be_had_is_told_in_a_line(write: Callable[..., Path], storage: str) -> None:
-    write(MODEL, "marked.py")
-    refused = CliRunner().invoke(app, ["work", storage, "--model", "marked.py"])
-    assert (refused.exit_code, len(refused.output.strip().splitlines())) == (2, 1), refused.output
-    assert "s3cr3t" not in refused.output
+    for storage in ("postgresql://ann:s3cr3t@127.0.0.1:1/d", "sqlite://run.db", "mysql://h/d"):
+        refused = mipcash("work", storage, "--model", "marked.py")
+        assert (refused.exit_code, len(refused.output.strip().splitlines())) == (2, 1), refused.output
+        assert "s3cr3t" not in refused.output

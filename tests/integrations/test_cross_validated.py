@@ -36,7 +36,7 @@ def made(**changes: Any) -> mc.CrossValidated:
     return mc.CrossValidated(options.pop("build"), options.pop("x"), options.pop("y"), **options)
 
 
-@pytest.mark.parametrize(("scoring", "perfect"), [("accuracy", 1.0), ("roc_auc_ovr", 1.0), ("neg_log_loss", 0.0)])
+@pytest.mark.parametrize(("scoring", "perfect"), [("roc_auc_ovr", 1.0), ("neg_log_loss", 0.0)])
 def test_the_loss_is_that_of_cross_val_score(scoring: str, perfect: float) -> None:
     objective = made(scoring=scoring, seed=3)
     cv = StratifiedKFold(5, shuffle=True, random_state=3)
@@ -70,9 +70,8 @@ def test_out_of_fold_predictions_are_those_of_cross_val_predict() -> None:
 @pytest.mark.parametrize("grouped", [False, True])
 def test_fresh_folds_are_none_of_the_search(grouped: bool) -> None:
     objective = made(groups=np.arange(len(Y)) // 2 if grouped else None)
-    searched = {tuple(held_out) for _, held_out in objective.splits()}
-    seen = set(searched)
-    for repeat in range(1, 6):
+    seen = {tuple(held_out) for _, held_out in objective.splits()}
+    for repeat in range(1, 4):
         for train, held_out in objective.splits(repeat):
             assert not set(train) & set(held_out)
             assert tuple(held_out) not in seen
@@ -84,20 +83,8 @@ def test_fresh_folds_are_none_of_the_search(grouped: bool) -> None:
     first, second = objective.evaluate(CONFIG), objective.evaluate(CONFIG, repeat=1)
     assert first != second
     assert objective.evaluate(CONFIG, repeat=1) == second
-
-
-def test_few_rows_have_few_partitions() -> None:
-    objective = mc.CrossValidated(ridge, np.eye(4), np.arange(4) / 3, scoring="neg_mean_squared_error", folds=4)
-    assert sorted(int(h[0]) for _, h in objective.splits(1)) == [0, 1, 2, 3]
-
-
-def test_a_search_over_it() -> None:
-    space = mc.Space("naive Bayes")
-    space.real("smoothing", 1e-9, 1.0, log=True)
-    objective = made()
-    result = mc.minimize(objective.evaluate, space, 5, seed=0, progress=False)
-    assert result.n_done == 5
-    assert result.value == pytest.approx(min(objective.evaluate(t.config)["loss"] for t in result.history))
+    few = mc.CrossValidated(ridge, np.eye(4), np.arange(4) / 3, scoring="neg_mean_squared_error", folds=4)
+    assert sorted(int(h[0]) for _, h in few.splits(1)) == [0, 1, 2, 3]  # there is no other partition
 
 
 def test_further_outputs() -> None:
@@ -121,6 +108,9 @@ class Counting:
 def test_predictions_are_kept(kept: str, tmp_path: Path) -> None:
     folder = None if kept == "memory" else tmp_path / "predictions"
     objective = made(build=Counting(), predictions=folder)
+    stopped = objective(CONFIG)
+    next(stopped)
+    stopped.close()  # nothing of it is kept
     Counting.calls = 0
     objective.evaluate(CONFIG)
     assert Counting.calls == 5
@@ -135,16 +125,6 @@ def test_predictions_are_kept(kept: str, tmp_path: Path) -> None:
         for file in (tmp_path / "predictions").glob("*.npz"):
             file.write_bytes(file.read_bytes()[:50])
         assert np.array_equal(objective.out_of_fold(CONFIG), known)  # what is cut off is computed again
-
-
-def test_a_stopped_evaluation_keeps_nothing() -> None:
-    objective = made(build=Counting())
-    folds = objective(CONFIG)
-    next(folds)
-    folds.close()
-    Counting.calls = 0
-    objective.out_of_fold(CONFIG)
-    assert Counting.calls == 5
 
 
 BAD = [
@@ -163,13 +143,18 @@ BAD = [
     ({"task": "clustering"}, "task must be 'classification' or 'regression'"),
     ({"y": np.array(["a", "b", "c"])[Y], "task": "regression"}, "regression needs numbers"),
     ({"build": LogisticRegression()}, "build must be a function of a configuration"),
+    ({"scoring": "roc_auc"}, "roc_auc does not take what y holds: .*'roc_auc_ovr' or 'f1_macro'"),
+    ({"scoring": "f1", "y": np.array(["no", "yes", "yes"])[Y]}, "f1 does not take what y holds: pos_label=1"),
+    ({"scoring": "r2", "y": np.where(Y == 1, np.inf, 0.5)}, "y has 50 infinite values; drop those rows"),
+    ({"scoring": "accuracy", "y": Y + 0.25}, "holds numbers such as float 0.25;"),
+    ({"seed": -1}, r"seed must be a whole number from 0 to 2\*\*32 - 1, got -1"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), BAD)
-def test_bad_data_are_named(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        made(**changes)
+def test_bad_data_are_named_before_anything_is_evaluated() -> None:
+    for changes, said in BAD:
+        with pytest.raises(DataError, match=said):
+            made(**changes)
 
 
 def test_what_only_an_evaluation_tells_is_a_failure_with_its_cause() -> None:
@@ -180,33 +165,12 @@ def test_what_only_an_evaluation_tells_is_a_failure_with_its_cause() -> None:
         made(build=lambda config: None).evaluate(CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"scoring": "roc_auc"}, "roc_auc does not take what y holds: .*'roc_auc_ovr' or 'f1_macro'"),
-        ({"scoring": "f1", "y": np.array(["no", "yes", "yes"])[Y]}, "f1 does not take what y holds: pos_label=1"),
-        ({"scoring": "neg_mean_squared_log_error", "y": Y - 1.5}, "does not take what y holds"),
-        ({"scoring": "r2", "y": np.where(Y == 1, np.inf, 0.5)}, "y has 50 infinite values; drop those rows"),
-        ({"scoring": "accuracy", "y": Y + 0.25}, "holds numbers such as float 0.25;"),
-        ({"y": np.r_[np.zeros(149), 1]}, r"class '1\.0' has 1 row, fewer than the 5 folds"),
-        ({"seed": -1}, r"seed must be a whole number from 0 to 2\*\*32 - 1, got -1"),
-        ({"seed": "a"}, "seed must be a whole number"),
-    ],
-)
-def test_what_no_evaluation_could_mend_is_refused_at_once(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        made(**changes)
-
-
 def test_sparse_matrices_of_any_format() -> None:
     from scipy.sparse import coo_matrix, csr_matrix
 
-    losses = [made(build=bayes_of_sparse, x=kind(X)).evaluate({})["loss"] for kind in (coo_matrix, csr_matrix)]
+    build = dict[str, Any](build=lambda _: LogisticRegression(max_iter=50))
+    losses = [made(**build, x=kind(X)).evaluate({})["loss"] for kind in (coo_matrix, csr_matrix)]
     assert losses[0] == losses[1]
-
-
-def bayes_of_sparse(_: Mapping[str, Any]) -> Any:
-    return LogisticRegression(max_iter=50)
 
 
 def test_one_thread_for_small_tables_until_the_last_of_several_evaluations_ends() -> None:
@@ -216,11 +180,8 @@ def test_one_thread_for_small_tables_until_the_last_of_several_evaluations_ends(
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
     with threadpool_limits(2):
-        before, one, other = (
-            threads(),
-            FewThreads.of(np.zeros((9, 2))),
-            FewThreads.of(np.broadcast_to(0.0, (FEW_CELLS, 2))),
-        )
+        before, one = threads(), FewThreads.of(np.zeros((9, 2)))
+        other = FewThreads.of(np.broadcast_to(0.0, (FEW_CELLS, 2)))
         one.__enter__()
         one.__enter__()
         one.__exit__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer, log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
@@ -60,9 +59,9 @@ def library(seed: int, members: int = 4, rows: int = 30) -> tuple[list[Any], Any
     return sorted(found, key=loss), loss
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_each_step_is_the_best_that_there_is(seed: int) -> None:
-    """Against every ensemble that has one member more."""
+    """Against every ensemble that has one member more; what cannot be scored is not taken."""
     found, loss = library(seed)
     taken: list[int] = []
     selection = select(found, loss, 8)
@@ -73,19 +72,6 @@ def test_each_step_is_the_best_that_there_is(seed: int) -> None:
     kept = taken[: int(selection.counts.sum())]
     assert np.bincount(kept, minlength=len(found)).tolist() == selection.counts.tolist()
     assert selection.loss == min(selection.losses) <= loss(found[0])
-
-
-def test_two_members_are_the_best_pair_of_all_where_the_first_is_in_it() -> None:
-    """Brute force over all multisets of two: greedy finds the best of those with the best single one."""
-    for seed in range(10):
-        found, loss = library(seed)
-        pairs = itertools.combinations_with_replacement(range(len(found)), 2)
-        with_first = min(loss((found[a] + found[b]) / 2) for a, b in pairs if 0 in (a, b))
-        assert select(found, loss, 2).losses[1] == pytest.approx(with_first, rel=1e-12)
-
-
-def test_what_cannot_be_scored_is_not_taken() -> None:
-    found, loss = library(0)
     spoilt = [*found, np.full_like(found[0], np.nan)]
     assert select(spoilt, lambda p: np.inf if np.isnan(p).any() else loss(p), 5).counts[-1] == 0
 
@@ -108,7 +94,7 @@ def test_direct_scores_are_those_of_scikit_learn() -> None:
             assert score(y, p) == pytest.approx(expected, abs=1e-12), name
 
 
-@pytest.mark.parametrize("scoring", ["roc_auc", "accuracy", "neg_log_loss", "f1_macro"])
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1_macro"])
 def test_an_ensemble_of_one_has_the_loss_of_its_evaluation(scoring: str) -> None:
     objective = mc.CrossValidated(build, X, Y, scoring=scoring)
     config = {"kind": "knn", "kind.knn.n": 9}
@@ -126,16 +112,16 @@ def test_a_fitted_classifier() -> None:
     chosen = selected(result, objective)
     assert chosen.loss() == pytest.approx(chosen.selection.loss, abs=1e-12)
     assert chosen.loss() <= result.value
+    best = sorted(result.history, key=lambda t: t.loss)[:3]
+    assert {m.trial.number for m in selected(result, objective, best=3).members} <= {t.number for t in best}
+    assert selected(result, objective, size=1).members[0].trial.number == best[0].number
     model = mc.ensemble(result, objective)
     assert sum(model.weights) == pytest.approx(1.0)
     assert [name for name, _ in model.estimators] == [m.name for m in chosen.members]
     assert model.classes_.tolist() == ["no", "yes"]
     probabilities = model.predict_proba(X)
-    parts = [
-        w * model.named_estimators_[n].predict_proba(X)
-        for (n, _), w in zip(model.estimators, model.weights, strict=True)
-    ]
-    assert np.allclose(probabilities, np.sum(parts, axis=0))
+    each = [model.named_estimators_[name].predict_proba(X) for name, _ in model.estimators]
+    assert np.allclose(probabilities, np.tensordot(model.weights, each, axes=1))
     assert set(model.predict(X)) <= {"no", "yes"}
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict_proba(X), probabilities)
@@ -162,41 +148,19 @@ def test_a_fitted_regressor() -> None:
     assert mc.ensemble(result, objective).predict(x).shape == y.shape
 
 
-def test_members_without_probabilities_are_sure() -> None:
-    objective = mc.CrossValidated(lambda config: RidgeClassifier(alpha=config["alpha"]), X, NAMES, scoring="accuracy")
-    space = mc.Space("ridge")
-    space.real("alpha", 0.01, 100, log=True)
-    result = mc.minimize(objective.evaluate, space, 4, optimizer="random", progress=False)
-    model = mc.ensemble(result, objective)
-    assert model.predict_proba(X).shape == (160, 2)
-
-
-def test_only_the_best_may_be_members_and_each_once() -> None:
-    result, objective = searched(12)
-    best = sorted(result.history, key=lambda t: t.loss)[:3]
-    chosen = selected(result, objective, best=3)
-    assert {m.trial.number for m in chosen.members} <= {t.number for t in best}
-    assert selected(result, objective, size=1).members[0].trial.number == best[0].number
-
-
 def test_members_keep_the_limits() -> None:
-    objective = mc.CrossValidated(
-        build,
-        X,
-        NAMES,
-        scoring="neg_log_loss",
-        finish=lambda folds: {"size": float("KNeighbors" in repr(folds[0].estimator))},
-    )
-    result = mc.minimize(objective.evaluate, declared(), 8, seed=0, limits={"size": 0.5}, progress=False)
+    size = {"finish": lambda folds: {"size": float("KNeighbors" in repr(folds[0].estimator))}}
+    objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss", **size)
+    told = {"optimizer": "random", "seed": 0, "limits": {"size": 0.5}, "progress": False}
+    result = mc.minimize(objective.evaluate, declared(), 8, **told)
     assert {m.trial.config["kind"] for m in selected(result, objective).members} == {"linear"}
 
 
 def test_lost_predictions_are_computed_again_and_it_is_said(tmp_path: Path) -> None:
     result, objective = searched(5)
     other = pickle.loads(pickle.dumps(objective))
-    with pytest.warns(
-        UserWarning, match=r"of 5 configurations are not here any more and are computed again \(25 fits\)"
-    ):
+    said = r"of 5 configurations are not here any more and are computed again \(25 fits\)"
+    with pytest.warns(UserWarning, match=said):
         again = selected(result, other)
     assert [m.trial.number for m in again.members] == [m.trial.number for m in selected(result, objective).members]
     kept, first = searched(5, predictions=tmp_path / "kept")
@@ -225,9 +189,6 @@ def test_what_cannot_be_an_ensemble() -> None:
     for wrong in ({"size": 0}, {"best": 1.5}):
         with pytest.raises(ValueError, match="must be a whole number, at least 1"):
             mc.ensemble(result, objective, **wrong)
-
-
-def test_what_is_no_result_is_named() -> None:
     with pytest.raises(TypeError, match=r"result must be what mc\.minimize returned, got int 3"):
         mc.ensemble(3)  # type: ignore[arg-type]
 
@@ -236,11 +197,6 @@ def test_an_objective_of_other_labels_is_refused() -> None:
     result, _ = searched(5)
     labels = np.random.default_rng(0).permutation(NAMES)
     other = mc.CrossValidated(build, X, labels, scoring="neg_log_loss")
-    with (
-        pytest.warns(UserWarning, match="computed again"),
-        pytest.raises(
-            DataError,
-            match=r"not that of the run: the loss of trial \d+ was .*; give the mc.CrossValidated with the data",
-        ),
-    ):
+    said = r"not that of the run: the loss of trial \d+ was .*; give the mc.CrossValidated with the data"
+    with pytest.warns(UserWarning, match="computed again"), pytest.raises(DataError, match=said):
         selected(result, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from optuna.trial import TrialState, create_trial
 
 from mipcash.integrations.optuna import MipcashSampler, known_from
 from mipcash.integrations.optuna.history import Reader, limits_from, outcome_of
+from mipcash.integrations.optuna.ranges import same_values
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -62,8 +64,13 @@ def objective(trial: Any) -> float:
     return loss(suggested(trial))
 
 
+def unhurried(space: mc.Space | None) -> MipcashSampler:
+    """A sampler whose proposals do not depend on the clock."""
+    return MipcashSampler(space, seed=0, seconds_per_proposal=None)
+
+
 def study_of(sampler: Any = None, **given: Any) -> Any:
-    return optuna.create_study(sampler=sampler or MipcashSampler(network(), seed=0), **given)
+    return optuna.create_study(sampler=sampler or unhurried(network()), **given)
 
 
 def sqlite(folder: Path) -> Any:
@@ -77,13 +84,13 @@ def journal(folder: Path) -> Any:
 @pytest.mark.parametrize("storage", [lambda folder: None, sqlite, journal])
 def test_proposals_are_those_of_minimize_on_every_storage(storage: Callable[[Path], Any], tmp_path: Path) -> None:
     """Also where the study is loaded by another process half way: all that counts is in the storage."""
-    n = 16 if storage(tmp_path) is None else 10
-    space = network()
-    expected = mc.minimize(loss, space, n, seed=0, progress=False).history
+    n, space = 10, network()
+    method = mc.Method(seconds_per_proposal=None)
+    expected = mc.minimize(loss, space, n, optimizer=method, seed=0, progress=False).history
     study = study_of(storage=storage(tmp_path), study_name="s")
     study.optimize(objective, n_trials=n // 2)
     if storage(tmp_path) is not None:
-        study = optuna.load_study(study_name="s", storage=storage(tmp_path), sampler=MipcashSampler(network(), seed=0))
+        study = optuna.load_study(study_name="s", storage=storage(tmp_path), sampler=unhurried(network()))
     else:
         study.sampler = pickle.loads(pickle.dumps(copy.deepcopy(study.sampler)))
     study.optimize(objective, n_trials=n - n // 2)
@@ -93,17 +100,17 @@ def test_proposals_are_those_of_minimize_on_every_storage(storage: Callable[[Pat
 
 def test_maximize_is_minimize_turned() -> None:
     down, up = study_of(), study_of(direction="maximize")
-    down.optimize(objective, n_trials=10)
-    up.optimize(lambda t: -objective(t), n_trials=10)
+    down.optimize(objective, n_trials=8)
+    up.optimize(lambda t: -objective(t), n_trials=8)
     assert [t.params for t in up.trials] == [t.params for t in down.trials]
     assert up.best_value == -down.best_value
 
 
 def test_threads_know_of_each_other() -> None:
     study = study_of()
-    study.optimize(objective, n_trials=14, n_jobs=2)
+    study.optimize(objective, n_trials=8, n_jobs=2)
     assert all(network().is_legal(t.params) for t in study.trials)
-    assert len({str(t.params) for t in study.trials}) == 14
+    assert len({str(t.params) for t in study.trials}) == 8
 
 
 def test_what_another_process_evaluates_is_pending_before_its_parameters_are_asked_for(tmp_path: Path) -> None:
@@ -116,16 +123,28 @@ def test_what_another_process_evaluates_is_pending_before_its_parameters_are_ask
     assert {first.suggest_categorical("a", ["x", "y"]), other.ask().suggest_categorical("a", ["x", "y"])} == {"x", "y"}
 
 
-def test_the_study_stops_when_every_legal_configuration_was_evaluated() -> None:
-    space = mc.Space("small")
-    a, b = space.integer("a", 1, 2), space.integer("b", 1, 2)
-    space.rule("not both", a + b <= 3)
-    study = study_of(MipcashSampler(space, seed=0))
-    with pytest.warns(
-        UserWarning, match="every legal configuration of space 'small' has been proposed; the study stops"
-    ):
-        study.optimize(lambda t: t.suggest_int("a", 1, 2) + t.suggest_int("b", 1, 2), n_trials=20)
-    assert len({str(t.params) for t in study.trials}) == len(study.trials) == 3
+def test_nothing_is_evaluated_twice_before_the_end_unless_values_are_held() -> None:
+    space = mc.Space.from_optuna({"a": IntDistribution(1, 3), "b": IntDistribution(0, 1)}, "six")
+
+    def asked(trial: Any) -> float:
+        value = trial.suggest_int("a", 1, 3) + trial.suggest_int("b", 0, 1)
+        if trial.number == 2:
+            raise RuntimeError("failures count too")
+        return value
+
+    free, twice, held = (study_of(MipcashSampler(space, seed=0)) for _ in range(3))
+    for _ in range(2):
+        twice.enqueue_trial({"a": 1, "b": 0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        held.sampler = optuna.samplers.PartialFixedSampler({"a": 1}, held.sampler)
+    for study, evaluated in ((free, 6), (twice, 7), (held, 3)):
+        with pytest.warns(
+            UserWarning, match="every legal configuration of space 'six' has been proposed; the study stops"
+        ):
+            study.optimize(asked, n_trials=10, catch=RuntimeError)
+        assert len(study.trials) == evaluated
+    assert [t.params for t in twice.trials[:2]] == [{"a": 1, "b": 0}] * 2
 
 
 # -- what is held ---------------------------------------------------------------------------------------------------
@@ -133,12 +152,12 @@ def test_the_study_stops_when_every_legal_configuration_was_evaluated() -> None:
 
 def test_partly_fixed_proposals_are_legal_beside_what_is_fixed() -> None:
     study = study_of()
-    study.optimize(objective, n_trials=7)
+    study.optimize(objective, n_trials=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study.sampler = optuna.samplers.PartialFixedSampler({"layers": 3, "act": None}, study.sampler)
     study.optimize(objective, n_trials=4)
-    held = [t.params for t in study.trials[7:]]
+    held = [t.params for t in study.trials[4:]]
     assert all(p["layers"] == 3 and p["act"] is None for p in held)
     assert all(network().is_legal(p) for p in held)
 
@@ -165,7 +184,7 @@ def test_constraints_are_limits() -> None:
     """The loss falls towards x = 1, and the constraint cuts that off at 0.4."""
     space = mc.Space()
     space.real("x", 0.0, 1.0)
-    study = study_of(MipcashSampler(space, seed=0))
+    study = study_of(unhurried(space))
 
     def cut(trial: Any) -> float:
         x = trial.suggest_float("x", 0.0, 1.0)
@@ -187,7 +206,11 @@ def test_limits_on_user_attributes_are_told_to_optuna() -> None:
         trial.set_user_attr("size", config["layers"] * config["width"])
         return loss(config)
 
-    study.optimize(sized, n_trials=12)
+    study.enqueue_trial({"layers": 1, "width": 16})
+    study.optimize(sized, n_trials=10)
+    # the sampler writes the distance as a constraint of the same name, which does not take the place of the value
+    known = known_from(study, network())
+    assert [outcome["size"] for _, outcome in known] == [t.user_attrs["size"] for t in study.trials]
     assert 40 <= study.best_trial.user_attrs["size"] <= 100
     for trial in study.trials:
         assert trial.constraints == {"size": max(40 - trial.user_attrs["size"], trial.user_attrs["size"] - 100)}
@@ -197,37 +220,49 @@ def test_limits_on_user_attributes_are_told_to_optuna() -> None:
     assert "the user attribute 'size' is None" in outcome["size"].message
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, r"trial 0 has no value for the limit on 'ms' and .*it has none. Call trial.set_user_attr\('ms', value\)"),
+        ({"mss": 3.0, "size": 1}, r"trial 0 .*did you mean 'mss'\? it has .*'mss'.*'size'"),
+        ({"ms": "fast"}, r"trial 0 .*the user attribute 'ms' is 'fast', which is no number"),
+    ],
+)
+def test_a_limit_on_what_is_never_set_is_warned_of_once(told: dict[str, Any], said: str) -> None:
+    def untold(trial: Any) -> float:
+        for name, value in told.items():
+            trial.set_user_attr(name, value)
+        return objective(trial)
+
+    with pytest.warns(UserWarning, match="limit on 'ms'") as caught:
+        study_of(MipcashSampler(network(), limits={"ms": 5.0}, seed=0)).optimize(untold, n_trials=2)
+    (found,) = [str(w.message) for w in caught if "limit on 'ms'" in str(w.message)]
+    assert re.match(said, found), found
+
+
 def test_constraints_func_of_other_samplers() -> None:
     study = study_of(MipcashSampler(network(), constraints_func=lambda t: (t.params["lr"] - 0.01,), seed=0))
     study.optimize(objective, n_trials=2)
     assert [t.constraints for t in study.trials] == [{"0": t.params["lr"] - 0.01} for t in study.trials]
 
 
-def pruned(value: float, step: int) -> Any:
-    return create_trial(state=TrialState.PRUNED, value=value, intermediate_values={step: value})
-
-
-def whole(value: float, at_two: float) -> Any:
-    return create_trial(value=value, intermediate_values={2: at_two, 9: value})
-
-
 def test_pruned_trials_are_noisier_observations_and_failed_ones_failures() -> None:
-    complete = [whole(1.0, 1.4), whole(2.0, 2.6), whole(3.0, 3.5)]
-    outcome = outcome_of(pruned(5.0, 2), 1.0, (), complete)
+    complete = [
+        create_trial(value=v, intermediate_values={2: w, 9: v}) for v, w in ((1.0, 1.4), (2.0, 2.6), (3.0, 3.5))
+    ]
+    pruned = create_trial(state=TrialState.PRUNED, value=5.0, intermediate_values={2: 5.0})
+    outcome = outcome_of(pruned, 1.0, (), complete)
     assert outcome.loss == pytest.approx(4.5)  # whole evaluations came to 0.5 less than what they reported there
     assert outcome.variance == pytest.approx(0.01)
     assert outcome.stopped  # so that it is never the answer
-    few = outcome_of(pruned(5.0, 2), -1.0, (), complete[:2])
+    few = outcome_of(pruned, -1.0, (), complete[:2])
     assert (few.loss, few.variance) == (-5.0, 0.5)
-    unreported = create_trial(state=TrialState.PRUNED)
-    assert outcome_of(unreported, 1.0, (), complete).status() == "failed"
-    assert outcome_of(create_trial(state=TrialState.FAIL), 1.0, (), complete).status() == "failed"
-    assert outcome_of(create_trial(value=float("inf")), 1.0, (), ()).status() == "failed"
+    for failed in ({"state": TrialState.PRUNED}, {"state": TrialState.FAIL}, {"value": float("inf")}):
+        assert outcome_of(create_trial(**failed), 1.0, (), complete).status() == "failed"
 
 
-@pytest.mark.parametrize("pruner", [optuna.pruners.MedianPruner(2), optuna.pruners.HyperbandPruner(1, 4)])
-def test_pruners_and_failures_in_a_run(pruner: Any) -> None:
-    study = study_of(pruner=pruner)
+def test_pruners_and_failures_in_a_run() -> None:
+    study = study_of(pruner=optuna.pruners.HyperbandPruner(1, 4))
 
     def epochs(trial: Any) -> float:
         config = suggested(trial)
@@ -284,33 +319,15 @@ def test_known_from_a_study() -> None:
     assert result.value >= best.value
     with pytest.raises(ValueError, match=r"the study has direction 'maximize'.*give direction='maximize' here and to"):
         known_from(study, space)
+    with pytest.raises(TypeError, match=r"study must be an optuna.Study, got 'x.db'.*optuna.load_study"):
+        known_from("x.db", space)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"space must be a mipcash.Space, got \{\}.*Space.from_optuna"):
+        known_from(study, {})  # type: ignore[arg-type]
     journal = mc.Study(space, direction="maximize")
     for config, outcome in known_from(study, space, direction="maximize", illegal=True):
         journal.add(config, outcome, illegal="learn")
     assert len(journal.trials) == 12
     assert journal.trials[0].values == {"size": study.trials[0].user_attrs["size"]}
-
-
-def test_known_limits_keep_the_values_that_are_limited() -> None:
-    """The sampler writes the distance from a limit as a constraint of the same name; it once took the place of the value."""
-    space = mc.Space("line")
-    space.real("x", 0.0, 1.0)
-
-    def latency(x: float) -> dict[str, float]:
-        return {"loss": 1.0 - x, "lat": 10.0 * x}
-
-    def objective(trial: Any) -> float:
-        told = latency(trial.suggest_float("x", 0.0, 1.0))
-        trial.set_user_attr("lat", told["lat"])
-        return told["loss"]
-
-    study = optuna.create_study(sampler=MipcashSampler(space, limits={"lat": 5.0}, seed=0))
-    study.enqueue_trial({"x": 0.9})
-    study.optimize(objective, n_trials=3)
-    known = known_from(study, space)
-    assert [outcome["lat"] for _, outcome in known] == [t.user_attrs["lat"] for t in study.trials]
-    result = mc.minimize(lambda c: latency(c["x"]), space, 2, known=known, limits={"lat": 5.0}, progress=False)
-    assert result.values["lat"] <= 5.0
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------
@@ -342,28 +359,46 @@ def test_an_objective_of_another_space(wrong: Callable[[Any], Any], said: str) -
         study_of().optimize(wrong, n_trials=20)
 
 
+@pytest.mark.parametrize(
+    ("domain", "given", "same"),
+    [
+        (mc.Real(0, 1, step=0.1), FloatDistribution(0, 1, step=0.1), True),
+        (mc.Real(0, 1, step=0.1), FloatDistribution(0, 1), False),
+        (mc.Real(0, 1), FloatDistribution(0, 1, step=0.1), False),
+        (mc.Ordinal([0.0, 0.25, 0.5]), FloatDistribution(0, 0.5, step=0.25), True),
+        (mc.Integer(0, 10**12), FloatDistribution(0, 10**12, step=1), True),
+        (mc.Integer(0, 10**12), IntDistribution(0, 10**12, step=10), False),
+        (mc.Integer(0, 10**12), FloatDistribution(0, 10**12), False),
+    ],
+)
+def test_ranges_with_steps_are_compared(domain: Any, given: Any, same: bool) -> None:
+    assert same_values("p", domain, given) == same
+
+
 def test_the_same_values_said_otherwise() -> None:
     space = mc.Space()
-    space.ordinal("grid", [0.1, 0.2, 0.3, 0.4])
+    grid = space.ordinal("grid", [0.1, 0.2, 0.3, 0.4])
+    fine = space.real("fine", 0, 1, step=1e-4)
     space.integer("k", 0, 4, step=2)
     space.categorical("flag", [True, False, 1])
+    space.rule("sum", grid + fine == 0.7)
     study = study_of(MipcashSampler(space, seed=0))
 
     def otherwise(trial: Any) -> float:
         flag = trial.suggest_categorical("flag", [1, False, True])
         assert flag is True or flag is False or type(flag) is int
+        trial.suggest_float("fine", 0, 1, step=1e-4)
         return trial.suggest_float("grid", 0.1, 0.4, step=0.1) + trial.suggest_categorical("k", [4, 2, 0])
 
-    study.optimize(otherwise, n_trials=9)
+    study.optimize(otherwise, n_trials=8)
     assert study.best_value == pytest.approx(0.1)
-
-
-def test_what_is_active_and_never_suggested_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match=r"never suggested .*which space .network. has as active"):
-        study_of().optimize(lambda t: t.suggest_int("layers", 1, 3), n_trials=4)
+    assert all(space.is_legal(t.params) for t in study.trials)
 
 
 def test_wrong_arguments() -> None:
+    with pytest.warns(UserWarning, match=r"never suggested .*which space .network. has as active"):
+        study_of().optimize(lambda t: t.suggest_int("layers", 1, 3), n_trials=4)
+
     ordered = mc.Space()
     ordered.ordering("order", [ordered.module("a", ["p", "q"]), ordered.module("b", ["r", "s"])])
     for make, error, said in (
@@ -381,15 +416,11 @@ def test_wrong_arguments() -> None:
         several.optimize(lambda t: (t.suggest_int("layers", 1, 3), 0.0), n_trials=1)
     with pytest.raises(ValueError, match="the study has 2 objectives"):
         known_from(several, network())
-    with pytest.raises(TypeError, match=r"study must be an optuna.Study, got 'x.db'.*optuna.load_study"):
-        known_from("x.db", network())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"space must be a mipcash.Space, got \{\}.*Space.from_optuna"):
-        known_from(study_of(), {})  # type: ignore[arg-type]
 
 
 def test_without_a_space_common_parameters_are_searched_together() -> None:
     """A range of its own in each trial is sampled by itself, as by Optuna's samplers."""
-    study = study_of(MipcashSampler(seed=0))
+    study = study_of(unhurried(None))
 
     def changing(trial: Any) -> float:
         x = trial.suggest_float("x", -1.0, 1.0)
@@ -399,7 +430,7 @@ def test_without_a_space_common_parameters_are_searched_together() -> None:
     study.optimize(changing, n_trials=14)
     assert study.sampler._search.distributions == {"x": FloatDistribution(-1.0, 1.0)}
     assert study.best_value < 1e-3
-    again = study_of(MipcashSampler(seed=0))
+    again = study_of(unhurried(None))
     again.optimize(changing, n_trials=14)
     assert [t.params["x"] for t in again.trials] == [t.params["x"] for t in study.trials]
     assert study.trials[3].distributions["n"] == IntDistribution(0, 4)

@@ -1,24 +1,37 @@
-"""Optuna's own suite of samplers.
-
-All of it that is about one objective. ``MultiObjectiveSamplerTestCase`` does not apply: several objectives are refused, which
-``SingleOnlySamplerTestCase`` holds us to.
-"""
+"""Optuna's own suite of samplers, all of it that is about one objective."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 pytest.importorskip("optuna", minversion="5")
 
+from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
 
 from mipcash.integrations.optuna import MipcashSampler
+
+RANGES = [
+    FloatDistribution(-1.0, 1.0),
+    FloatDistribution(1e-7, 1.0, log=True),
+    FloatDistribution(-10, 10, step=0.5),
+    IntDistribution(3, 10),
+    IntDistribution(1, 100, log=True),
+    IntDistribution(3, 9, step=2),
+]
 
 
 class TestMipcashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: MipcashSampler(seed=0)
+
+    @pytest.mark.parametrize(("x", "y"), list(pairwise(RANGES)))
+    def test_sample_relative_numerical(self, sampler: Callable[[], BaseSampler], x: Any, y: Any) -> None:
+        """Each range twice; the suite has all pairs of them, which take a minute."""
+        super().test_sample_relative_numerical(sampler, x, y)

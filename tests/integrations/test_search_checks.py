@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators, on both searches."""
+"""scikit-learn's own checks of estimators: all of them on one search, the quick ones on the other."""
 
 from __future__ import annotations
 
@@ -6,42 +6,37 @@ from typing import Any
 
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 from threadpoolctl import threadpool_limits
 
 import mipcash as mc
 from mipcash.integrations.sklearn import PipelineSearchCV, SpaceSearchCV
 
-# GridSearchCV is excused from the first, too
-EXCUSED = {"check_supervised_y_2d": "a column as y is left to the estimator, which warns in another place"}
-COPIED = {"check_estimators_overwrite_params": "the check compares hashes, and copies of a Space have others"}
-FEW = {"n_iter": 2, "cv": 2, "error_score": "raise", "random_state": 0, "optimizer": "random"}
-
-
-def space_of(**model: Any) -> mc.Space:
-    space = mc.Space()
-    space.module("scale", ["MaxAbsScaler", "none"])
-    space.module("model", model)
-    return space
-
-
+FEW = {"n_iter": 1, "cv": 2, "error_score": "raise", "random_state": 0, "optimizer": "random"}
+MODELS = mc.Space()
+MODELS.module("model", {"LogisticRegression": {"C": mc.Ordinal([0.1, 1.0])}})
+ESTIMATORS = {"LogisticRegression": LogisticRegression(max_iter=30)}
 SEARCHES = [
-    SpaceSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **FEW),
-    PipelineSearchCV(
-        space_of(LogisticRegression={"C": mc.Ordinal([0.1, 1.0])}),
-        estimators={"LogisticRegression": LogisticRegression(max_iter=30)},
-        task="classification",
-        **FEW,
+    (
+        SpaceSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **FEW),
+        ("y_2d", "array_api"),
+    ),  # both are the estimator's own affair
+    (
+        PipelineSearchCV(MODELS, estimators=ESTIMATORS, task="classification", **FEW),
+        # of parameters, the check compares hashes, and copies of a Space have others; the rest takes seconds each
+        ("overwrite_params", "train", "sparse", "classes", "array", "invariance", "equivalence", "y_2d", "types"),
     ),
+]
+CHECKS = [
+    pytest.param(search, check, id=f"{type(search).__name__}-{check.func.__name__}")
+    for made, without in SEARCHES
+    for search, check in estimator_checks_generator(made)
+    if not any(part in check.func.__name__ for part in without)
 ]
 
 
-def excused(search: Any) -> dict[str, str]:
-    return EXCUSED if isinstance(search, SpaceSearchCV) else COPIED
-
-
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(SEARCHES, expected_failed_checks=excused)
-def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+@pytest.mark.parametrize(("search", "check"), CHECKS)
+def test_checks_of_scikit_learn(search: Any, check: Any) -> None:
     with threadpool_limits(1):  # threads that wait for work take time from other tests
-        check(estimator)
+        check(search)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import pickle
 import re
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -33,11 +31,11 @@ from sklearn.tree import DecisionTreeClassifier
 import mipcash as mc
 from mipcash.integrations.sklearn import SpaceSearchCV
 from mipcash.integrations.sklearn.search import objective
-from mipcash.integrations.sklearn.search import search as base
 
 X, Y = load_iris(return_X_y=True)
 GRID = {"max_depth": [1, 2, 3], "criterion": ["gini", "entropy"]}
 TREE = DecisionTreeClassifier(random_state=0)
+WEIGHTS, GROUPS = np.random.default_rng(0).uniform(0.1, 2.0, len(Y)), np.arange(len(Y)) % 6
 
 
 def search(estimator: Any = TREE, space: Any = GRID, **options: Any) -> SpaceSearchCV:
@@ -45,36 +43,25 @@ def search(estimator: Any = TREE, space: Any = GRID, **options: Any) -> SpaceSea
     return SpaceSearchCV(estimator, space, **told)
 
 
-def weights() -> np.ndarray:
-    return np.random.default_rng(0).uniform(0.1, 2.0, len(Y))
-
-
-def groups() -> np.ndarray:
-    return np.arange(len(Y)) % 6
-
-
 @pytest.mark.parametrize(
     ("options", "params", "routing"),
     [
-        ({}, lambda: {}, False),
-        ({"scoring": "roc_auc_ovr", "return_train_score": True}, lambda: {}, False),
-        ({"scoring": ["accuracy", "f1_macro"], "refit": "f1_macro", "return_train_score": True}, lambda: {}, False),
-        ({"scoring": {"a": "accuracy", "b": make_scorer(accuracy_score)}, "refit": "b"}, lambda: {}, False),
-        ({"cv": GroupKFold(3)}, lambda: {"groups": groups()}, False),
-        ({}, lambda: {"sample_weight": weights()}, False),
-        ({"scoring": "W", "cv": GroupKFold(3)}, lambda: {"sample_weight": weights(), "groups": groups()}, True),
+        ({"scoring": "roc_auc_ovr", "return_train_score": True}, {}, False),
+        ({"scoring": {"a": "accuracy", "b": make_scorer(accuracy_score)}, "refit": "b"}, {}, False),
+        ({"cv": GroupKFold(3)}, {"sample_weight": WEIGHTS, "groups": GROUPS}, False),
+        ({"scoring": "W", "cv": GroupKFold(3)}, {"sample_weight": WEIGHTS, "groups": GROUPS}, True),
     ],
 )
 def test_an_exhausted_space_gives_the_table_of_a_grid_search(
-    options: dict[str, Any], params: Callable[[], dict[str, Any]], routing: bool
+    options: dict[str, Any], params: dict[str, Any], routing: bool
 ) -> None:
     with sklearn.config_context(enable_metadata_routing=routing):
         estimator = clone(TREE)
         if routing:
             estimator.set_fit_request(sample_weight=True)
             options = {**options, "scoring": make_scorer(accuracy_score).set_score_request(sample_weight=True)}
-        ours = search(estimator, **options).fit(X, Y, **params())
-        theirs = GridSearchCV(estimator, GRID, **{"cv": 3, **options}).fit(X, Y, **params())
+        ours = search(estimator, **options).fit(X, Y, **params)
+        theirs = GridSearchCV(estimator, GRID, **{"cv": 3, **options}).fit(X, Y, **params)
     order = [ours.cv_results_["params"].index(p) for p in theirs.cv_results_["params"]]
     for name, column in theirs.cv_results_.items():
         if name == "params" or "_time" in name:
@@ -84,7 +71,6 @@ def test_an_exhausted_space_gives_the_table_of_a_grid_search(
         else:
             np.testing.assert_allclose(ours.cv_results_[name][order].astype(float), column.astype(float), err_msg=name)
     assert ours.best_score_ == theirs.best_score_
-    assert ours.cv_results_[f"rank_test_{options.get('refit', 'score')}"][ours.best_index_] == 1
     assert (ours.n_splits_, ours.multimetric_, list(ours.classes_)) == (3, theirs.multimetric_, [0, 1, 2])
     assert ours.score(X, Y) == pytest.approx(accuracy_score(Y, ours.predict(X)), abs=0.1)
     assert set(vars(theirs)) - set(vars(ours)) <= {"_checked_cv_orig", "param_grid", "pre_dispatch"}
@@ -102,9 +88,8 @@ def test_a_function_may_give_several_scores() -> None:
     assert found.best_score_ == table["mean_test_acc"][table["mean_test_wrong"] <= 3.0].max()
     assert found.score(X, Y) == accuracy_score(Y, found.predict(X))
     assert not hasattr(search(scoring=both, refit=False).fit(X, Y), "best_index_")
-    with pytest.raises(
-        ValueError, match="the search goes by 'score', which scoring does not give: it gives 'acc', 'wrong'"
-    ):
+    said = "the search goes by 'score', which scoring does not give: it gives 'acc', 'wrong'"
+    with pytest.raises(ValueError, match=said):
         search(scoring=both).fit(X, Y)
     fastest = search(refit=lambda table: int(np.argmin(table["mean_test_score"]))).fit(X, Y)
     assert fastest.cv_results_["mean_test_score"].argmin() == fastest.best_index_
@@ -115,26 +100,17 @@ def test_a_function_may_give_several_scores() -> None:
         search(timeout=1e-6).fit(X, Y)
 
 
-def test_it_is_cloned_pickled_and_set_as_an_estimator() -> None:
-    made = search().set_params(n_iter=3, estimator__min_samples_leaf=4)
-    first, second = clone(made).fit(X, Y), clone(made).fit(X, Y)
-    assert first.cv_results_["params"] == second.cv_results_["params"]
-    assert len(first.cv_results_["params"]) == 3
-    assert first.best_estimator_.min_samples_leaf == 4
-    again = pickle.loads(pickle.dumps(first))
-    np.testing.assert_array_equal(again.predict_proba(X), first.predict_proba(X))
-    assert not hasattr(made, "classes_")
+def test_it_is_an_estimator_in_a_cross_validation_whose_seed_decides() -> None:
+    made = search(SVC(), {"C": loguniform(1e-3, 1e3)}, n_iter=2).set_params(estimator__gamma=0.1)
+    assert made.fit(X, Y).best_estimator_.gamma == 0.1
     assert not hasattr(search(refit=False).fit(X, Y), "predict")
-    assert np.mean(cross_val_score(made, X, Y, cv=2)) > 0.8
+    assert np.mean(cross_val_score(made, X, Y, cv=2)) > 0.3
 
-
-def test_a_random_state_gives_the_same_search_and_none_another() -> None:
     def tried(state: Any) -> Any:
-        return search(SVC(), {"C": loguniform(1e-3, 1e3)}, n_iter=2, random_state=state).fit(X, Y).cv_results_["params"]
+        return clone(made).set_params(random_state=state).fit(X, Y).cv_results_["params"]
 
-    assert tried(3) == tried(3)
+    assert tried(3) == tried(3) != tried(None)
     assert tried(np.random.RandomState(3)) == tried(np.random.RandomState(3)) != tried(3)
-    assert tried(None) != tried(None)
 
 
 def test_rules_hold_and_inactive_parameters_keep_the_estimators_own_values() -> None:
@@ -144,7 +120,7 @@ def test_rules_hold_and_inactive_parameters_keep_the_estimators_own_values() -> 
     space.real("svc__gamma", 0.001, 1.0, log=True, when=kernel["rbf"])
     space.rule("linear machines are soft", c <= 1, when=kernel["linear"])
     pipeline = Pipeline([("scale", StandardScaler()), ("svc", SVC(gamma=0.77))])
-    found = search(pipeline, space, n_iter=12, optimizer="hybrid").fit(X, Y)
+    found = search(pipeline, space, n_iter=8, optimizer="hybrid").fit(X, Y)
     tried = found.cv_results_["params"]
     assert all(p["svc__C"] <= 1 for p in tried if p["svc__kernel"] == "linear")
     assert {p["svc__kernel"] for p in tried} == {"rbf", "linear"}
@@ -209,7 +185,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, high: float, **options: Any) -> Spa
 
 @pytest.mark.parametrize(
     ("high", "depth", "refitted"),
-    [(50.0, 4, {4: 50.0}), (45.0, 3, {4: 50.0, 3: 35.0}), (40.0, 3, {4: 50.0, 3: 35.0}), (34.0, 2, {3: 35.0, 2: 20.0})],
+    [(50.0, 4, {4: 50.0}), (34.0, 2, {3: 35.0, 2: 20.0})],
 )
 def test_the_limits_hold_for_what_is_returned(
     monkeypatch: pytest.MonkeyPatch, high: float, depth: int, refitted: dict[int, float]
@@ -228,48 +204,27 @@ def test_the_limits_hold_for_what_is_returned(
     assert table["limited_model_bytes"][found.best_index_] == 10.0 * depth
 
 
-def test_where_no_refit_keeps_the_limits_the_best_is_returned_with_both_figures(
+def test_where_no_refit_keeps_the_limits_the_best_of_five_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = search(Grown(random_state=0), {"max_depth": list(range(1, 9))}, n_iter=8, limits={"model_bytes": 0.5})
+    monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: float(model.rows_ > ROWS))
+    told = r"model_bytes 1 > 0.5 \(on folds: 0\); so do the next best that were refitted, 4 of them"
+    with pytest.warns(UserWarning, match=told):
+        found.fit(X, Y)
+    assert np.isfinite(found.cv_results_["refit_model_bytes"]).sum() == 5
+    assert found.best_index_ == found.cv_results_["rank_test_score"].argmin()
+    assert found.refit_measures_ == {"model_bytes": 1.0}
+
+
+def test_the_choice_of_a_function_and_an_ensemble_are_measured_and_not_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(base, "REFITS", 2)
-    grown = {"n_iter": 4, "limits": {"model_bytes": 40.0}, "scoring": lambda tree, x, y: tree.max_depth / 10}
-    monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda m, x: 10.0 * m.max_depth + (m.rows_ > ROWS) * 100)
-    told = r"model_bytes 140 > 40 \(on folds: 40\); so do the next best that were refitted, 1 of them"
-    with pytest.warns(UserWarning, match=told):
-        found = search(Grown(random_state=0), {"max_depth": [1, 2, 3, 4]}, **grown).fit(X, Y)
-    assert found.best_params_ == {"max_depth": 4}
-    assert found.refit_measures_ == {"model_bytes": 140.0}
-    assert np.isfinite(found.cv_results_["refit_model_bytes"]).sum() == 2
-
-
-def test_at_most_five_configurations_are_refitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: float(model.rows_ > ROWS))
-    with pytest.warns(UserWarning, match="refitted, 4 of them"):
-        found = search(
-            Grown(random_state=0), {"max_depth": list(range(1, 9))}, n_iter=8, limits={"model_bytes": 0.5}
-        ).fit(X, Y)
-    assert np.isfinite(found.cv_results_["refit_model_bytes"]).sum() == 5
-
-
-def test_the_choice_of_a_function_is_measured_and_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    deepest = {"refit": lambda table: int(np.argmax(table["mean_test_score"]))}
     with pytest.warns(UserWarning, match=r"model_bytes 50 > 45 \(on folds: 40\)\. It is returned"):
-        found = limited(monkeypatch, 45.0, **deepest)
+        found = limited(monkeypatch, 45.0, refit=lambda table: int(np.argmax(table["mean_test_score"])))
     assert found.best_params_ == {"max_depth": 4}
-
-
-def test_an_ensemble_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: 99.0 if hasattr(model, "estimators") else 1)
     with pytest.warns(UserWarning, match="the ensemble violates the limits: model_bytes 99 > 9"):
-        found = search(TREE, GRID, ensemble_size=3, limits={"model_bytes": 9}).fit(X, Y)
+        found = search(ensemble_size=3, limits={"model_bytes": 9}).fit(X, Y)
     assert found.refit_measures_ == {"model_bytes": 99.0}
-    assert found.cv_results_["feasible"].all()
-
-
-def test_a_search_without_limited_measures_measures_nothing() -> None:
-    found = search(limits={"f1_macro": (0.5, None), "fit_seconds": 1e4}).fit(X, Y)
-    assert found.refit_measures_ == {}
-    assert not [name for name in found.cv_results_ if name.startswith("refit_")]
 
 
 def test_it_searches_what_has_no_target() -> None:
@@ -281,7 +236,7 @@ def test_it_searches_what_has_no_target() -> None:
 def test_racing_leaves_folds_out_and_says_so() -> None:
     x, y = make_classification(300, flip_y=0.2, random_state=0)
     found = search(
-        SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=14, cv=5, pruning=True
+        SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=12, cv=4, pruning=True
     ).fit(x, y)
     table = found.cv_results_
     stopped = table["status"] == "stopped"
@@ -300,9 +255,8 @@ def test_confirm_evaluates_finalists_on_other_folds() -> None:
         search(confirm=2, cv=TimeSeriesSplit(2)).fit(X, Y)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_ensemble_is_the_best_estimator(workers: int) -> None:
-    found = search(n_iter=5, ensemble_size=8, n_jobs=workers, scoring="neg_log_loss").fit(X, Y)
+def test_an_ensemble_is_the_best_estimator() -> None:
+    found = search(n_iter=5, ensemble_size=8, n_jobs=2, scoring="neg_log_loss").fit(X, Y)
     assert len(found.best_estimator_.estimators_) == len(found.ensemble_.members) > 1
     np.testing.assert_allclose(found.predict_proba(X).sum(axis=1), 1.0)
     assert -found.ensemble_.selection.loss >= found.best_score_
@@ -322,29 +276,22 @@ def test_a_storage_resumes(tmp_path: Path) -> None:
         assert list(second.cv_results_[name][:3]) == list(first.cv_results_[name])
 
 
-@pytest.mark.parametrize(
-    ("options", "rows", "named"),
-    [
-        ({"scoring": "neg_log_loss"}, 150, r"scoring was 'accuracy' and is 'neg_log_loss' now"),
-        ({"cv": 4}, 150, r"the folds of cv are others \(3 folds then, 4 folds now\)"),
-        ({"cv": ShuffleSplit(3, random_state=0)}, 150, r"the folds of cv are others\."),
-        ({}, 120, r"the data are others \(150 rows then, 120 rows now\)"),
-        ({"estimator__max_leaf_nodes": 3}, 150, r"the estimator was DecisionTree.*\) and is .*max_leaf_nodes=3"),
-    ],
-)
-def test_a_storage_is_refused_where_its_scores_are_of_something_else(
-    options: dict[str, Any], rows: int, named: str, tmp_path: Path
-) -> None:
+def test_a_storage_is_refused_where_its_scores_are_of_something_else(tmp_path: Path) -> None:
     made = search(n_iter=2, scoring="accuracy", storage=str(tmp_path / "run.db")).fit(X, Y)
     before = (tmp_path / "run.db").read_bytes()
-    with pytest.raises(ValueError, match=r"run\.db' keeps the scores of another search: " + named) as raised:
-        clone(made).set_params(**options).fit(X[-rows:], Y[-rows:])
-    assert "give another storage=" in str(raised.value)
+    for options, y, params, named in (
+        ({"scoring": "neg_log_loss"}, Y, {}, r"scoring was 'accuracy' and is 'neg_log_loss' now"),
+        ({"cv": 4}, Y, {}, r"the folds of cv are others \(3 folds then, 4 folds now\)"),
+        ({"cv": ShuffleSplit(3, random_state=0)}, Y, {}, r"the folds of cv are others\."),
+        ({}, Y[-120:], {}, r"the data are others \(150 rows then, 120 rows now\)"),
+        ({}, Y[::-1], {}, r"the data are others\."),
+        ({}, Y, {"sample_weight": WEIGHTS}, r"the data are others\."),
+        ({"estimator__max_leaf_nodes": 3}, Y, {}, r"the estimator was DecisionTree.*\) and is .*max_leaf_nodes=3"),
+    ):
+        with pytest.raises(ValueError, match=r"run\.db' keeps the scores of another search: " + named) as raised:
+            clone(made).set_params(**options).fit(X[-len(y) :], y, **params)
+        assert "give another storage=" in str(raised.value)
     assert (tmp_path / "run.db").read_bytes() == before
-    with pytest.raises(ValueError, match=r"another search: the data are others\."):
-        clone(made).fit(X, Y[::-1])
-    with pytest.raises(ValueError, match=r"another search: the data are others\."):
-        clone(made).fit(X, Y, sample_weight=weights())
     assert clone(made).fit(np.asfortranarray(X), Y).best_score_ == made.best_score_  # the same numbers, laid otherwise
 
 
@@ -393,10 +340,7 @@ def test_what_fails_scores_nan_or_what_is_said() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (
-            lambda: search(space={"max_dept": [1]}),
-            "'max_dept' .*no parameter of DecisionTreeClassifier; did you mean 'max_depth'",
-        ),
+        (lambda: search(space={"max_dept": [1]}), "no parameter of DecisionTreeClassifier; did you mean 'max_depth'"),
         (lambda: search(Pipeline([("t", TREE)]), {"max_depth": [1]}), "'max_depth' .*did you mean 't__max_depth'"),
         (lambda: search(scoring="acuracy"), "no scoring 'acuracy'; did you mean 'accuracy'"),
         (lambda: search(scoring=["accuracy", "f1_makro"], refit="accuracy"), "'f1_makro'; did you mean 'f1_macro'"),
@@ -412,23 +356,3 @@ def test_mistakes_are_named_with_their_cure(made: Callable[[], SpaceSearchCV], s
     with pytest.raises((ValueError, mc.errors.MipcashError)) as caught:
         made().fit(X, Y)
     assert re.search(said, str(caught.value))
-
-
-def test_boosting_of_other_packages() -> None:
-    xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
-    shared = {"n_estimators": [10, 20, 30], "learning_rate": loguniform(0.01, 0.5), "max_depth": [2, 3, 4]}
-    for made in (xgboost.XGBClassifier(n_jobs=1), lightgbm.LGBMClassifier(n_jobs=1, verbose=-1, min_child_samples=5)):
-        space = mc.Space.from_sklearn(shared)
-        space.rule("few deep trees", space["n_estimators"] * space["max_depth"] <= 60)
-        found = search(made, space, n_iter=3).fit(X, Y)
-        assert all(p["n_estimators"] * p["max_depth"] <= 60 for p in found.cv_results_["params"])
-        assert found.best_score_ > 0.9
-
-
-def test_regression() -> None:
-    x, y = np.c_[X[:, :3], X[:, 0] ** 2], X[:, 3]
-    found = search(
-        Ridge(), {"alpha": loguniform(1e-4, 1e4)}, n_iter=5, optimizer="hybrid", scoring="neg_mean_squared_error"
-    )
-    found.fit(x, y)
-    assert found.best_score_ == max(found.cv_results_["mean_test_score"])

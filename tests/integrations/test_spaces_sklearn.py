@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,8 @@ import mipcash as mc
 from mipcash.errors import SpaceError
 
 
-def domains(given: Any) -> dict[str, Any]:
-    return {name: p.domain for name, p in mc.Space.from_sklearn(given).parameters.items()}
-
-
-@pytest.mark.parametrize(
-    ("given", "domain"),
-    [
+def test_lists_and_distributions_are_domains() -> None:
+    for given, domain in (
         ([1, 3, 5], mc.Integer(1, 5, 2)),
         (range(2, 9), mc.Integer(2, 8)),
         ([3, 1, 10], mc.Ordinal([1, 3, 10])),
@@ -34,23 +28,15 @@ def domains(given: Any) -> dict[str, Any]:
         ([7, 7], mc.Categorical([7])),
         (stats.uniform(2, 3), mc.Real(2.0, 5.0)),
         (stats.loguniform(1e-3, 10), mc.Real(1e-3, 10.0, log=True)),
-        (stats.reciprocal(1e-3, 10), mc.Real(1e-3, 10.0, log=True)),
         (stats.randint(2, 9), mc.Integer(2, 8)),
         (mc.Real(0, 1), mc.Real(0, 1)),
-    ],
-)
-def test_lists_and_distributions_are_domains(given: Any, domain: Any) -> None:
-    found = domains({"p": given})["p"]
-    assert found == domain
-    assert all(
-        type(a) is type(b) for a, b in zip(getattr(found, "values", ()), getattr(domain, "values", ()), strict=True)
-    )
-
-
-@pytest.mark.parametrize("distribution", [stats.uniform(2, 3), stats.loguniform(1e-3, 10), stats.randint(2, 9)])
-def test_what_a_distribution_draws_is_legal(distribution: Any) -> None:
-    space = mc.Space.from_sklearn({"p": distribution})
-    assert all(space.is_legal({"p": value}) for value in distribution.rvs(50, random_state=0).tolist())
+    ):
+        space = mc.Space.from_sklearn({"p": given})
+        found = space["p"].domain
+        assert found == domain
+        assert [*map(type, getattr(found, "values", ()))] == [*map(type, getattr(domain, "values", ()))]
+        if hasattr(given, "rvs"):
+            assert all(space.is_legal({"p": value}) for value in given.rvs(50, random_state=0).tolist())
 
 
 def test_objects_are_values_and_rules_may_be_added() -> None:
@@ -97,21 +83,16 @@ def test_other_dicts_are_algorithms_of_a_module(given: Any) -> None:
     ("given", "said"),
     [
         ({"C": stats.norm()}, "'C': the distribution 'norm' has no bounds, .* mc.Real"),
-        (
-            {"C": stats.beta(1, 2)},
-            "'C': the distribution 'beta' is of a kind that is not known here; give scipy.stats.uniform",
-        ),
+        ({"C": stats.beta(1, 2)}, "'C': the distribution 'beta' .*not known here; give scipy.stats.uniform"),
         ({"C": stats.loguniform(1, 2, loc=3)}, "'C': a loguniform that is shifted"),
         ({"C": "linear"}, r"'C': expected a list of values.*\['linear'\]"),
         ({"C": 5}, r"'C': expected a list.*\[5\]"),
         ({"C": []}, "'C': the categorical domain is empty"),
-        ({"C": {1, 2}}, "'C': .*got a set"),
         ({1: [2]}, "a parameter's name is a text"),
         (3, "takes a dict"),
         ([], "takes a dict"),
     ],
 )
 def test_what_is_no_space_is_refused_by_its_name(given: Any, said: str) -> None:
-    with pytest.raises(SpaceError) as caught:
+    with pytest.raises(SpaceError, match=said):
         mc.Space.from_sklearn(given)
-    assert re.search(said, str(caught.value))

@@ -31,8 +31,9 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(("journal", "wanted"), [(0o600, 0o600), (0o640, 0o640), (0o666, 0o644)])
-@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize(
+    ("journal", "wanted", "there"), [(0o600, 0o600, True), (0o640, 0o640, False), (0o666, 0o644, True)]
+)
 def test_pages_and_pictures_of_a_journal(tmp_path: Path, journal: int, wanted: int, there: bool) -> None:
     pytest.importorskip("matplotlib")
     tinyrun.begun(tmp_path / "run.db", 3)
@@ -81,15 +82,12 @@ def test_no_moment_at_which_others_can_read(tmp_path: Path, monkeypatch: pytest.
     reader.close()
 
 
-def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+def test_a_link_is_followed_a_stricter_file_stays_so_and_what_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken.html").mkdir()
     for target in (tmp_path / "none" / "run.html", tmp_path / "taken.html"):
         with pytest.raises(OSError, match=f"{target.name}'$"):
             write_file(target, b"new", 0o600)
     assert list(tmp_path.iterdir()) == [tmp_path / "taken.html"]
-
-
-def test_a_link_is_followed_and_a_stricter_file_stays_so(tmp_path: Path) -> None:
     (tmp_path / "real.html").write_text("old")
     (tmp_path / "real.html").chmod(0o600)
     (tmp_path / "link.html").symlink_to("real.html")

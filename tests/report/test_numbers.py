@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tinyrun
-from reported import RUNS, conditional, loss, plain, told
+from reported import RUNS, conditional, plain, told
 
 import mipcash as mc
 from mipcash.errors import MipcashError, StorageError
@@ -52,15 +52,6 @@ def test_shares_of_the_variance_are_those_of_sobol() -> None:
     assert all(p.share.middle < 0.02 for p in found.pairs[1:])
 
 
-def test_less_is_known_after_fewer_evaluations() -> None:
-    def width(n: int) -> float:
-        found = effects(Run.of(told(plain(), [loss] * n)))
-        assert found is not None
-        return sum(p.whole.high - p.whole.low for p in found.parameters)
-
-    assert width(6) > width(40)
-
-
 def test_the_legal_share_of_the_box_is_near_the_truth() -> None:
     space = mc.Space("half")
     x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
@@ -74,13 +65,8 @@ def test_the_legal_share_of_the_box_is_near_the_truth() -> None:
     none = replace(box, legal=np.zeros(100, dtype=bool), latent=box.latent[:100])
     assert none.interval[0] == 0.0
     assert 0.01 < none.interval[1] < 0.05
-
-
-def test_orders_in_the_box_are_orders() -> None:
-    box = Box.drawn(Domain.of(conditional()), np.random.default_rng(1), 200)
-    share = float(np.mean([c["learner"] != "line" or c["scaler"] == "range" for c in conditional().sample(1)] or [1.0]))
-    assert share == 1.0
-    assert box.share == pytest.approx(0.75, abs=0.1)  # but a line without a scaler
+    orders = Box.drawn(Domain.of(conditional()), np.random.default_rng(1), 200)
+    assert orders.share == pytest.approx(0.75, abs=0.1)  # but a line without a scaler
 
 
 def test_slices_go_through_the_incumbent_and_mark_what_is_forbidden() -> None:

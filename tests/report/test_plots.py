@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tinyrun
+from reported import RUNS
 
+import mipcash.report as pictures
 from mipcash.errors import MipcashError
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.report import convergence as plots
 from mipcash.report.data.convergence import curve
+from mipcash.report.data.effects import effects
+from mipcash.report.data.run import Run
 from mipcash.report.residuals import Residuals
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -21,40 +27,43 @@ pytestmark = pytest.mark.skipif(not plots.drawable(), reason="pictures need the 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """No window, and no figure is left."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
 def result(*losses: float | None) -> Result:
     """A history by its losses; None: failed, nan: still pending."""
-    return Result(
-        tuple(
-            Trial(
-                k,
-                {},
-                "failed" if loss is None else "pending" if math.isnan(loss) else "done",
-                Outcome() if loss is None or math.isnan(loss) else Outcome.of(loss),
-            )
-            for k, loss in enumerate(losses)
-        ),
-        "bowl & <co>",
-    )
+    trials = []
+    for k, loss in enumerate(losses):
+        status = "failed" if loss is None else "pending" if math.isnan(loss) else "done"
+        trials.append(Trial(k, {}, status, Outcome.of(loss) if status == "done" else Outcome()))
+    return Result(tuple(trials), "bowl & <co>")
 
 
-CASES = [
-    result(3.0, None, 2.0, 2.5, math.nan),
-    result(),
-    result(None, None),
-    result(1.0),
-    result(0.0, 0.0),
-    result(math.nan),
-    result(1.0, 2.0, 1.5, 1.2, 1.1, 1.3, 1.4, 1.6, 1.7, 1.8, 1.9, 1e9),
-    result(-1e300, 1e300),
-    result(*[1e-12 * k for k in range(30)]),
-]
+OUTLIER = result(1.0, 2.0, 1.5, 1.2, 1.1, 1.3, 1.4, 1.6, 1.7, 1.8, 1.9, 1e9)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_every_history_can_be_drawn(case: Result, tmp_path: Path) -> None:
-    drawn = plots.save_convergence(case, tmp_path / "picture.svg")
-    root = ElementTree.parse(drawn).getroot()
-    assert root.tag == f"{SVG}svg"
+def test_every_history_can_be_drawn(tmp_path: Path) -> None:
+    for case in (
+        result(3.0, None, 2.0, 2.5, math.nan),
+        result(),
+        result(None, None),
+        result(0.0, 0.0),
+        result(math.nan),
+        OUTLIER,
+        result(-1e300, 1e300),
+    ):
+        root = ElementTree.parse(plots.save_convergence(case, tmp_path / "picture.svg")).getroot()
+        assert root.tag == f"{SVG}svg"
+    assert plots.save_convergence(case, str(tmp_path / "picture.PNG")).read_bytes().startswith(b"\x89PNG")
 
 
 def traced(*residuals: dict[str, object]) -> Result:
@@ -78,19 +87,6 @@ def test_residuals_are_drawn_under_the_losses_where_an_optimizer_tells_them(tmp_
     assert "residual" not in without
 
 
-def test_without_matplotlib_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipcash.report.drawing.find_spec", lambda name: None)
-    assert not plots.drawable()
-    with pytest.raises(MipcashError, match=r"matplotlib; pip install 'mipcash\[plots\]'"):
-        plots.save_convergence(CASES[0], tmp_path / "picture.png")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_png_is_a_png(tmp_path: Path) -> None:
-    drawn = plots.save_convergence(CASES[0], str(tmp_path / "picture.PNG"))
-    assert drawn.read_bytes().startswith(b"\x89PNG")
-
-
 def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
     for name, message in (
         ("picture.jpg", ".png or .svg"),
@@ -104,13 +100,13 @@ def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
         (tmp_path / "taken.svg").mkdir(exist_ok=True)
         (tmp_path / "file.svg").touch()
         with pytest.raises(MipcashError, match=message):
-            plots.save_convergence(CASES[0], tmp_path / name)
+            plots.save_convergence(OUTLIER, tmp_path / name)
     with pytest.raises(MipcashError, match="None is no path of a picture"):
-        plots.save_convergence(CASES[0], None)  # type: ignore[arg-type]
+        plots.save_convergence(OUTLIER, None)  # type: ignore[arg-type]
 
 
 def test_an_outlier_does_not_flatten_the_rest() -> None:
-    drawn = curve(CASES[6])
+    drawn = curve(OUTLIER)
     assert 2.0 < drawn.high < 3.0
     assert drawn.low < 1.0
     assert curve(result(1.0, 5.0, 9.0)).high > 9.0
@@ -142,3 +138,60 @@ def test_what_breaks_a_limit_is_drawn_apart(tmp_path: Path) -> None:
     assert plots._caption(none) == "nothing satisfies all constraints; 2 done; trial 0 comes nearest: heat 0.6 > 0.5"
     assert not curve(none).step_x[:-1].size
     plots.save_convergence(none, tmp_path / "none.svg")
+
+
+def test_every_picture_draws_and_returns_axes() -> None:
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    run = Run.of(RUNS["maximised"]())
+    drawn = [
+        pictures.plot_convergence(run, by="seconds"),
+        pictures.plot_parallel_coordinates(run),
+        pictures.plot_importance(run),
+        pictures.plot_interactions(run),
+        pictures.plot_slice(run),
+        pictures.plot_times(run),
+        pictures.plot_limits(run),
+    ]
+    for axes in drawn:
+        assert isinstance(axes, Axes)
+        axes.figure.canvas.draw()
+    pyplot.close("all")
+    front = pictures.plot_front(RUNS["several"]())
+    assert "more is better" in front.get_ylabel()
+    run = Run.of(RUNS["conditional"]())
+    own = Figure().subplots()
+    assert pictures.plot_slice(run, "order", ax=own) is own
+
+
+def test_page_and_axes_show_the_same_numbers() -> None:
+    run = Run.of(RUNS["some"]())
+    axes, found = pictures.plot_importance(run), effects(run)
+    assert found is not None
+    bars = [bar.get_width() for bar in axes.containers[0]]
+    assert bars == pytest.approx([100 * p.whole.middle for p in found.parameters])
+    assert [t.get_text() for t in axes.get_yticklabels()] == found.labels
+
+
+def test_what_cannot_be_drawn_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tinyrun.begun(tmp_path / "run.db", 6)
+    few, some = RUNS["two"](), RUNS["some"]()
+    for call, message in (
+        (lambda: pictures.plot_importance(tmp_path / "run.db"), "needs the space of the run; give space="),
+        (lambda: pictures.plot_gaps(tmp_path / "run.db"), "read without its space="),
+        (lambda: pictures.plot_importance(few), "takes four evaluations with different losses"),
+        (lambda: pictures.plot_slice(some, "nothing"), "no slice along str 'nothing'.*there are .*rate"),
+        (lambda: pictures.plot_limits(some, "ms"), "no output str 'ms'; there are none"),
+        (lambda: pictures.plot_residuals(some), "tells no residuals"),
+        (lambda: pictures.plot_front(some), "there is no front: the run has one objective"),
+        (lambda: pictures.plot_convergence(some, by="hours"), "'evaluations' or 'seconds'; got str 'hours'"),
+        (lambda: pictures.plot_parallel_coordinates(RUNS["one"]()), "need two trials with a loss"),
+    ):
+        with pytest.raises(MipcashError, match=message):
+            call()
+    monkeypatch.setattr("mipcash.report.drawing.find_spec", lambda name: None)
+    for call in (pictures.plot_convergence, lambda run: plots.save_convergence(run, tmp_path / "picture.png")):
+        with pytest.raises(MipcashError, match=r"matplotlib; pip install 'mipcash\[plots\]'"):
+            call(some)

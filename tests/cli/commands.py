@@ -1,0 +1,23 @@
+"""The command in this process."""
+
+from __future__ import annotations
+
+from typer.testing import CliRunner, Result
+
+from mipcash.cli.main import app
+from mipcash.study.storage.sqlite import read_journal
+
+
+def mipcash(*arguments: str, typed: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=typed)
+
+
+def said(code: int, *arguments: str) -> str:
+    """What a command with this exit code printed, on one line."""
+    done = mipcash(*arguments)
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+def told(path: str) -> int:
+    return sum(row.status != "pending" for row in read_journal(path)[1])

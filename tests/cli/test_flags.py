@@ -1,0 +1,188 @@
+"""``--limit``, ``--cost`` and ``--confirm``: as they are typed, as a model gives them, in the journal, in tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import mipcash, said
+
+from mipcash.cli import limits, modelfile
+from mipcash.cli.archive import open_archive
+from mipcash.errors import ModelError
+from mipcash.study.storage.sqlite import read_journal
+
+Write = Callable[..., Path]
+HOT = '''"""Two outputs beside the loss."""
+import mipcash as mc
+
+DEFAULTS = {"budget": 12, "optimizer": "random"}
+space = mc.Space("hot")
+space.real("x", 0.0, 1.0)
+
+
+def objective(config):
+    if config["x"] > 0.9:
+        raise mc.Failed("melted")
+    return {"loss": -config["x"], "heat": config["x"], "grip [%]": 100 - 100 * config["x"]}
+'''
+OWN = HOT.replace("space = ", 'LIMITS = {"heat": 0.5, "grip [%]": (30, None)}\nspace = ', 1)
+LUCK = '''"""Luck in the search."""
+import random
+import mipcash as mc
+DEFAULTS = {"optimizer": "random"}
+space = mc.Space("luck")
+space.integer("n", 0, 50)
+def objective(config, repeat=0):
+    return 0.1 * abs(config["n"] - 7) + random.Random(f"{config['n']} {repeat}").gauss(0, 1)
+'''
+APART = '''"""A loss and a latency."""
+import mipcash as mc
+DEFAULTS = {"optimizer": "random"}
+LIMITS = {"ms": 2}
+COSTS = {"loss": 10, "ms": 1}
+space = mc.Space("apart")
+space.integer("n", 0, 50)
+objective = {"loss": lambda c: abs(c["n"] - 7), "ms": lambda c: c["n"] / 10}
+'''
+
+
+def test_limits_as_they_are_typed() -> None:
+    for typed, ends in (
+        ("ms=5", (None, 5.0)),
+        ("ms=:5", (None, 5.0)),
+        ("ms=0.9:", (0.9, None)),
+        ("ms=-0.1:2e-1", (-0.1, 0.2)),
+        ("ms=none", (None, None)),
+        ("a=b=5", (None, 5.0)),
+    ):
+        assert limits.parsed([typed]) == {typed.rpartition("=")[0]: ends}
+    cure = r"--limit takes NAME=HIGH.*latency_ms=5 \(at most 5\).*accuracy=0.9: \(at least"
+    for wrong in ("ms", "=5", "ms=", "ms=:", "ms=fast", "ms=1:2:3", "ms=2:1", "ms=nan", "ms=inf", " =1", "ms<=5"):
+        with pytest.raises(ModelError, match=cure):
+            limits.parsed([wrong])
+
+
+def test_one_flag_limits_a_run_and_the_journal_keeps_it(write: Write) -> None:
+    write(HOT, "hot.py")
+    ran = mipcash("run", "hot.py", "--limit", "heat=0.5", "--limit", "grip [%]=55:")
+    assert ran.exit_code == 0, ran.output
+    record, rows = read_journal("runs/hot-seed0.db")
+    assert record.limits == {"heat": [None, 0.5], "grip [%]": [55.0, None]}
+    kept = [r for r in rows if r.loss is not None and r.outcome.values["heat"] <= 0.45]
+    best = min(kept, key=lambda r: r.loss or 0.0)
+    for part in (
+        f"best loss {best.loss:.6g} (trial {best.number})",
+        f"limits: {len(kept)} keep all; broken or not told: heat ",
+        *("what each limit costs", "grip [%] at least", "by the model"),
+    ):
+        assert part in ran.stdout
+    assert " breaks heat 0." in ran.stderr
+    said(0, "resume", "runs/hot-seed0.db", "--budget", "14", "-q", "--model", "hot.py")
+    assert read_journal("runs/hot-seed0.db")[0].limits == record.limits
+    assert "limit heat was [None, 0.5] and is [None, 0.6] now" in said(2, "run", "hot.py", "--limit", "heat=0.6")
+
+
+@pytest.mark.usefixtures("pictures")
+def test_show_marks_what_breaks_a_limit_and_by_what(write: Write) -> None:
+    write(HOT, "hot.py")
+    mipcash("run", "hot.py", "-q", "--limit", "heat=0.5")
+    shown = mipcash("show", "runs/hot-seed0.db", "--plot", "run.svg").stdout
+    rows = read_journal("runs/hot-seed0.db")[1]
+    hot = [r for r in rows if r.loss is not None and r.outcome.values["heat"] > 0.5]
+    assert shown.count("> 0.5") == len(hot) > 0
+    for row in hot:
+        line = next(l for l in shown.splitlines() if f"{row.loss:.6g}" in l)
+        assert f"heat {row.outcome.values['heat']:.6g} > 0.5" in line
+    assert "<!-- violates a constraint -->" in Path("run.svg").read_text()
+    top = mipcash("show", "runs/hot-seed0.db", "--top", "30").stdout
+    order = [l.split()[0] for l in top.splitlines() if l.split()[:1] and l.split()[0].isdigit() and "x=" in l]
+    kept = sorted((r.loss or 0.0, r.number) for r in rows if r.loss is not None and r not in hot)
+    by_heat = sorted((r.outcome.values["heat"], r.number) for r in hot)
+    assert order == [str(number) for _, number in (*kept, *by_heat)]
+
+
+def test_while_nothing_keeps_them_the_nearest_is_shown(write: Write) -> None:
+    write(HOT, "hot.py")
+    ran = mipcash("run", "hot.py", "--limit", "heat=-1")
+    assert ran.exit_code == 1, ran.output
+    rows = [r for r in read_journal("runs/hot-seed0.db")[1] if r.loss is not None]
+    coolest = min(rows, key=lambda r: r.outcome.values["heat"])
+    heat = coolest.outcome.values["heat"]
+    nearest = f"nothing satisfies all constraints; trial {coolest.number} comes nearest: heat {heat:.6g} > -1"
+    assert nearest in ran.stdout
+    assert "best none satisfies all constraints yet" in ran.stderr
+    assert nearest in mipcash("show", "runs/hot-seed0.db").stdout
+
+
+def test_a_model_may_have_limits_of_its_own_and_the_command_goes_before_them(write: Write) -> None:
+    write(OWN, "hot.py")
+    assert modelfile.load("./hot.py").limits == {"heat": (None, 0.5), "grip [%]": (30.0, None)}
+    mipcash("run", "hot.py", "-q", "--seed", "1", "--limit", "heat=0.7", "--limit", "grip [%]=none")
+    assert read_journal("runs/hot-seed1.db")[0].limits == {"heat": [None, 0.7]}
+    write(OWN.replace("0.5", "'warm'"), "bad.py")
+    bad = said(2, "run", "bad.py")
+    assert "LIMITS of" in bad
+    assert "the limit on 'heat' is a number" in bad
+    misspelt = said(2, "run", "hot.py", "-q", "--limit", "heta=0.5", "--budget", "40")
+    assert "none of 5 evaluations gave 'heta'" in misspelt
+    assert "did you mean 'heat'?" in misspelt
+
+
+def test_finalists_are_shown_and_the_answer_is_kept(write: Write) -> None:
+    write(LUCK, "luck.py")
+    run = ("run", "luck.py", "--budget", "12", "--confirm", "4", "--storage", "run.db")
+    ran = said(0, *run, "--quiet")
+    result = open_archive(Path("run.db")).result
+    assert [t.repeat for t in result.history] == [0] * 8 + [1] * 4
+    best = min(result.finalists, key=lambda f: f.mean)
+    assert len(result.finalists) == 4
+    assert result.best is not None
+    assert result.best.number == best.number
+    shown = said(0, "show", "run.db")
+    for part in ("finalists, evaluated again:", "the answer", f"best loss {best.mean:.6g}"):
+        assert part in ran
+        assert part in shown
+    assert "repeat 1" in shown
+    assert "this run is finished (12 evaluations)" in said(0, *run)
+    resume = ("resume", "run.db", "--model", "luck.py", "--quiet", "--budget")
+    said(0, *resume, "20")  # confirmed as before
+    assert len([t for t in open_archive(Path("run.db")).result.history if not t.repeat]) == 12
+    said(0, *resume, "24", "--confirm", "0")
+    assert not any(t.repeat for t in open_archive(Path("run.db")).result.history[20:])
+    assert "the budget is 5 evaluations" in said(2, "run", "luck.py", "--budget", "5", "--confirm", "5")
+    assert "--confirm 3, or --confirm 0 for none" in said(2, "run", "luck.py", "--confirm", "1")
+
+
+def test_what_is_stopped_is_told_how_to_go_on_as_it_began(write: Write) -> None:
+    write(
+        LUCK.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1"),
+        "stops.py",
+    )
+    flags = ["--steps", "99", "--pruning", "halving", "--confirm", "3"]
+    assert " ".join(flags) in said(130, "run", "stops.py", *flags, "--storage", "run.db", "--quiet")
+
+
+def test_a_budget_by_cost_is_kept_and_gone_on_with(write: Write) -> None:
+    def spent() -> int:
+        trials = open_archive(Path("run.db")).result.history
+        return sum({"loss": 10, "ms": 1}[n] for t in trials if not t.pending for n in t.evaluate)
+
+    write(APART, "apart.py")
+    ran = said(0, "run", "apart.py", "--cost", "120", "--storage", "run.db")
+    assert "evaluations that cost 120 with random" in ran
+    assert spent() == 110
+    said(0, "resume", "run.db", "--model", "apart.py", "--cost", "150", "--quiet")
+    assert spent() == 143
+    assert "this run is finished (26 evaluations)" in said(
+        0, "run", "apart.py", "--budget", "20", "--storage", "run.db"
+    )
+    said(0, "show", "run.db")
+    write(APART.replace('"ms": 1}', '"ms": 1, "size": 1}'), "wrong.py")
+    assert "costs= name each function of the objective" in said(2, "run", "wrong.py")
+    write(
+        APART.replace('objective = {"loss": ', "objective = ").replace(', "ms": lambda c: c["n"] / 10}', ""), "one.py"
+    )
+    assert "the objective is one function" in said(2, "run", "one.py")
+    assert "does not pay for one evaluation of each output" in said(2, "run", "apart.py", "--cost", "5")
