@@ -194,20 +194,6 @@ def test_the_slack_of_the_lagrangian_is_the_best_one() -> None:
         assert multipliers.slope(np.full(3, c)) == pytest.approx(slope, abs=1e-5)
 
 
-def test_multipliers_grow_where_the_best_breaks_a_limit_and_fall_where_it_does_not() -> None:
-    losses, excess = np.array([-1.0, 0.5]), np.array([[1.0, -2.0], [-0.5, -2.0]])
-    first = Multipliers.of(losses[:1], excess[:1])
-    assert first.lam == pytest.approx([2.0, 0.0])  # rho starts at 1^2 / 2
-    assert first.rho == 0.25
-    # now the first has L = -1 + 2 + 1 / 0.5 and the second, whose best slack is 0, 0.5 - 1 + 0.25 / 0.5
-    second = Multipliers.of(losses, excess)
-    assert second.lam == pytest.approx([0.0, 0.0])
-    assert second.rho == 0.25
-    never = Multipliers.of(np.zeros(60), np.ones((60, 1)))
-    assert never.rho > 0.0
-    assert np.isfinite(never.psi(np.array([[1e3]]))).all()
-
-
 def test_it_is_the_expected_improvement_of_the_lagrangian() -> None:
     """Against draws of loss and outputs that share nothing with its own; with its own few draws within a fifth."""
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))

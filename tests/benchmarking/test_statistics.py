@@ -28,7 +28,7 @@ from benchmarks.limits.suite import problems as limited
 from benchmarks.paper import report as paper
 from benchmarks.paper.experiment import Experiment, Group, rows, runs_of, summary
 from benchmarks.paper.experiments import EXPERIMENTS
-from benchmarks.peers import comparisons, history, report
+from benchmarks.peers import history, report
 from benchmarks.peers.convention import PATIENCE
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
@@ -84,19 +84,6 @@ def test_ranks_and_comparisons_of_peers(tmp_path: Path) -> None:
     assert "> 4" in text
     paths = draw(found, tmp_path / "figures", 4)
     assert [p.stat().st_size > 1000 for p in paths] == [True] * 4
-
-
-def test_further_comparisons_in_one_record(tmp_path: Path) -> None:
-    for seed in (0, 1):
-        for name, last in (("hybrid", 6.0), (comparisons.SIX, 6.0), ("mutation", 7.0), ("random", 8.0)):
-            history.append(made(name, "branin-cat", seed, [9.0] * 19 + [last] * 41), tmp_path)
-    found = comparisons.collected([0, 1], history.reader(tmp_path))
-    assert found["comparisons"] == []  # no set of methods is whole
-    (problems,) = found["problems"]
-    assert problems["duels"].keys() == {"mutation"}
-    assert (problems["duels"]["mutation"]["wins"], problems["duels"]["mutation"]["losses"]) == (2, 0)
-    assert "| branin-cat | - | - | 2 / 0 | - | - | - |" in comparisons.markdown(found)
-    assert comparisons.markdown({}) == ""
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------

@@ -33,8 +33,10 @@ def available(name: str) -> Method:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("problem", ["branin-cat", "vae-proxy"])
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [*product(METHODS, ["branin-cat"]), *product(["random", "optuna-tpe", "hyperopt", "hybrid"], ["vae-proxy"])],
+)
 def test_conformance(name: str, problem: str, tmp_path: Path) -> None:
     legal = available(name).legal
     repaired = legal or problems()[problem].group == "free"
@@ -50,8 +52,10 @@ def test_conformance(name: str, problem: str, tmp_path: Path) -> None:
             assert run_one(task, BUDGET, tmp_path).losses == found.losses
 
 
-@pytest.mark.parametrize("name", [*LIMITED, "hybrid"])
-@pytest.mark.parametrize("problem", ["solvers", "admmbo-17"])
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [*product(LIMITED, ["admmbo-17"]), *product(["optuna-tpe-constrained", "hybrid"], ["solvers"])],
+)
 def test_conformance_under_limits(name: str, problem: str, tmp_path: Path) -> None:
     made = available(name)
     assert made.takes_limits
