@@ -28,7 +28,7 @@ SMALL = {
     **{"conv_layers": 0, "encoder_fc_layers": 1, "d_z": 16, "decoder_fc_layers": 1, "deconv_layers": 0},
     **{"d1_channels": 16, "learning_rate": 3e-3, "learning_rate_decay": 0.9, "weight_decay": 1e-6},
 }
-SETTINGS = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, device="cpu", threads=1)
+SETTINGS = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, seconds="none", device="cpu", threads=1)
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_training_lowers_the_loss_and_is_the_same_elsewhere() -> None:
     script = (
         "import torch; torch.manual_seed(7); torch.rand(3)\n"
         "from mipcash.models import vae\n"
-        "s = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, device='cpu', threads=1)\n"
+        "s = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, seconds='none', device='cpu', threads=1)\n"
         f"print(repr(vae.evaluate({SMALL!r}, s)['loss']))"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
