@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,51 +12,33 @@ from mipcash.errors import ModelError
 from mipcash.models import xgboost
 
 TREES: dict[str, Any] = {
-    "booster": "gbtree",
-    "nrounds": 200,
-    "alpha": 0.001,
-    "lambda": 0.01,
-    "eta": 0.3,
-    "max_depth": 6,
-    "min_child_weight": 1.1,
-    "subsample": 0.9,
-    "colsample_bytree": 0.9,
-    "colsample_bylevel": 0.9,
+    **{"booster": "gbtree", "nrounds": 200, "alpha": 0.001, "lambda": 0.01, "eta": 0.3, "max_depth": 6},
+    **{"min_child_weight": 1.1, "subsample": 0.9, "colsample_bytree": 0.9, "colsample_bylevel": 0.9},
 }
 
 
-def test_table_5() -> None:
-    space = xgboost.space
+def test_the_space_is_table_5() -> None:
+    space, linear = xgboost.space, dict(TREES, booster="gblinear")
     assert len(space.parameters) == 10
     assert space.is_legal(TREES)
-    assert space.is_legal(dict(TREES, booster="gblinear"))
-    assert [str(space.parameters[name].domain) for name in ("nrounds", "max_depth")] == [
-        "integer in [3, 5000], log scale",
-        "integer in [1, 15]",
-    ]
-
-
-def test_conditional() -> None:
-    space, _ = xgboost.build(conditional="yes")
-    assert space.is_legal(TREES)
-    linear = {k: v for k, v in TREES.items() if k not in xgboost.TREE_ONLY} | {"booster": "gblinear"}
     assert space.is_legal(linear)
-    assert not space.is_legal(dict(TREES, booster="gblinear"))
+    assert str(space.parameters["nrounds"].domain) == "integer in [3, 5000], log scale"
+    assert str(space.parameters["max_depth"].domain) == "integer in [1, 15]"
+    conditional, _ = xgboost.build(conditional="yes")
+    assert conditional.is_legal(TREES)
+    assert conditional.is_legal({k: v for k, v in linear.items() if k not in xgboost.TREE_ONLY})
+    assert not conditional.is_legal(linear)
 
 
-def test_monks_1() -> None:
+def test_monks_1_and_its_split() -> None:
     rows, labels = xgboost.monks_1()
     assert rows.shape == (432, 6)
     assert len({tuple(r) for r in rows.tolist()}) == 432
     for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
         assert label == (row[0] == row[1] or row[4] == 1)
     assert labels.sum() == 216  # half of them, as in the UCI original
-
-
-def test_split() -> None:
     x_train, y_train, x_test, y_test = xgboost.split(0)
-    assert x_train.shape == (124, 17)
-    assert x_test.shape == (308, 17)
+    assert (x_train.shape, x_test.shape) == ((124, 17), (308, 17))
     assert not {tuple(r) for r in x_train.tolist()} & {tuple(r) for r in x_test.tolist()}
     assert (x_train.sum(axis=1) == 6).all()
     assert len(y_train) + len(y_test) == 432
@@ -65,24 +48,19 @@ def test_split() -> None:
 def test_training() -> None:
     pytest.importorskip("xgboost")
     error = xgboost.objective(TREES)
-    assert error == xgboost.objective(TREES)
-    assert error < 0.1
+    assert error == xgboost.objective(TREES) < 0.1
     linear = dict(TREES, booster="gblinear")
     assert xgboost.objective(linear) == xgboost.objective(linear) > error  # a1 == a2 is no sum of attributes
     assert 0 <= xgboost.build(seed="1")[1](TREES) < 0.2
-
-
-def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "xgboost", None)
-    with pytest.raises(ModelError, match=r"mipcash\[xgboost\]"):
-        xgboost.objective(TREES)
-
-
-def test_other_data() -> None:
-    pytest.importorskip("xgboost")
     x_train, y_train, x_test, y_test = xgboost.split(0, "iris")
     assert (x_train.shape, x_test.shape) == ((75, 4), (75, 4))
     assert {*y_train.tolist(), *y_test.tolist()} == {0, 1, 2}
     assert xgboost.build(data="iris")[1](dict(TREES, nrounds=20)) < 0.15
     with pytest.raises(ModelError, match="there is no file"):
         xgboost.build(data="nowhere.csv")[1](TREES)
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(ModelError, match=r"mipcash\[xgboost\]"):
+        xgboost.objective(TREES)
