@@ -247,7 +247,7 @@ class Integer:
         if low > high:
             raise SpaceError(f"low > high ({low} > {high}); swap them")
         if step < 1:
-            raise SpaceError(f"step must be at least 1, got {step}")
+            raise SpaceError(f"step must be at least 1, got {step}; leave it out for every integer between the bounds")
         if max(abs(low), abs(high)) > WIDEST:
             raise SpaceError(
                 f"bounds beyond 2**53 ({low}, {high}) are no exact numbers for a solver; narrow them, or use a real with log=True"
