@@ -89,9 +89,13 @@ class Pipelines:
         return space
 
     @property
-    def starts(self) -> list[dict[str, Any]]:
-        """Configurations to propose first, for the usual space; [] for the tables of the papers."""
-        return defaults_of(self.regression, self.columns) if self.space == USUAL else []
+    def defaults(self) -> list[dict[str, Any]]:
+        """scikit-learn's defaults as configurations of the usual space, the cheapest first; [] for the tables of the papers."""
+        return defaults_of(self.regression, self.columns) if self.space == USUAL and not self.order else []
+
+    def starts(self, space: mc.Space) -> list[dict[str, Any]]:
+        """Return what a search of ``space`` evaluates first: the defaults that are legal in it."""
+        return [config for config in self.defaults if not space.validate(config)]
 
     def steps(self, config: Mapping[str, Any]) -> list[tuple[str, Call]]:
         """The steps of a configuration, as they run."""
@@ -219,8 +223,7 @@ def code(config: Mapping[str, Any], **options: Any) -> str:
 def starts(**options: Any) -> list[dict[str, Any]]:
     """scikit-learn's defaults that the data allow, the cheapest first; the options are those of :func:`build`."""
     problem = Problem.of(**options)
-    space = problem.pipelines.declare(Facts.of(problem.data, problem.folds))
-    return [config for config in problem.pipelines.starts if not space.validate(config)]
+    return problem.pipelines.starts(problem.pipelines.declare(Facts.of(problem.data, problem.folds)))
 
 
 def report(result: Any, **options: Any) -> str:
@@ -230,7 +233,7 @@ def report(result: Any, **options: Any) -> str:
     tables of the papers, a linear model and a forest stand in its place.
     """
     problem = Problem.of(**options)
-    first = problem.pipelines.starts
+    first = problem.pipelines.defaults
     defaults = [
         t for t in result.history if t.config in first and not t.repeat and t.loss is not None and not result.breaks(t)
     ]

@@ -81,12 +81,65 @@ def _clusters() -> tuple[Floats, NDArray[np.int64]]:
     return x, y.astype(np.int64)
 
 
+def _drawn(kind: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
+    """Classes by a known mechanism; the seed is the kind's place in DRAWN."""
+
+    def load() -> tuple[Floats, NDArray[np.int64]]:
+        rng = np.random.default_rng(1000 + DRAWN.index(kind))
+        n = 1200
+        x = rng.normal(size=(n, {"noise-columns": 100, "moons": 5, "counts": 40}.get(kind, 12)))
+        noise = rng.normal(size=n)
+        if kind == "moons":
+            x[:, :2], y = datasets.make_moons(n, noise=0.3, random_state=3)
+        elif kind == "noise-columns":
+            y = x[:, :5].sum(axis=1) + noise > 0
+        elif kind == "imbalanced":
+            y = x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * noise > 2.2
+        elif kind == "interactions":
+            y = np.sign(x[:, 0] * x[:, 1]) + x[:, 2] + 0.5 * noise > 0
+        elif kind == "rings":
+            y = np.digitize((x[:, :4] ** 2).sum(axis=1) + noise, (2.0, 4.0, 6.0))
+        elif kind == "steps":
+            y = 1 * (x[:, 0] > 0.5) + 1 * ((x[:, 1] < -0.3) & (x[:, 2] > 0)) + 1 * (rng.random(n) < 0.05)
+            y = np.minimum(y, 2)
+        elif kind == "counts":
+            topics = rng.dirichlet(np.full(40, 0.3), size=6)
+            y = rng.integers(6, size=n)
+            x = rng.poisson(8.0 * (0.7 * topics[y] + 0.3 / 40)).astype(float)
+        else:
+            assert kind == "gaussians"
+            y = rng.integers(4, size=n)
+            x += rng.normal(size=(4, 12))[y] * 0.6
+        return x, np.asarray(y).astype(np.int64)
+
+    return load
+
+
+def _numbers(kind: str) -> Callable[[], tuple[Floats, Floats]]:
+    def load() -> tuple[Floats, Floats]:
+        rng = np.random.default_rng(5)
+        if kind == "sparse-linear":
+            x = rng.normal(size=(1000, 60))
+            return x, x[:, :6] @ np.arange(1.0, 7.0) + 5.0 * rng.normal(size=1000)
+        if kind == "steps-value":
+            x = rng.normal(size=(1000, 10))
+            return x, 3.0 * (x[:, 0] > 0) + 2.0 * (x[:, 1] > 0.5) * (x[:, 2] < 0) + 0.5 * rng.normal(size=1000)
+        make = {"friedman2": datasets.make_friedman2, "friedman3": datasets.make_friedman3}[kind]
+        x, y = make(1000, noise=0.0, random_state=2)
+        return x, y + 0.2 * np.std(y) * rng.normal(size=1000)
+
+    return load
+
+
 def _diabetes() -> tuple[Floats, Floats]:
     x, y = datasets.load_diabetes(return_X_y=True)
     return x, y.astype(float)
 
 
 FILES = ("sonar", "heart", "ionosphere", "pima", "german", "spambase", "phoneme", "page-blocks0", "twonorm")
+DRAWN = ("moons", "noise-columns", "imbalanced", "interactions", "rings", "steps", "counts", "gaussians")
+OF_MORE = ("rings", "steps", "counts", "gaussians")
+"""Those of more than two classes."""
 SOURCES: dict[str, Source] = {
     **{name: Source(BINARY, _of(name)) for name in FILES},
     "breast_cancer": Source(BINARY, _of("breast_cancer")),
@@ -96,6 +149,8 @@ SOURCES: dict[str, Source] = {
     "digits": Source(MULTICLASS, _of("digits")),
     "diabetes": Source(REGRESSION, _diabetes),
     "friedman-value": Source(REGRESSION, _friedman(False)),
+    **{name: Source(MULTICLASS if name in OF_MORE else BINARY, _drawn(name)) for name in DRAWN},
+    **{name: Source(REGRESSION, _numbers(name)) for name in ("friedman2", "friedman3", "sparse-linear", "steps-value")},
 }
 """All sets, in the order of the tables."""
 

@@ -15,7 +15,7 @@ from benchmarks.automl import ordered
 from benchmarks.automl.data import MULTICLASS, REGRESSION, Split
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.models import sklearn_pipeline
-from mipcash.models._automl_algorithms import SMALL
+from mipcash.models._automl_algorithms import AUTO_SKLEARN, SMALL
 from mipcash.models._data import Table
 from mipcash.models._pipeline_parts import Facts
 
@@ -47,12 +47,17 @@ def _pipeline(split: Split, config: Mapping[str, Any]) -> Any:
     return ordered.pipeline(config, split.seed)
 
 
-def _of_table(name: str) -> Pipelines:
-    """Table A2 or A3 of liu2020, with ensembles of at most 100 members."""
+def pipelines_of(name: str, split: Split) -> sklearn_pipeline.Pipelines:
+    """What builds the pipelines of a space of the model for a split; ensembles of the tables have at most 100 members."""
+    ranges = AUTO_SKLEARN if name == "usual" else SMALL
+    return sklearn_pipeline.Pipelines(name, split.task == REGRESSION, split.x.shape[1], ranges, seed=split.seed)
+
+
+def _of_model(name: str) -> Pipelines:
+    """Table A2 or A3 of liu2020, or the usual space."""
 
     def made(split: Split) -> sklearn_pipeline.Pipelines:
-        regression = split.task == REGRESSION
-        return sklearn_pipeline.Pipelines(name, regression, split.x.shape[1], ranges=SMALL, seed=split.seed)
+        return pipelines_of(name, split)
 
     def declare(split: Split) -> mc.Space:
         return made(split).declare(Facts.of(Table(split.x, split.y, ""), FOLDS))
@@ -65,10 +70,11 @@ def _of_table(name: str) -> Pipelines:
 
 SPACES: dict[str, Pipelines] = {
     "bundled": Pipelines(("binary", MULTICLASS), _bundled, _pipeline),
-    "a2": _of_table("a2"),
-    "a3": _of_table("a3"),
+    "a2": _of_model("a2"),
+    "a3": _of_model("a3"),
+    "usual": _of_model("usual"),
 }
-"""bundled: :mod:`benchmarks.automl.ordered`; a2, a3: the papers' tables."""
+"""bundled: :mod:`benchmarks.automl.ordered`; the others: of the model ``sklearn_pipeline``."""
 USUAL = {"binary": "bundled", MULTICLASS: "bundled", REGRESSION: "a3"}
 """The space by task, unless another is asked for."""
 

@@ -29,6 +29,7 @@ ROWS = {
     "paper-synthetic": ("| hybrid |", "| random | 1 |"),
     "paper-vae": ("| hybrid | 1 |", "| random | 1 |"),
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
+    "portfolio": ("| 11 | defaults |", "| 11 | portfolio |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }
 """Rows of the printed tables. ``startup`` and ``scale-out`` only measure times of other processes."""
@@ -45,8 +46,8 @@ def test_smoke(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["report", str(out)]) == 0
     printed = capsys.readouterr().out
     assert [row for row in ROWS[name] if row not in printed] == []
-    tables = record["results"].get("tables", [])
-    for row in (r for t in tables for r in t.get("rows", []) if name in ("limits", "peers")):
+    tables = record["results"].get("tables", []) if name in ("limits", "peers") else []
+    for row in (r for t in tables for r in t.get("rows", [])):
         assert row["illegal"] == 0 or row["method"] == "mutation"
 
 

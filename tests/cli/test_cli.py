@@ -46,7 +46,8 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as without:
         without.setattr("mipcash.report.drawing.find_spec", lambda name: None)
         bare = "picture: none without matplotlib; pip install 'mipcash[plots]', then mipcash show runs/"
-        assert bare in said(0, "show", "runs/bowl-seed0.db")
+        assert bare in said(0, "show", "runs/bowl-seed0.db", "--plot", "none.svg")
+    assert "picture:" not in said(0, "show", "runs/bowl-seed0.db")
     losses = [row.loss for row in read_journal("runs/bowl-seed0.db")[1]]
     assert all(f"{loss:.6g}" in shown.stdout for loss in losses)
 

@@ -67,13 +67,13 @@ def test_the_tables_are_there(regression: bool) -> None:
 def test_defaults_of_the_usual_space_are_legal_but_for_large_tables(facts: Facts, regression: bool) -> None:
     made_by = pipelines("usual", regression, facts.columns)
     space = made_by.declare(facts)
-    broken = {config["estimator"] for config in made_by.starts if space.validate(config)}
+    broken = {config["estimator"] for config in made_by.defaults if space.validate(config)}
     assert broken == ({"svm"} if facts.fold_rows > rules.MOST_SVM_ROWS else set())
     assert bool(broken) == bool(space.optimum(space["estimator"]["svm"], "max").value == 0)
 
 
 def test_the_usual_defaults_are_those_of_scikit_learn() -> None:
-    for config in pipelines("usual", columns=13).starts:
+    for config in pipelines("usual", columns=13).defaults:
         _, estimator = pipelines("usual", columns=13)(config).steps[-1]
         told = estimator.get_params(deep=False)
         usual = type(estimator)(**{"estimator": None} if "estimator" in told else {}).get_params(deep=False)
@@ -83,7 +83,7 @@ def test_the_usual_defaults_are_those_of_scikit_learn() -> None:
         assert differ <= known, differ
     for columns in (1, 3, 60, 500):
         found = pipelines("usual", columns=columns)
-        forest = next(c for c in found.starts if c["estimator"] == "random_forest")
+        forest = next(c for c in found.defaults if c["estimator"] == "random_forest")
         assert found.declare(Facts(columns, False, 300, 100)).validate(forest) == []
         x, y = np.random.default_rng(0).random((30, columns)), np.arange(30) % 2
         fitted = [found(forest).steps[-1][1].set_params(n_estimators=1).fit(x, y)]

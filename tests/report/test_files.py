@@ -43,7 +43,7 @@ def test_pages_and_pictures_of_a_journal(tmp_path: Path, journal: int, wanted: i
     for path in made if there else ():
         path.write_text("old")
         path.chmod(0o644)
-    for command in (["report"], ["show"], ["show", "--plot", str(made[2])]):
+    for command in (["report"], *(["show", "--plot", str(path)] for path in made[1:])):
         done = CliRunner().invoke(app, [command[0], str(tmp_path / "run.db"), *command[1:]])
         assert done.exit_code == 0, done.output
     assert [mode(path) for path in made] == [wanted] * 3

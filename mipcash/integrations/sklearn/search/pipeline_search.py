@@ -102,7 +102,7 @@ class PipelineSearchCV(SpaceSearch):
     Args:
         space: None or ``"usual"``: scaling, selection, PCA or polynomial features, and then linear models, support vector machines,
             nearest neighbours, naive Bayes, discriminant analysis, forests, histogram gradient boosting or a small network, for
-            the task at hand. Configurations near scikit-learn's defaults, of eight classifiers or six regressors as far as the
+            the task at hand. Configurations near scikit-learn's defaults, of nine classifiers or seven regressors as far as the
             data allow them, are evaluated first. Texts become columns and missing numbers medians. ``"a3"``, ``"a2"``: Tables A3
             and A2 of Liu et al. (2020). Or a
             [`mipcash.Space`][mipcash.space.space.Space] whose modules are the steps, in the order of their declaration (or of
@@ -276,7 +276,7 @@ class PipelineSearchCV(SpaceSearch):
         space, build = import_module(MODEL).pipelines_of(
             numbers, told, [train for train, _ in splits], space=self.space or SPACES[0], seed=seed
         )
-        return space, Prepared(preparation, build, [c for c in build.starts if not space.validate(c)])
+        return space, Prepared(preparation, build, build.starts(space))
 
     @staticmethod
     def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:

@@ -1,0 +1,190 @@
+"""First proposals from experience: a portfolio of pipelines for the usual space, and what it is worth on sets that it never saw.
+
+On every set of :mod:`benchmarks.automl.data` (at most 400 rows, five folds, 1 - AUC or 1 - R2) ``hybrid`` searches the usual space
+from scikit-learn's defaults on. The best FINALISTS of each search are candidates; all candidates and defaults are evaluated on all
+sets of their task. A loss counts on the scale of its set: 0 the lowest of all, 1 the lowest default (what no default improves on
+counts nothing). The portfolio is greedy: the candidate that lowers the mean over the sets of the lowest loss most, given the
+defaults and what was chosen before (auto-sklearn 2, Feurer et al. 2022, Section 3.2).
+
+**Leave one out**: on each set, under another split of its rows, searches are compared by the fresh loss of the pipeline with the
+lowest cross-validated loss: ``defaults`` first, ``portfolio`` (defaults, then the portfolio of all *other* sets), and ``random``.
+
+Every evaluation is a line of RUNS, so that a run that was broken off goes on. The bundled searches have no portfolio: behind the
+defaults it is no better than chance (decision 069).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import mipcash as mc
+from benchmarks.automl.data import REGRESSION, SOURCES, Split, is_there, split
+from benchmarks.automl.searches import evaluated, fresh_loss
+from benchmarks.automl.spaces import SPACES, objective_of, pipelines_of
+from benchmarks.automl.statistics import compared
+from benchmarks.peers.methods.ours import commit
+from benchmarks.raw import append_line, lines
+from benchmarks.records import FOLDER
+from benchmarks.registry import Progress, Results, benchmark
+
+Config = dict[str, Any]
+RUNS = FOLDER / "portfolio" / "evaluations.jsonl"
+FINALISTS, MOST = 2, 8
+"""Candidates of a set, and the length of a portfolio."""
+WAYS = ("defaults", "portfolio", "random")
+BUDGETS = (10, 20, 40)
+SIZES: dict[str, tuple[Sequence[str], int, tuple[int, ...]]] = {
+    "smoke": (("wine", "gaussians", "steps"), 11, (1,)),
+    "quick": (tuple(SOURCES), 30, (1,)),
+    "full": (tuple(SOURCES), 40, (1, 2)),
+}
+"""Sets, evaluations of a search, and seeds of the comparison (0 makes the portfolio)."""
+SPACE = "usual"
+
+
+class Set:
+    """A set under a seed: its space, and losses of configurations, which are remembered in a file."""
+
+    def __init__(self, name: str, seed: int, runs: Path) -> None:
+        self.name, self.seed, self.runs = name, seed, runs
+        self.rows: Split = split(name, seed)
+        self.pipelines = pipelines_of(SPACE, self.rows)
+        self.space = SPACES[SPACE].declare(self.rows)
+        self.objective = objective_of(self.rows, SPACE)
+        self.known = {key: value for n, s, key, value in map(json.loads, lines(runs)) if (n, s) == (name, seed)}
+
+    @property
+    def defaults(self) -> list[Config]:
+        """scikit-learn's defaults that the set allows."""
+        return [c for c in self.pipelines.defaults if not self.space.validate(c)]
+
+    def legal(self, config: Config) -> Config:
+        """The configuration, or the nearest legal one."""
+        return dict(config) if not self.space.validate(config) else dict(self.space.nearest(config))
+
+    def loss(self, config: Mapping[str, Any]) -> float:
+        """The cross-validated loss; of what fails, infinity."""
+        key = json.dumps(config, sort_keys=True)
+        if key not in self.known:
+            value = evaluated(self.objective, dict(config))
+            self.known[key] = value
+            append_line(self.runs, json.dumps([self.name, self.seed, key, value]))
+        return np.inf if self.known[key] is None else float(self.known[key])
+
+    def search(self, budget: int, way: str, first: Sequence[Config]) -> list[tuple[float, Config]]:
+        """Losses and configurations of a search, in the order of the evaluations."""
+
+        def told(config: Config) -> float | mc.Failed:
+            value = self.loss(config)
+            return value if np.isfinite(value) else mc.Failed("no score")
+
+        method = mc.Method("random" if way == "random" else "hybrid", seconds_per_proposal=None)
+        with mc.Study(self.space, method, seed=self.seed) as study:
+            for config in first[:budget]:
+                study.enqueue(config)
+            while len(study.trials) < budget or any(t.pending for t in study.trials):
+                trial = study.ask()
+                study.tell(trial, told(trial.config))
+            return [(np.inf if t.loss is None else t.loss, dict(t.config)) for t in study.trials]
+
+
+def chosen(table: Mapping[str, Sequence[float]], defaults: int, most: int = MOST) -> list[int]:
+    """Columns of a greedy portfolio, given the first ``defaults`` columns.
+
+    Args:
+        table: losses of the same candidates by set, the defaults first.
+    """
+    losses = np.array([table[name] for name in table])
+    best = losses.min(axis=1, keepdims=True)
+    usual = losses[:, :defaults].min(axis=1, keepdims=True)
+    scaled = np.minimum((losses - best) / np.maximum(usual - best, 1e-12), 1.0)
+    held, found = scaled[:, :defaults].min(axis=1), list[int]()
+    while len(found) < most:
+        after = np.minimum(scaled, held[:, None]).mean(axis=0)
+        k = int(after.argmin())
+        if held.mean() - after[k] < 0.01:
+            break
+        found.append(k)
+        held = np.minimum(held, scaled[:, k])
+    return found
+
+
+def portfolio(sets: Sequence[Set], candidates: Mapping[str, Sequence[Config]]) -> list[Config]:
+    """The portfolio of these sets of one task: of the candidates that their searches found."""
+    defaults = sets[0].pipelines.defaults
+    pool = [*defaults, *(c for s in sets for c in candidates[s.name])]
+    table = {s.name: [s.loss(s.legal(c)) for c in pool] for s in sets}
+    return [pool[k] for k in chosen(table, len(defaults))]
+
+
+@benchmark("portfolio", "first proposals from experience, leaving out the set that is searched", FOLDER / "portfolio.json")
+def run(size: str, progress: Progress, runs: Path = RUNS) -> Results:
+    """All searches, the portfolios, and the comparison."""
+    names, budget, seeds = SIZES[size]
+    there = [name for name in names if is_there(name)]
+    runs = runs if size != "smoke" else runs.with_name("smoke.jsonl")
+    began = time.process_time()
+    with threadpool_limits(1):
+        sets = {name: Set(name, 0, runs) for name in there}
+        candidates = {}
+        for name, each in sets.items():
+            found = each.search(budget, "defaults", each.defaults)
+            usual = list(map(repr, each.defaults))
+            best = sorted((t for t in found if repr(t[1]) not in usual), key=lambda t: t[0])
+            candidates[name] = [config for value, config in best[:FINALISTS] if np.isfinite(value)]
+            progress(f"{name}: {best[0][0]:.4f} beside {min(map(each.loss, each.defaults)):.4f} of the defaults")
+        tasks = {name: sets[name].rows.task == REGRESSION for name in there}
+        portfolios = {}
+        for regression in sorted(set(tasks.values())):
+            of_task = [sets[name] for name in there if tasks[name] == regression]
+            portfolios["regression" if regression else "classification"] = portfolio(of_task, candidates)
+            progress(f"portfolio: {len(portfolios['regression' if regression else 'classification'])} pipelines")
+        rows = []
+        for seed in seeds:
+            for name in there:
+                others = [sets[n] for n in there if tasks[n] == tasks[name] and n != name]
+                here = Set(name, seed, runs)
+                first = {"defaults": here.defaults, "random": []}
+                first["portfolio"] = [*here.defaults, *map(here.legal, portfolio(others, candidates) if others else [])]
+                for way in WAYS:
+                    found = here.search(budget, way, first[way])
+                    fitted = cache(lambda key, here=here: fresh_loss(here.objective.fit(json.loads(key)), here.rows))
+                    for after in (*(b for b in BUDGETS if b < budget), budget):
+                        value, config = min(found[:after], key=lambda t: t[0])
+                        row = {"set": name, "seed": seed, "way": way, "after": after, "search": value}
+                        rows.append({**row, "fresh": fitted(json.dumps(config))})
+                    progress(f"{name} seed {seed} {way}: {rows[-1]['search']:.4f} -> {rows[-1]['fresh']:.4f}")
+    return {"portfolios": portfolios, "rows": rows, "sets": there, "cpu_seconds": time.process_time() - began, **commit()}
+
+
+def markdown(results: Results) -> str:
+    """Ranks and paired differences on fresh rows, by the number of evaluations."""
+    lines = [
+        f"{len(results['sets'])} sets, lowest cross-validated pipeline, loss on fresh rows; a portfolio never saw the set "
+        "that it is used on. Reference: portfolio.",
+        "",
+        "| evaluations | first proposals | mean rank | loss | worse by | portfolio better / worse / equal | p, sets |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for after in sorted({row["after"] for row in results["rows"]}):
+        losses: dict[str, dict[tuple[str, int], float]] = {way: {} for way in WAYS}
+        for row in results["rows"]:
+            if row["after"] == after:
+                losses[row["way"]][row["set"], row["seed"]] = row["fresh"]
+        for each in compared(losses, "portfolio"):
+            told = ["", "", ""]
+            if each.name != "portfolio":
+                told = [f"{each.gain:.4f} ± {each.gain_error:.4f}", f"{each.better} / {each.worse} / {each.ties}"]
+                told += [f"{each.wilcoxon_sets:.2g}"]
+            lines.append(
+                f"| {after} | {each.name} | {each.rank:.2f} ± {each.rank_error:.2f} | {each.loss:.4f} | " + " | ".join(told) + " |"
+            )
+    return "\n".join(lines)
