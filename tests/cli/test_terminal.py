@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_what_is_written_out_and_what_stays() -> None:
     assert visible("a\nb\tc\x00\x7f\u2028\ud800\ufeff", lines=True) == "a\nb\tc\\x00\\x7f\\u2028\\ud800\\ufeff"
     assert visible("a\nb") == "a\\nb"
     assert one_line("a\n  b\x1b" * 100, 12) == "a b\\x1ba ..."
+    # all controls, marks of direction, surrogates and tags; wide spaces and code points without a character stay
+    codes = [*range(0x3100), *range(0xD800, 0xE010), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0200)]
+    for code in codes:
+        shown = visible(chr(code))
+        category = unicodedata.category(chr(code))
+        joins = chr(code) in "\u200c\u200d"
+        assert shown.isprintable() or joins or category in ("Zs", "Cn", "Co"), hex(code)
 
 
 @pytest.mark.usefixtures("pictures")

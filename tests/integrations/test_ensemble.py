@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import get_scorer, log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
@@ -146,6 +146,14 @@ def test_a_fitted_regressor() -> None:
     chosen = selected(result, objective)
     assert chosen.loss() <= result.value
     assert mc.ensemble(result, objective).predict(x).shape == y.shape
+
+
+def test_members_without_probabilities_are_sure() -> None:
+    objective = mc.CrossValidated(lambda config: RidgeClassifier(alpha=config["alpha"]), X, NAMES, scoring="accuracy")
+    space = mc.Space("ridge")
+    space.real("alpha", 0.01, 100, log=True)
+    result = mc.minimize(objective.evaluate, space, 4, optimizer="random", progress=False)
+    assert mc.ensemble(result, objective).predict_proba(X).shape == (160, 2)
 
 
 def test_members_keep_the_limits() -> None:

@@ -225,6 +225,9 @@ def test_the_choice_of_a_function_and_an_ensemble_are_measured_and_not_replaced(
     with pytest.warns(UserWarning, match="the ensemble violates the limits: model_bytes 99 > 9"):
         found = search(ensemble_size=3, limits={"model_bytes": 9}).fit(X, Y)
     assert found.refit_measures_ == {"model_bytes": 99.0}
+    unmeasured = search(limits={"f1_macro": (0.5, None), "fit_seconds": 1e4}).fit(X, Y)
+    assert unmeasured.refit_measures_ == {}
+    assert not [name for name in unmeasured.cv_results_ if name.startswith("refit_")]
 
 
 def test_it_searches_what_has_no_target() -> None:
