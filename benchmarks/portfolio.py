@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -126,11 +127,16 @@ def portfolio(sets: Sequence[Set], candidates: Mapping[str, Sequence[Config]]) -
 
 
 @benchmark("portfolio", "first proposals from experience, leaving out the set that is searched", FOLDER / "portfolio.json")
-def run(size: str, progress: Progress, runs: Path = RUNS) -> Results:
-    """All searches, the portfolios, and the comparison."""
+def run(size: str, progress: Progress) -> Results:
+    """All searches, the portfolios, and the comparison; a smoke run keeps no evaluation."""
+    with TemporaryDirectory() as folder:
+        return compare(size, progress, RUNS if size != "smoke" else Path(folder) / RUNS.name)
+
+
+def compare(size: str, progress: Progress, runs: Path) -> Results:
+    """The same, with the evaluations in a file."""
     names, budget, seeds = SIZES[size]
     there = [name for name in names if is_there(name)]
-    runs = runs if size != "smoke" else runs.with_name("smoke.jsonl")
     began = time.process_time()
     with threadpool_limits(1):
         sets = {name: Set(name, 0, runs) for name in there}
