@@ -18,7 +18,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 import mipcash as mc
 from mipcash.errors import DataError, MipcashError, ObjectiveError
-from mipcash.integrations.sklearn.cross_validated import Late
 from mipcash.integrations.sklearn.ensemble import select, selected
 from mipcash.integrations.sklearn.predicted import DIRECT, KnownProbabilities, KnownValues, PredictionLoss
 
@@ -178,8 +177,8 @@ def test_lost_predictions_are_computed_again_and_it_is_said(tmp_path: Path) -> N
 
 def test_a_result_of_a_search_over_it_brings_its_objective() -> None:
     objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss")
-    result = mc.minimize(Late(lambda: objective), declared(), 4, optimizer="random", progress=False)
-    assert result.objective.cross_validated is objective
+    result = mc.minimize(objective, declared(), 4, optimizer="random", progress=False)
+    assert result.objective is objective
     assert mc.ensemble(result).classes_.tolist() == ["no", "yes"]
     assert pickle.loads(pickle.dumps(result)).objective is None
 

@@ -7,9 +7,8 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -389,33 +388,6 @@ def _column(name: str, values: Any) -> NDArray[Any]:
 def _same_length(name: str, length: int, x: Any) -> None:
     if x.shape[0] != length:
         raise DataError(f"{name} has {length} values and x {x.shape[0]} rows; give one value per row")
-
-
-class Late:
-    """A ``CrossValidated`` made by ``make`` at the first call; in another process it is made there again.
-
-    Args:
-        make: takes no arguments; it must be importable if the objective is pickled.
-    """
-
-    def __init__(self, make: Callable[[], CrossValidated]) -> None:
-        self.make = make
-
-    @cached_property
-    def cross_validated(self) -> CrossValidated:
-        """The objective itself."""
-        return self.make()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"make": self.make}
-
-    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """Return a generator, see ``CrossValidated``."""
-        return self.cross_validated(config, repeat)
-
-    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """See ``CrossValidated.evaluate``."""
-        return self.cross_validated.evaluate(config, repeat)
 
 
 def cross_validated_of(objective: Any) -> CrossValidated | None:
