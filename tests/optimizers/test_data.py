@@ -16,7 +16,7 @@ import mipcash as mc
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.models import Models
 from mipcash.methods.mivabo.mivabo import MiVaBO
-from mipcash.optimizers.data import Data
+from mipcash.optimizers.data import Data, imputed
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.noise import evident_noise
 from mipcash.optimizers.optimizer import Limit, Observation, joined
@@ -258,3 +258,13 @@ def test_what_was_stopped_is_not_recommended(name: str) -> None:
     found = optimizer.recommend(stopped_one(), limits)
     assert found is not None
     assert not found.outcome.stopped
+
+
+def test_failures_count_as_the_worst_loss() -> None:
+    assert imputed(np.array([1.0, np.nan, 3.0])).tolist() == [1.0, 3.0, 3.0]
+    assert imputed(np.array([np.nan])).tolist() == [0.0]
+
+
+def test_observations_have_a_known_status() -> None:
+    with pytest.raises(ValueError, match="'done', 'failed' or 'pending', and not 'running'"):
+        Observation({}, "running")
