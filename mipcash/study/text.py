@@ -102,7 +102,7 @@ def _controls(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in _JOINERS
 
 
-ELSEWHERE = {
+COUNTERPARTS = {
     **{"best_trial": ".best", "best_trials": ".front", "best_params": ".config", "best_value": ".value"},
     **{"best_params_": ".config", "best_score_": ".value", "trials_dataframe": ".to_rows()", "trials": ".history"},
     **{"params": ".config", "state": ".status", "add_trial": ".add()"},
@@ -121,7 +121,7 @@ def no_attribute(of: object, name: str) -> AttributeError:
     if name.startswith("_"):  # asked for by Python, by the thousand
         return AttributeError(f"a {type(of).__name__} has no attribute {name!r}")
     there = [n for n in dir(of) if not n.startswith("_")]
-    ours = ELSEWHERE.get(name, "")
+    ours = COUNTERPARTS.get(name, "")
     if ours.strip(".()") not in there:
         ours = "".join(f".{close}" for close in difflib.get_close_matches(name, there, n=1))
     hint = f"; use {type(of).__name__.lower()}{ours}" if ours else ""
