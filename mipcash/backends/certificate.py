@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.spatial import ImpreciseError, solve_spatially, wide_integers
+from mipcash.backends.spatial import ImpreciseError, solve_spatially, split_integers
 from mipcash.backends.task import (
     CUT_SLACK,
     FEASIBLE,
@@ -62,7 +62,8 @@ def certified(
 ) -> Answer:
     """Return the answer of ``solve`` after certification: its columns, if any, satisfy every row.
 
-    A program with products of reals is solved by spatial branch and bound.
+    A program with products of reals is solved by spatial branch and bound, and so is one with integers of more than two values
+    for which the solver's tolerances are too coarse: as the ranges of its integers are split, fewer terms are left to round.
 
     Args:
         name: name of the solver, for messages.
@@ -81,7 +82,7 @@ def certified(
         try:
             return each(task, settings)
         except ImpreciseError:
-            if not len(wide_integers(task.program)):
+            if not len(split_integers(task.program)):
                 raise
     native = solve if products and task.program.bilinear else None
     return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native)
@@ -216,7 +217,8 @@ def _best_of(best: Answer | None, last: Answer) -> Answer:
 def _exact(task: Task) -> bool:
     """Return True if all free integers are binaries: one cut excludes them, a linear program finds the best numerical values."""
     program = task.program
-    free = [c for c in range(program.n_z, program.n) if program.integer[c] and c not in task.fixed]
+    low, high = program.low, program.high
+    free = [c for c in range(program.n_z, program.n) if program.integer[c] and low[c] < high[c] and c not in task.fixed]
     return len(free) == len(_switches(task))
 
 

@@ -62,8 +62,13 @@ FEASIBILITY: Mapping[str, float | str] = {
     "dual_feasibility_tolerance": 1e-9,
     "mip_feasibility_tolerance": 1e-9,
     "presolve": "choose",
+    "presolve_rule_off": 1 << 16,
 }
-"""The tolerance of rules (``mipcash.modelling.rules``), on rows that are scaled to their largest coefficient."""
+"""The tolerance of rules (``mipcash.modelling.rules``), on rows that are scaled to their largest coefficient.
+
+Without presolve's enumeration of solutions: it may fix all binaries but one of an equality, whose row is then lost, so that HiGHS
+1.13 to 1.16 may report a suboptimal point as optimal (https://github.com/ERGO-Code/HiGHS/issues/3216).
+"""
 WIDER: Mapping[str, float | str] = {
     "primal_feasibility_tolerance": 1e-6,
     "mip_feasibility_tolerance": 1e-6,

@@ -13,14 +13,15 @@ steps:
 
     1. Its box is tightened by interval arithmetic over the rows.
     2. Its relaxation is solved.
-    3. If the solution with its true products satisfies every row, it is an incumbent. Otherwise incumbents are searched for with
-       one factor of each product fixed, which leaves a mixed-integer linear program.
+    3. If the solution with its true products satisfies every row, it is an incumbent. Otherwise one is searched for by Newton's
+       method from a solution whose products are nearly right: each step solves the program with its products linearised.
     4. The box is split near the solution, at a factor of the product with the largest violation.
 
 The node with the least bound comes next, so that a limit ends the search with an incumbent and a bound for all legal points.
 
 An integer of more than WHOLE values is relaxed to a real, and branched on like a factor if it is fractional, until its box is
-narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances.
+narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances. The box
+of any integer is split where nothing else is left to split: with its integers fixed, a node is decided exactly.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ FRACTION = 1e-6
 """Distance to a whole number from which on an integer counts as fractional."""
 SHARE = 0.25
 """Share of the remaining time that one relaxation gets."""
-ALTERNATIONS = 3
-"""Number of relaxations with alternating fixed factors in the search for an incumbent."""
+RADII = (1e-2, 1e-3, 1e-5, 1e-9)
+"""Largest change of a factor in each of Newton's steps, relative to it: ten times the error that the step before may have left."""
 
 
 class ImpreciseError(SolverError):
@@ -97,6 +98,14 @@ class _Box:
             low[column] = high[column] = min(max(value, low[column]), high[column])
         return _Box(low, high)
 
+    def near(self, columns: Vector, at: list[int], radius: float) -> _Box:
+        """Return the part of the box in which some columns change by at most ``radius`` of their values."""
+        low, high = self.low.copy(), self.high.copy()
+        room = radius * np.abs(columns[at])
+        low[at] = np.minimum(np.maximum(low[at], columns[at] - room), high[at])
+        high[at] = np.maximum(np.minimum(high[at], columns[at] + room), low[at])
+        return _Box(low, high)
+
 
 def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None) -> Answer:
     """Minimise a form over a program with products of reals, to the tolerance of its rows.
@@ -116,7 +125,7 @@ class _Search:
         self.task, self.settings, self.solve, self.keeps, self.native = task, settings, solve, keeps, native or solve
         self.program = task.program
         self.products = task.program.bilinear
-        self.wide = wide_integers(task.program)
+        self.integers = split_integers(task.program)
         self.rows = _Rows.of(task.program)
         self.began = time.perf_counter()
         self.best: Vector | None = None
@@ -183,9 +192,13 @@ class _Search:
         above, below = np.where(up, ends, np.inf), np.where(up, -np.inf, ends)
         return _Box(low, high) if _narrow(low, high, at, below, above) else None
 
-    def _relaxed(self, box: _Box, solve: Solve, start: Vector | None = None) -> Answer:
-        program = relaxation(self.program, box.low, box.high, self.products)
-        real = self.wide[(box.high - box.low)[self.wide] >= WHOLE]
+    def _relaxed(self, box: _Box, solve: Solve, start: Vector | None = None, at: Vector | None = None) -> Answer:
+        """Solve the relaxation over a box, or the program with its products linearised at some columns."""
+        if at is None:
+            program = relaxation(self.program, box.low, box.high, self.products)
+        else:
+            program = linearised(self.program, box.low, box.high, self.products, at)
+        real = self.integers[(box.high - box.low)[self.integers] >= WHOLE]
         if len(real):
             whole = program.integer.copy()
             whole[real] = 0.0
@@ -226,10 +239,10 @@ class _Search:
             self._push(bound, part)
 
     def _with_products(self, columns: Vector) -> Vector:
-        """Return the columns with every bilinear column at its product, and wide integers rounded."""
+        """Return the columns with every bilinear column at its product, and integers rounded."""
         columns = columns.copy()
-        columns[self.wide] = np.round(columns[self.wide])
-        if len(self.wide):
+        columns[self.integers] = np.round(columns[self.integers])
+        if len(self.integers):
             set_from_places(stepped_integers(self.program), columns)
         for p in self.products:
             columns[p.column] = p.scale * columns[p.first] * columns[p.second]
@@ -248,17 +261,18 @@ class _Search:
         return True
 
     def _look_near(self, box: _Box, columns: Vector) -> None:
-        """Search for an incumbent with one factor of each product fixed at its value in ``columns``, in turn."""
-        sides = _covers(self.products)
-        for turn in range(ALTERNATIONS if self.best is None else 1):
-            held = box.held({c: float(columns[c]) for c in sides[turn % 2]})
-            tight = self.rows.tightened(held, self.products)
-            answer = None if tight is None or self._left <= 0.0 else self._relaxed(tight, self.solve)
+        """Search for an incumbent by Newton's method, from columns whose products are nearly right."""
+        factors = [c for p in self.products for c in (p.first, p.second)]
+        for radius in RADII if factors else ():
+            exact = self._with_products(columns)
+            missed = [abs(columns[p.column] - exact[p.column]) > radius * abs(exact[p.column]) for p in self.products]
+            near = box.near(exact, factors, radius)
+            answer = None if any(missed) or self._left <= 0.0 else self._relaxed(near, self.solve, at=exact)
             if answer is None or answer.columns is None:
-                sides = (sides[1], sides[0])
-                continue
-            columns = self._with_products(answer.columns)
-            self._admitted(columns)
+                return
+            columns = answer.columns
+            if self._admitted(self._with_products(columns)):
+                return
 
     def _cut(self, box: _Box, columns: Vector) -> tuple[int, float] | None:
         """Return the column to branch on and the point at which to split it; None if no range is wide enough."""
@@ -273,10 +287,11 @@ class _Search:
                 if width > NARROW * size and (width >= 1.0 or not self.program.integer[c]):
                     whole = self.program.high[c] - self.program.low[c]
                     found.append((missed * (1.0 + math.sqrt(width / whole)) if missed else -1.0 + width / whole, c))
-        for c in self.wide.tolist():
-            apart = abs(columns[c] - round(columns[c]))
-            if apart > FRACTION and box.high[c] - box.low[c] >= 1.0:
-                found.append((apart - 0.75, c))
+        for c in self.integers.tolist():
+            apart, width = abs(columns[c] - round(columns[c])), box.high[c] - box.low[c]
+            if width >= 1.0:
+                whole = self.program.high[c] - self.program.low[c]
+                found.append((apart - 0.75 if apart > FRACTION else -1.0 + 0.25 * width / whole, c))
         if not found:
             return None
         _, c = max(found, key=lambda f: (f[0], -f[1]))
@@ -296,10 +311,11 @@ class _Search:
         return Answer(status, self.best, self.value, bound, seconds, self.prover)
 
 
-def wide_integers(program: BinaryProgram) -> Indices:
-    """Return the base columns that are integers of more than WHOLE values, ascending."""
-    whole = program.integer[: program.n] > 0
-    return np.flatnonzero(whole & ((program.high - program.low)[: program.n] >= WHOLE))
+def split_integers(program: BinaryProgram) -> Indices:
+    """Return the base columns that are free integers but no binaries, ascending."""
+    low, high = program.low[: program.n], program.high[: program.n]
+    binary = (low == 0.0) & (high == 1.0)
+    return np.flatnonzero((program.integer[: program.n] > 0) & (low < high) & ~binary)
 
 
 def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear]) -> BinaryProgram:
@@ -320,22 +336,38 @@ def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iter
             room = ROUNDING * abs(p.scale) * max(abs(la), abs(ua)) * max(abs(lb), abs(ub))
             row_low.append(end - room if below else -math.inf)
             row_high.append(math.inf if below else end + room)
-    matrix = sparse.csr_array((values, (rows, at)), shape=(len(row_low), program.n_columns))
+    return _over(program, low, high, (rows, at, values), row_low, row_high)
+
+
+def linearised(
+    program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear], at: Vector
+) -> BinaryProgram:
+    """Return the program over a box of its base columns, (n,) each, with its products linearised at a point, (n,)."""
+    rows, columns, values, ends = list[int](), list[int](), list[float](), list[float]()
+    for p in products:
+        # w = s (b0 a + a0 b - a0 b0); entries of a square are summed
+        a, b = float(at[p.first]), float(at[p.second])
+        rows += [len(ends)] * 3
+        columns += [p.column, p.first, p.second]
+        values += [1.0, -p.scale * b, -p.scale * a]
+        ends.append(-p.scale * a * b)
+    return _over(program, low, high, (rows, columns, values), ends, ends)
+
+
+def _over(
+    program: BinaryProgram,
+    low: Vector,
+    high: Vector,
+    entries: tuple[list[int], list[int], list[float]],
+    row_low: list[float],
+    row_high: list[float],
+) -> BinaryProgram:
+    """Return the program over a box with further rows, given by their positions, columns and coefficients."""
+    rows, columns, values = entries
+    matrix = sparse.csr_array((values, (rows, columns)), shape=(len(row_low), program.n_columns))
     matrix.eliminate_zeros()
     ends = np.concatenate([low, program.low[program.n :]]), np.concatenate([high, program.high[program.n :]])
     return with_rows(with_bounds(program, *ends), matrix, row_low, row_high)
-
-
-def _covers(products: Iterable[Bilinear]) -> tuple[set[int], set[int]]:
-    """Return two sets of columns, each with a factor of every product, chosen greedily to have few columns in common."""
-    first, second = set[int](), set[int]()
-    for p in products:
-        if not {p.first, p.second} & first:
-            first.add(p.second if p.first in second else p.first)
-        rest = {p.first, p.second} - first or {p.first}
-        if not {p.first, p.second} & second:
-            second.add(min(rest))
-    return first, second
 
 
 @dataclass(frozen=True)
@@ -345,12 +377,14 @@ class _Rows:
     Attributes:
         rows: for each row its columns, its coefficients, its bounds widened by the slack, and the positions in it of the
             columns to tighten.
-        columns: the columns to tighten, ascending: bilinear columns, their factors and wide integers.
+        columns: the columns to tighten, ascending: bilinear columns, their factors and integers.
+        integers: the integers among them.
         others: bounds of the product columns of the program, shape (n_columns - n,) each.
     """
 
     rows: tuple[tuple[Indices, Vector, float, float, Indices], ...]
     columns: Indices
+    integers: Indices
     others: tuple[Vector, Vector]
 
     @classmethod
@@ -358,7 +392,7 @@ class _Rows:
         """Return the rows of a program; they are made once and kept with it."""
         if "bilinear rows" not in program.derived:
             factors = {c for p in program.bilinear for c in (p.column, p.first, p.second)}
-            columns = np.array(sorted(factors.union(wide_integers(program).tolist())), dtype=np.int64)
+            columns = np.array(sorted(factors.union(split_integers(program).tolist())), dtype=np.int64)
             matrix = program.matrix
             touched = np.flatnonzero(np.diff(sparse.csr_array(matrix[:, columns]).indptr))
             rows = []
@@ -368,9 +402,8 @@ class _Rows:
                 at, values = at[values != 0.0], values[values != 0.0]
                 ends = float(program.row_low[r] - slack), float(program.row_high[r] + slack)
                 rows.append((at, values, *ends, np.flatnonzero(np.isin(at, columns))))
-            program.derived["bilinear rows"] = cls(
-                tuple(rows), columns, (program.low[program.n :], program.high[program.n :])
-            )
+            others = program.low[program.n :], program.high[program.n :]
+            program.derived["bilinear rows"] = cls(tuple(rows), columns, split_integers(program), others)
         found: _Rows = program.derived["bilinear rows"]
         return found
 
@@ -381,6 +414,10 @@ class _Rows:
         for _ in range(ROUNDS):
             width = (high - low)[self.columns]
             if not (self._by_products(low, high, products) and self._by_rows(low, high)):
+                return None
+            at = self.integers
+            low[at], high[at] = np.ceil(low[at] - FRACTION), np.floor(high[at] + FRACTION)
+            if np.any(low[at] > high[at]):
                 return None
             if np.all((high - low)[self.columns] >= WORTH * width):
                 break

@@ -102,6 +102,50 @@ def test_counts_with_wide_integers_under_conditions() -> None:
     assert "is empty" in empty.explain()
 
 
+def test_integers_that_miss_a_rule_by_less_than_a_solver_sees() -> None:
+    space = mc.Space("narrow", expand_limit=4)
+    v, c = space.integer("v", 0, 2), space.ordinal("c", [0.1, 16])
+    w0, w1 = space.integer("w0", 1, 22, step=3, when=1 - v.is_(0)), space.integer("w1", 0, 15, step=3)
+    space.rule("r0", -0.7 * w0 + 0.2 * v <= -6.8)
+    space.rule("r4", 3.0 * c * c >= 768.0)
+    space.rule("r5", -3.5 * w0 + 2.5 * c >= -5.5)
+    space.rule("r6", 2.0 * w0 + 7.0 * c - w1 - (1 - c.is_(16)) >= 136.0)
+    space.rule("r7", 0.0015 * c + 0.001 * w0 - 0.0025 * v >= 0.033)
+    space.rule("r8", -300.0 * w1 - 0.01 * v + 3000.0 * c - 2.0 * w0.is_active() <= 47997.98)  # missed by 0.01 at best
+    for solver in CONTINUOUS:
+        assert space.optimum(v, "max", solver=solver).status == "infeasible"
+    with pytest.raises(InfeasibleSpaceError):
+        space.bounds()
+
+
+def test_an_optimum_that_presolve_of_highs_loses() -> None:
+    space = mc.Space("lost", expand_limit=0)
+    c0, c1 = space.ordinal("c0", ["middle", "large", "small"]), space.integer("c1", 1, 4, step=3)
+    v0 = space.categorical(
+        "v0", [1, None], when=(~c0.is_("large") & c0.is_("small")) | c0.is_("large") | c0.is_("middle")
+    )
+    v1 = space.ordinal("v1", ["small", "large"])
+    v2 = space.integer("v2", 1, 7, step=3, when=v1.is_("small") & c0.is_("middle", "small"))
+    v3 = space.ordinal(
+        "v3", ["small", "middle", "huge"], when=v0.is_active() & v1.is_("large") & ~v0.is_(1) & v0.is_(None)
+    )
+    space.rule("r0", v2 - 2 * c1 >= 2, when=(c0.is_("small") | v3.is_active()) & v2.is_active())
+    space.rule("r1", -v2 + c1 + 3 * v1.is_("large") <= 3)
+    for solver in CONTINUOUS:
+        assert space.bounds(solver=solver)["c0"].values == ("middle", "large", "small")
+
+
+def test_ends_of_ranges_that_only_a_product_sets() -> None:
+    space = mc.Space("ends")
+    x0 = space.real("x0", 1e-6, 1e9)
+    x1 = space.real("x1", 1e-3, 1e6)
+    space.rule("r0", 0.2 * x1 * x0 >= 2e9)
+    space.rule("r1", 1.1 * x1 * x1 >= 1.1e6)
+    space.rule("r2", 1000 * x1 + 0.002 * x0 <= 375750000.625)
+    end = space.bounds()["x1"]
+    assert (end.low, end.proven) == (1000.0, True)
+
+
 def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
     space = mc.Space("switched")
     k = space.categorical("k", ["a", "b", "c"])

@@ -109,7 +109,8 @@ class PyomoBackend:
         if task.program.bilinear and not (self._pyomo.takes_products and _moderate(task.program)):
             # hundreds of relaxations, whose answers need checks at such ranges: HiGHS solves and checks them in milliseconds
             return HighsBackend().solve(task, settings)
-        return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
+        products = self._pyomo.takes_products
+        return certified(task, settings, self._unchecked, self.name, HighsBackend().solve, products=products)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         try:
