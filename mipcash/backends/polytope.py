@@ -75,7 +75,13 @@ class Polytope:
                     return None  # the point satisfied the tolerance only: the set is empty
                 break
             v = np.clip(v + step, *self._ends)
-        return None if v is None else np.clip(self.low + v * self._scale, self.low, self.high)
+        if v is None:
+            return None
+        # a column without rows goes to its end, however little it costs beside the others
+        alone = ~np.any(self.matrix, axis=0)
+        x = np.clip(self.low + v * self._scale, self.low, self.high)
+        x[alone] = np.select([cost > 0.0, cost < 0.0], [self.low, self.high], x)[alone]
+        return x
 
     def _lazily(self, cost: Vector) -> Vector | None:
         """Minimise with rows added once violated; rows added for earlier objectives stay."""

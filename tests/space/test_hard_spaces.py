@@ -146,6 +146,15 @@ def test_ends_of_ranges_that_only_a_product_sets() -> None:
     assert (end.low, end.proven) == (1000.0, True)
 
 
+def test_a_range_of_a_millionth_beside_one_of_a_million_has_the_right_end() -> None:
+    space = mc.Space("beside")
+    c, x = space.categorical("c", ["a", "b"]), space.real("x", -1e-6, 0.0)
+    y = space.real("y", 0.001, 1e6, log=True)
+    space.rule("b", 0.7 * c["a"] <= 0.0)
+    for solver in CONTINUOUS:
+        assert space.optimum(2 * y - 20 * x, solver=solver).config["x"] == 0.0
+
+
 def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
     space = mc.Space("switched")
     k = space.categorical("k", ["a", "b", "c"])
