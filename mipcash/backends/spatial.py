@@ -54,6 +54,8 @@ from mipcash.program.unit_scale import set_from_places, stepped_integers
 
 NODES = 1_000
 """Maximum number of nodes; open nodes then remain undecided."""
+NATIVE_NODES = 25
+"""The same where the solver takes products: it closes most programs in its first node."""
 ASIDE = 0.2
 """Minimum distance of a split from the ends of a box, as a share of its width."""
 NARROW = 1e-13
@@ -138,11 +140,11 @@ class _Search:
 
     def run(self) -> Answer:
         """Return the best point known, with a bound."""
-        limit = self.settings.node_limit
+        most, limit = NODES if self.native is self.solve else NATIVE_NODES, self.settings.node_limit
         n = self.program.n
         root = _Box(self.program.low[:n], self.program.high[:n]).held(dict(self.task.fixed))
         self._push(-math.inf, root)
-        for k in range(NODES if limit is None else min(NODES, limit)):
+        for k in range(most if limit is None else min(most, limit)):
             if not self.queue or self._closed(self.queue[0][0]) or self._left <= 0.0:
                 break
             bound, _, box = heapq.heappop(self.queue)

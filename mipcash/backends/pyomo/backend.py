@@ -106,11 +106,17 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See ``mipcash.backends.task.Backend.solve``; a program that exceeds the licence is refused before the solve."""
-        if task.program.bilinear and not (self._pyomo.takes_products and _moderate(task.program)):
+        highs, products = HighsBackend(), self._pyomo.takes_products
+        if task.program.bilinear and not (products and _moderate(task.program)):
             # hundreds of relaxations, whose answers need checks at such ranges: HiGHS solves and checks them in milliseconds
-            return HighsBackend().solve(task, settings)
-        products = self._pyomo.takes_products
-        return certified(task, settings, self._unchecked, self.name, HighsBackend().solve, products=products)
+            return highs.solve(task, settings)
+        answer = certified(task, settings, self._unchecked, self.name, highs.solve, products=products)
+        left = settings.time_limit - answer.seconds
+        if not task.program.bilinear or answer.status in (OPTIMAL, INFEASIBLE) or left <= 0.0:
+            return answer
+        second = highs.solve(task, replace(settings, time_limit=left))
+        better = second.columns is not None and (answer.columns is None or second.value < answer.value)
+        return second if better or second.status in (OPTIMAL, INFEASIBLE) else answer
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         try:
