@@ -25,3 +25,7 @@ class Recent(Generic[T]):
         if len(self._values) > self.size:
             self._values.popitem(last=False)
         return value
+
+    def shared(self, key: Hashable, value: T) -> T:
+        """Return the cached value of a key, or cache this one."""
+        return self.get(key, lambda: value)

@@ -35,6 +35,7 @@ from mipcash.space.live_model import active_rules, signature
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.numbers.assembly import number_rules
 from mipcash.space.numbers.legal_numbers import LegalNumbers, union_of
+from mipcash.space.numbers.part import NumberRules
 from mipcash.space.numbers.rule_rows import RuleRows
 
 QUESTION = SolverSettings(time_limit=60.0)
@@ -251,7 +252,10 @@ class CompiledSpace:
             if block.component("activity") is not None:
                 assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
         hint = {i: float(columns[c]) for i, c in self.columns.items()}
-        return union_of(list(number_rules(self.rule_rows, assignment, found, hint)))
+        # most levels do not matter to the numbers, so that many level vectors share a part and what has been found out about it
+        parts: Recent[NumberRules] = program.derived.setdefault("parts", Recent(KEPT))
+        made = number_rules(self.rule_rows, assignment, found, hint)
+        return union_of([parts.shared(part.key, part) for part in made])
 
 
 class LiveSpace:

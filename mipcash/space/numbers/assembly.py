@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -51,13 +51,11 @@ def number_rules(
     if search.over or len(found) > PARTS:
         known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
         found = [known] if unknown <= known.keys() else found[:PARTS]
-    seen: set[tuple[bytes, ...]] = set()
+    seen: set[Hashable] = set()
     for solution in found:
         part = _part(rules, linear, mixed, {**fixed, **solution}, active, position)
-        arrays = (part.linear, part.quadratic, part.products, part.row_low, part.row_high)
-        key = tuple(a.tobytes() for a in arrays)
-        if key not in seen:
-            seen.add(key)
+        if part.of_same_points not in seen:
+            seen.add(part.of_same_points)
             yield part
 
 

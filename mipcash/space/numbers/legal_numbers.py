@@ -60,10 +60,10 @@ class LegalNumbers:
             steps: least number of steps; many dimensions take more.
         """
         for k in rng.permutation(len(self.parts)):
-            middle = self.parts[k].centre(rng)
+            middle = self.parts[k].centre
             if middle is not None:
-                if self.parts[k].is_point(rng):
-                    return np.asarray(middle)
+                if self.parts[k].is_point:
+                    return np.array(middle)
                 start = middle
                 break
         return self.walk(start, max(steps, min(LONGEST, MIXING * len(start))), rng)
@@ -73,7 +73,7 @@ class LegalNumbers:
         x, here = start.copy(), self.part_at(start)
         if here is None:
             return x
-        lines = _Lines(here, rng if steps >= MIXING else None)
+        lines = _Lines(here, long=steps >= MIXING)
         for _ in range(steps):
             axis = lines.axis(rng)
             if axis is not None:
@@ -131,7 +131,7 @@ class LegalNumbers:
 class _Lines:
     """Directions of the lines of a walk, fixed before the walk begins so that its steps are reversible."""
 
-    def __init__(self, part: NumberRules, rng: np.random.Generator | None) -> None:
+    def __init__(self, part: NumberRules, long: bool) -> None:
         self._part = part
         self._integers, self._null = part.directions, part.null_space
         equations = part.equal[part.products]
@@ -139,7 +139,7 @@ class _Lines:
         self._axes = np.flatnonzero(~part.integer & ~bound)
         # from a corner of the set, nearly every oblique line leaves the set on both sides
         self._axis_share = 0.6 if np.any(part.log) else 0.3
-        corners = part.corners(rng) if rng is not None and len(self._null) > 1 and not np.any(part.integer) else None
+        corners = part.corners if long and len(self._null) > 1 and not np.any(part.integer) else None
         self._corners = corners if corners is not None and len(corners) > 1 else None
 
     def axis(self, rng: np.random.Generator) -> int | None:

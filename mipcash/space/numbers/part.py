@@ -11,6 +11,7 @@ of the legal set, and the set is the union of its parts.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -28,8 +29,6 @@ STRICT = 16.0
 HELD = 1e4
 """Cost of moving a number away from a bound, relative to moving another number by the same fraction of its range."""
 CORRECTIONS = 4
-MANY = 400
-"""Number of rules above which vertices are computed once and cached."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,17 @@ class NumberRules:
             plain=self.plain[rows],
             names=tuple(self.names[r] for r in rows.tolist()),
         )
+
+    @property
+    def of_same_points(self) -> Hashable:
+        """Equal for rules over the same numbers with the same coefficients and bounds."""
+        arrays = (self.linear, self.quadratic, self.products, self.row_low, self.row_high)
+        return (self.labels, *(a.tobytes() for a in arrays))
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal rules, tolerances included."""
+        return (self.of_same_points, *(a.tobytes() for a in (self.slack, self.size, self.plain)), self.names)
 
     @property
     def integer(self) -> NDArray[np.bool_]:
@@ -314,40 +324,29 @@ class NumberRules:
 
     # -- walks --------------------------------------------------------------------------------------------------
 
-    def centre(self, rng: np.random.Generator) -> Vector | None:
-        """Return an inner point, the mean of vertices in random directions.
-
-        Return None if there is none, or if rules have products or bind integers to reals.
-        """
-        corners = self.corners(rng)
-        if corners is None:
+    @cached_property
+    def centre(self) -> Vector | None:
+        """An inner point, the mean of the corners; None if there is none, or if rules have products or bind integers to reals."""
+        if self.corners is None:
             return None
-        middle = self._snapped(corners.mean(axis=0))
+        middle = self._snapped(self.corners.mean(axis=0))
         return middle if self.legal(middle) else self.clean(middle)
 
-    def is_point(self, rng: np.random.Generator) -> bool:
-        """Return True if the set is a single point: vertices in random directions coincide."""
-        corners = self.corners(rng)
-        return corners is not None and bool(np.all(np.ptp(corners, axis=0) <= SNAP * self._width))
-
-    def corners(self, rng: np.random.Generator) -> Vector | None:
-        """Return vertices in random directions, integers relaxed to reals, (c, k); None if rules have products or there are none.
-
-        For more than MANY rules they are computed once, with the first generator, and cached.
-        """
-        if len(self.row_low) <= MANY:
-            return self._found_corners(rng)
-        if not self._kept_corners:
-            self._kept_corners.append(self._found_corners(rng))
-        return self._kept_corners[0]
+    @cached_property
+    def is_point(self) -> bool:
+        """True if the set is a single point: the corners coincide."""
+        return self.corners is not None and bool(np.all(np.ptp(self.corners, axis=0) <= SNAP * self._width))
 
     @cached_property
-    def _kept_corners(self) -> list[Vector | None]:
-        return []
+    def corners(self) -> Vector | None:
+        """Vertices in directions drawn once and for all, integers relaxed to reals, (c, k).
 
-    def _found_corners(self, rng: np.random.Generator) -> Vector | None:
+        None if rules have products or there are none. They depend on the set alone, so that a space that was used before draws the
+        same samples as a new one.
+        """
         if np.any(self.curved):
             return None
+        rng = np.random.default_rng(0)
         drawn = rng.normal(size=(self._n_corners // 2, len(self.low))) / self._width
         # in opposite directions, so that a set of any extent yields different vertices
         found = [self.polytope.minimise(cost) for cost in (*drawn, *-drawn)]
