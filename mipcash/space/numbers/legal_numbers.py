@@ -106,15 +106,16 @@ class LegalNumbers:
             whole: take only whole multiples of the direction.
         """
         part = self.parts[0]
-        moving = np.abs(direction) > np.where(part.integer, 0.0, 1e-14 * (part.high - part.low))
-        if not np.any(moving):
+        rows = len(part.segments[0]) if len(self.parts) == 1 else len(x)
+        matrix, sizes, least, low, high = (a[:rows] for a in part.segments)
+        slope = matrix @ direction
+        at = np.abs(slope) > least + 1e-14 * (sizes @ np.abs(direction))
+        if not np.any(at[: len(x)]):
             return x
-        to_low = (part.low - x)[moving] / direction[moving]
-        to_high = (part.high - x)[moving] / direction[moving]
-        left = min(0.0, float(np.max(np.minimum(to_low, to_high))))
-        right = max(0.0, float(np.min(np.maximum(to_low, to_high))))
-        if len(self.parts) == 1:
-            left, right = _within_rows(part, x, direction, left, right)
+        body, slope = (matrix @ x)[at], slope[at]
+        to_low, to_high = (low[at] - body) / slope, (high[at] - body) / slope
+        left = min(0.0, float(np.minimum(to_low, to_high).max()))
+        right = max(0.0, float(np.maximum(to_low, to_high).min()))
         log = part.log
         level = np.log(x[log]).sum() - np.log(rng.random()) if np.any(log) else 0.0
         for _ in range(SHRINKAGES):
@@ -160,20 +161,6 @@ class _Lines:
             a, b = rng.choice(len(self._corners), size=2, replace=False)
             return self._corners[a] - self._corners[b], False
         return (rng.normal(size=len(self._null)) @ self._null) * self._part._width, False
-
-
-def _within_rows(part: NumberRules, x: Vector, direction: Vector, left: float, right: float) -> tuple[float, float]:
-    """Return the segment of a line within the linear inequalities; the direction already preserves equations."""
-    linear, sizes, low, high = part.inequalities
-    slope, body = linear @ direction, linear @ x
-    at = np.abs(slope) > 1e-14 * (sizes @ np.abs(direction))
-    if not np.any(at):
-        return left, right
-    with np.errstate(invalid="ignore"):
-        ends = np.stack([(low - body)[at] / slope[at], (high - body)[at] / slope[at]])
-    left = max(left, min(0.0, float(np.max(ends.min(axis=0)))))
-    right = min(right, max(0.0, float(np.min(ends.max(axis=0)))))
-    return left, right
 
 
 def union_of(parts: Sequence[NumberRules]) -> LegalNumbers | None:

@@ -114,10 +114,20 @@ class NumberRules:
         return np.asarray(self.row_low == self.row_high)
 
     @cached_property
-    def inequalities(self) -> tuple[Vector, Vector, Vector, Vector]:
-        """The r linear inequalities: coefficients and their absolute values, (r, k), lower and upper bounds, (r,)."""
-        rows = ~self.curved & ~self.equal
-        return self.linear[rows], np.abs(self.linear[rows]), self.row_low[rows], self.row_high[rows]
+    def segments(self) -> tuple[Vector, Vector, Vector, Vector, Vector]:
+        """The bounds and the linear inequalities, for the segment of a line inside them, k + r rows.
+
+        Coefficients, (k + r, k), their absolute values, the slope from which on a number moves, lower and upper bounds, (k + r,).
+        """
+        rows, k = ~self.curved & ~self.equal, len(self.low)
+        least = np.where(self.integer, 0.0, 1e-14 * (self.high - self.low))
+        return (
+            np.concatenate([np.eye(k), self.linear[rows]]),
+            np.concatenate([np.zeros((k, k)), np.abs(self.linear[rows])]),
+            np.concatenate([least, np.zeros(np.count_nonzero(rows))]),
+            np.concatenate([self.low, self.row_low[rows]]),
+            np.concatenate([self.high, self.row_high[rows]]),
+        )
 
     @cached_property
     def polytope(self) -> Polytope:
