@@ -42,6 +42,7 @@ _HOMES = {
     "Halving": "mipcash.study.pruning",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
+    "read_trials": "mipcash.study.records.tables",
 }
 
 _MODULES = ("errors", "settings")
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.pruning import Halving as Halving
     from mipcash.study.pruning import Racing as Racing
+    from mipcash.study.records.tables import read_trials as read_trials
     from mipcash.study.result import Result as Result
     from mipcash.study.spending import Budget as Budget
     from mipcash.study.spending import Cost as Cost

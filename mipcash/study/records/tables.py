@@ -1,0 +1,214 @@
+"""Evaluations from tables: a CSV file, a data frame, the rows of ``Result.to_rows()``, or the journal of another run.
+
+A cell is read by the domain of its parameter: ``3``, ``3.0`` and ``"3"`` are the same integer, and ``"svm > knn"`` is an order. An
+empty cell (``None``, nan, an empty text) is an inactive parameter; where the parameter is active, it is the level ``None``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mipcash.errors import ConfigurationError
+from mipcash.modelling.domains import Configuration, Integer, ParameterDomain, Permutation, Real, Value, level_of
+from mipcash.modelling.validation import check
+from mipcash.optimizers.outcome import FAILED, LOSS, PENDING
+from mipcash.space.compiled import compiled
+from mipcash.study.records.encoding import misplaced
+from mipcash.study.records.trials import readable_trial
+from mipcash.study.text import shown
+from mipcash.study.trial import Failed
+
+if TYPE_CHECKING:
+    from mipcash.space.space import Space
+
+SKIP = "skip"
+LISTED = 10
+"""Largest number of rows that a message lists."""
+
+
+def read_trials(
+    table: Any,
+    space: Space,
+    *,
+    loss: str | None = LOSS,
+    outputs: Sequence[str] = (),
+    fill: Mapping[str, Value] | None = None,
+    illegal: str = "refuse",
+) -> list[tuple[Configuration, Any]]:
+    """Read evaluations from a table, for ``known=`` of ``mipcash.minimize`` and ``mipcash.Study``.
+
+    Columns are named after parameters, or ``config.<name>`` as in ``Result.to_rows()``; other columns are ignored. A row whose
+    ``status`` is pending is left out, and one whose status is failed becomes a failure.
+
+    Args:
+        table: a data frame, a list of dicts, the path of a CSV file, or the path or address of a journal.
+        space: the space, which may differ from the one that the table was made with.
+        loss: the column of the loss; None: none, as the objectives are among ``outputs``.
+        outputs: columns of further outputs; those named ``values.<name>`` are always read.
+        fill: values of parameters that the table lacks, where they are active.
+        illegal: treatment of rows that have no legal configuration or no loss: ``refuse``, or ``skip`` with a warning.
+
+    Returns:
+        Pairs of a configuration and its outcome, in the order of the rows.
+
+    Raises:
+        ConfigurationError: rows are refused; the message lists them with the rules that they violate.
+        TypeError: the table is none of these.
+        ValueError: it has no column of the loss or of an output, or ``illegal`` is none of the above.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> space = mc.Space("oven")
+        >>> heat, fan = space.integer("heat", 100, 250), space.categorical("fan", ["on", None])
+        >>> table = [{"heat": "180", "fan": "on", "loss": 0.4, "cook": "Ann"}, {"heat": 200.0, "fan": "", "loss": "0.3"}]
+        >>> mc.read_trials(table, space)
+        [({'heat': 180, 'fan': 'on'}, {'loss': 0.4}), ({'heat': 200, 'fan': None}, {'loss': 0.3})]
+    """
+    if illegal not in ("refuse", SKIP):
+        raise ValueError(f"illegal must be 'refuse' or {SKIP!r}, got {shown(illegal)}")
+    rows = _rows(table)
+    wanted = [*([] if loss is None else [loss]), *outputs]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    if rows and (missing := [n for n in wanted if n not in columns and f"values.{n}" not in columns]):
+        raise ValueError(
+            f"the table has no column {', '.join(map(repr, missing))}; its columns are {', '.join(map(repr, columns))}. Name the "
+            "columns by loss= and outputs="
+        )
+    found, refused = list[tuple[Configuration, Any]](), list[str]()
+    for k, row in enumerate(rows, start=1):
+        if row.get("status") == PENDING:
+            continue
+        config = _configuration(space, row, dict(fill or {}))
+        outcome, problem = _outcome(row, loss, wanted)
+        problem = misplaced(space, config) or "; ".join(map(str, space.validate(config))) or problem
+        if problem:
+            refused.append(f"row {k}: {problem}")
+        else:
+            found.append((config, outcome))
+    if refused:
+        text = "\n".join(refused[:LISTED] + (["..."] if len(refused) > LISTED else []))
+        text = f"{len(refused)} of {len(rows)} rows have no legal configuration in space {space.name!r}, or no loss:\n{text}"
+        if illegal != SKIP:
+            raise ConfigurationError(f"{text}\nCorrect them, or leave them out: illegal='skip'")
+        warnings.warn(f"{text}\nThey are left out", stacklevel=2)
+    return found
+
+
+def _rows(table: Any) -> list[Mapping[str, Any]]:
+    if isinstance(table, (str, os.PathLike)):
+        path = Path(table)
+        if path.suffix.lower() == ".csv":
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                return list(csv.DictReader(file))
+        return _of_journal(table)
+    if hasattr(table, "to_dict") and hasattr(table, "columns"):
+        return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
+        return list(table)
+    raise TypeError(
+        f"a table is a data frame, a list of dicts, or the path of a CSV file or a journal; got {shown(table)}"
+    )
+
+
+def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
+    """Return the trials of a journal, whose space is not needed."""
+    from mipcash.study.storage.registry import read_study
+
+    record, rows = read_study(where)
+    trials = [readable_trial(row, record.objectives) for row in rows]
+    return [
+        {"status": t.status, "loss": t.loss, "message": t.message}
+        | {f"config.{name}": value for name, value in t.config.items()}
+        | {f"values.{name}": value for name, value in t.values.items()}
+        for t in trials
+    ]
+
+
+def _configuration(space: Space, row: Mapping[str, Any], fill: Mapping[str, Value]) -> Configuration:
+    """Return the configuration of a row, in the order of the declaration."""
+    config: Configuration = {}
+    for name, parameter in space.parameters.items():
+        cell = row.get(f"config.{name}", row.get(name))
+        value = fill.get(name) if _empty(cell) else _value(parameter.domain, cell)
+        if value is not None:
+            config[name] = value
+        elif level_of(parameter.domain, None) is not None:
+            config[name] = None
+    inactive = [n for n in config if config[n] is None or (n in fill and _empty(row.get(f"config.{n}", row.get(n))))]
+    for name in inactive:  # a level that no cell states is left out where the parameter is inactive
+        without = {n: v for n, v in config.items() if n != name}
+        if _n_misplaced(space, without) < _n_misplaced(space, config):
+            config = without
+    return config
+
+
+def _n_misplaced(space: Space, config: Configuration) -> int:
+    return len(check(compiled(space).declaration, config, ()).violations)
+
+
+def _empty(cell: Any) -> bool:
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return True
+    return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
+
+
+def _value(domain: ParameterDomain, cell: Any) -> Value:
+    """Return the value that a cell states; the cell itself if that is no value of the domain, for the message."""
+    cell = cell.item() if hasattr(cell, "item") and getattr(cell, "ndim", 0) == 0 else cell
+    if isinstance(domain, Permutation):
+        return _order(cell)
+    if isinstance(domain, (Real, Integer)):
+        number = _number(cell)
+        if isinstance(domain, Integer) and isinstance(number, float) and number.is_integer():
+            return int(number)
+        return float(number) if isinstance(domain, Real) and isinstance(number, int) else number
+    level = level_of(domain, cell)
+    if level is not None:
+        return domain.values[level]
+    number = _number(cell)
+    level = level_of(domain, number)
+    if level is not None:
+        return domain.values[level]
+    alike = [v for v in domain.values if str(v) == str(cell).strip()]
+    return alike[0] if len(alike) == 1 else cell
+
+
+def _number(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
+
+
+def _order(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return tuple(cell) if isinstance(cell, Sequence) else cell
+    try:
+        read = json.loads(cell)
+    except ValueError:
+        read = re.split(r"\s*(?:->|[>,;])\s*", cell.strip().strip("()[]"))
+    return tuple(str(member).strip("'\"") for member in read) if isinstance(read, list) else cell
+
+
+def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str]) -> tuple[Any, str]:
+    """Return the outcome of a row, and what is wrong with it, if anything."""
+    if row.get("status") == FAILED:
+        return Failed(str(row.get("message") or "failed")), ""
+    cells = {name: row.get(name, row.get(f"values.{name}")) for name in wanted}
+    cells |= {n.removeprefix("values."): cell for n, cell in row.items() if n.startswith("values.")}
+    outcome = {LOSS if n == loss else n: _number(cell) for n, cell in cells.items() if not _empty(cell)}
+    if loss is not None and LOSS not in outcome:
+        return None, f"its {loss} is empty"
+    unread = [n for n, v in outcome.items() if isinstance(v, str)]
+    return outcome, f"{unread[0]} is {outcome[unread[0]]!r}, which is no number" if unread else ""

@@ -1,0 +1,134 @@
+"""Tables of evaluations made elsewhere: what is read, what is refused, and that rows of a run come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import mipcash as mc
+from mipcash.errors import ConfigurationError
+
+ORDER = ("salt", "egg", "oil")
+
+
+def kitchen() -> mc.Space:
+    space = mc.Space("kitchen")
+    heat = space.integer("heat", 100, 250)
+    fan = space.categorical("fan", ["on", "off", None])
+    space.real("speed", 0.5, 2.0, when=fan["on"])
+    space.categorical("glaze", [True, "True", None, 2], when=fan["off"])
+    for name in ORDER:
+        space.categorical(name, ["much", "little"])
+    space.ordering("order", list(ORDER))
+    space.rule("gentle", heat <= 200 + 50 * fan["on"])
+    return space
+
+
+REST = dict.fromkeys(ORDER, "much") | {"order": ("egg", "salt", "oil")}
+
+
+def cells(**given: object) -> dict[str, object]:
+    return {"heat": 180, "fan": "on", "speed": 1.0, "loss": 0.5} | REST | {"order": "egg > salt > oil"} | given
+
+
+@pytest.mark.parametrize(
+    ("row", "config"),
+    [
+        (cells(heat="180", speed="1"), {"heat": 180, "fan": "on", "speed": 1.0}),
+        (cells(heat=180.0, cook="Ann"), {"heat": 180, "fan": "on", "speed": 1.0}),
+        (cells(fan=None, speed=None), {"heat": 180, "fan": None}),
+        (cells(fan="", speed=float("nan")), {"heat": 180, "fan": None}),
+        (cells(fan="off", speed="", glaze=""), {"heat": 180, "fan": "off", "glaze": None}),
+        (cells(fan="off", speed="", glaze="True"), {"heat": 180, "fan": "off", "glaze": "True"}),
+        (cells(fan="off", speed="", glaze=True), {"heat": 180, "fan": "off", "glaze": True}),
+        (cells(fan="off", speed="", glaze="2.0"), {"heat": 180, "fan": "off", "glaze": 2}),
+    ],
+)
+def test_cells_are_read_by_their_domains(row: dict[str, object], config: dict[str, object]) -> None:
+    (read, outcome), *rest = mc.read_trials([row], kitchen())
+    assert read == {**config, **REST}
+    assert {n: type(v) for n, v in read.items()} == {n: type(v) for n, v in {**config, **REST}.items()}
+    assert (outcome, rest) == ({"loss": 0.5}, [])
+
+
+def test_rows_that_cannot_be_used_are_listed_at_once_with_the_rule() -> None:
+    table = [cells(), cells(fan=None, speed=None, heat=230), cells(speed="quick"), cells(loss=""), cells(loss="good")]
+    with pytest.raises(ConfigurationError) as refused:
+        mc.read_trials(table, kitchen())
+    text = str(refused.value)
+    assert text.startswith("4 of 5 rows")
+    assert "row 2: rule 'gentle'" in text
+    assert "row 3: " in text
+    assert "'quick'" in text
+    assert "row 4: its loss is empty" in text
+    assert "row 5: loss is 'good', which is no number" in text
+    with pytest.warns(UserWarning, match="They are left out"):
+        assert len(mc.read_trials(table, kitchen(), illegal="skip")) == 1
+    with pytest.raises(ValueError, match="no column 'cost'; its columns are"):
+        mc.read_trials(table, kitchen(), loss="cost")
+    with pytest.raises(TypeError, match="a table is a data frame"):
+        mc.read_trials(3, kitchen())
+
+
+@pytest.mark.parametrize("kind", ["rows", "frame", "csv", "journal"])
+def test_what_a_run_wrote_comes_back(kind: str, tmp_path: Path) -> None:
+    space, path = kitchen(), tmp_path / "old.db"
+
+    def bake(config: dict[str, object]) -> dict[str, float]:
+        if config["fan"] is None:
+            raise mc.Failed("cold")
+        return {"loss": abs(config["heat"] - 170) / 100, "smoke": config["heat"] / 10}
+
+    result = mc.minimize(bake, space, 12, limits={"smoke": 20}, optimizer="random", storage=path, progress=False)
+    frame = pd.DataFrame(result.to_rows())
+    frame.to_csv(tmp_path / "old.csv", index=False)
+    table = {"rows": result.to_rows(), "frame": frame, "csv": tmp_path / "old.csv", "journal": path}[kind]
+    read = mc.read_trials(table, kitchen())
+    for (config, _), trial in zip(read, result.history, strict=True):
+        texts = kind == "csv"  # where True and "True" are the same
+        assert {n: str(v) if texts else v for n, v in config.items()} == {
+            n: str(v) if texts else v for n, v in trial.config.items()
+        }
+    for (_, outcome), trial in zip(read, result.history, strict=True):
+        assert str(outcome) == trial.message if trial.failed else outcome == {"loss": trial.loss, **trial.values}
+    again = mc.minimize(bake, kitchen(), 2, limits={"smoke": 20}, optimizer="random", known=read, progress=False)
+    assert (again.n_known, len(again.history)) == (12, 14)
+
+
+def test_a_run_goes_on_in_a_space_that_has_changed() -> None:
+    table = [{"config.x": 0.25, "config.k": "a", "loss": 1.0}, {"config.x": 0.75, "config.k": "gone", "loss": 2.0}]
+    space = mc.Space("wider")
+    x, k = space.real("x", 0.0, 10.0), space.categorical("k", ["a", "b"])
+    space.integer("depth", 1, 9, when=k["a"])
+    space.rule("new", x <= 9)
+    with pytest.warns(UserWarning, match="row 2: .*'gone'"):
+        known = mc.read_trials(table, space, fill={"depth": 3}, illegal="skip")
+    assert known == [({"x": 0.25, "k": "a", "depth": 3}, {"loss": 1.0})]
+    table[1]["config.k"] = "b"  # where the new parameter is inactive, it is not filled in
+    assert mc.read_trials(table, space, fill={"depth": 3})[1][0] == {"x": 0.75, "k": "b"}
+
+
+def test_orders_are_read_as_people_write_them() -> None:
+    for order in (
+        "egg > salt > oil",
+        "egg,salt,oil",
+        '["egg", "salt", "oil"]',
+        ("egg", "salt", "oil"),
+        "('egg', 'salt', 'oil')",
+    ):
+        assert mc.read_trials([cells(order=order)], kitchen())[0][0]["order"] == ("egg", "salt", "oil")
+
+
+def test_outputs_and_several_objectives() -> None:
+    space = mc.Space("two")
+    space.real("x", 0, 1)
+    table = [
+        {"x": 0.5, "mass": "3", "cost": 2.0, "time": None, "score": 0.1, "status": "done"},
+        {"x": 0.1, "status": "pending"},
+    ]
+    assert mc.read_trials(table, space, loss=None, outputs=["mass", "cost", "time"]) == [
+        ({"x": 0.5}, {"mass": 3, "cost": 2.0})
+    ]
+    assert mc.read_trials(table, space, loss="score") == [({"x": 0.5}, {"loss": 0.1})]
