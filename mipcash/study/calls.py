@@ -38,6 +38,9 @@ OURS = {
 }
 """Argument of this library -> names that other libraries use for it."""
 
+SPELLED = {"n_trials": "budget"}
+"""Name of another library that is accepted -> argument of this library."""
+
 WITHIN = {
     "execution=4, or mc.Execution(workers=4)": "workers n_jobs n_workers num_workers n_parallel n_threads threads processes jobs "
     "parallel",
@@ -65,6 +68,9 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in SPELLED.keys() & kwargs.keys():
+            if SPELLED[name] in ours and SPELLED[name] not in kwargs:
+                kwargs[SPELLED[name]] = kwargs.pop(name)
         unknown = [name for name in kwargs if name not in ours]
         if unknown:
             raise TypeError(f"{title}() has no argument {unknown[0]!r}; {_cure(unknown[0], ours)}")

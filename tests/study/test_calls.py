@@ -36,7 +36,7 @@ def solved(solver: Any) -> Callable[[mc.Space], object]:
 
 
 WORDS = {
-    "n_trials": "it is called budget=",
+    "n_iter": "it is called budget=",
     "random_state": "it is called seed=",
     "n_jobs": "give execution=4, or mc.Execution(workers=4)",
     "max_time": "give budget=mc.Budget(50, timeout=...)",
@@ -53,6 +53,9 @@ def test_words_of_other_libraries() -> None:
     for word, cure in WORDS.items():
         with pytest.raises(TypeError, match=re.escape(f"minimize() has no argument {word!r}; {cure}")):
             mc.minimize(loss, small(), **{word: 20})
+    assert minimize(loss, small(), n_trials=3).n_done == 3
+    with pytest.raises(TypeError, match=r"minimize\(\) has no argument 'n_trials'; it is called budget="):
+        mc.minimize(loss, small(), budget=3, n_trials=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Study\(\) has no argument 'random_state'; it is called seed="):
         mc.Study(small(), random_state=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Study\(\) has no argument 'n_trials'; there are space, optimizer"):
