@@ -12,6 +12,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import SpaceError
+from mipcash.space.compiled import compiled
 from tests.named import installed
 from tests.spaces import alternatives
 
@@ -128,3 +129,32 @@ def test_the_activity_of_a_number_under_two_conditions_is_an_indicator() -> None
     assert not space.is_legal({"a": "x", "b": "x", "number": 0.3})
     with pytest.raises(SpaceError, match=r"not the relation number.is_active\(\) == 1"):
         space.real("third", 0, 1, when=number.is_active() != 1)
+
+
+def test_eight_alternatives_of_eight_indicators_need_few_rows() -> None:
+    space = mc.Space("many")
+    parts = [space.categorical(f"c{k}", ["a", "b", "c"]) for k in range(8)]
+    alternatives = [
+        mc.all_of(*(p.is_("abc"[(i + k) % 3], "abc"[i % 3]) for k, p in enumerate(parts))) for i in range(8)
+    ]
+    x = space.real("x", 0, 1, when=mc.any_of(*alternatives))
+    space.rule("used", x >= 0.5)
+    program = compiled(space).program
+    assert program.matrix.shape[0] < 300  # 8^8 rows if the alternatives were multiplied out
+    assert program.n_columns < 200
+    best = space.optimum(x, "max")
+    assert (best.status, best.value) == ("optimal", 1.0)
+    assert "x" in best.config
+
+
+def test_a_run_ends_with_the_last_configuration_of_overlapping_alternatives() -> None:
+    space = mc.Space("last")
+    net, solver = space.categorical("net", ["A", "B"]), space.categorical("solver", ["sgd", "adam"])
+    deep = space.integer("deep", 0, 1, when=(net["A"] & solver["sgd"]) | (net["A"] & solver["adam"]))
+    wide = space.integer("wide", 0, 1, when=deep.is_active())
+    space.rule("A", net["A"] == 1)
+    assert space.count().number == 8
+    result = mc.minimize(lambda c: c["deep"] + c["wide"], space, 20, seed=0, progress=False)
+    assert (result.n_evaluations, len({str(t.config) for t in result.history})) == (8, 8)
+    assert result.stopped.startswith("space exhausted")
+    assert space.optimum(deep + wide, "max").value == 2

@@ -28,6 +28,9 @@ def test_products_of_reals_are_exact_at_any_range(high: float) -> None:
     assert (least.status, least.value) == ("optimal", pytest.approx(0.2 * high, rel=1e-5, abs=1e-9))
     assert least.config["x"] * least.config["y"] >= part * (1 - 1e-9)
     equal = space(lambda x, y: x * y == part).sample(1)
+    room = 1e-9 * part * (1 + 1e-6)
+    assert all(c["x"] * c["y"] <= part + room for c in below.sample(20))
+    assert all(c["x"] * c["y"] >= part - room for c in above.sample(20))
     for config in [*equal, *below.sample(2), *above.sample(2)]:
         assert 0 <= min(config.values()) <= max(config.values()) <= high
     assert all(c["x"] * c["y"] == pytest.approx(part, rel=1e-8) for c in equal)

@@ -70,6 +70,27 @@ def run(program: str) -> str:
     return done.stdout
 
 
+WIDE_OPTUNA = """
+import optuna
+from mipcash.integrations.optuna import MipcashSampler
+
+def objective(trial):
+    k = trial.suggest_int("k", 1, 10**9, log=True)
+    seed = trial.suggest_int("seed", 0, 2**31 - 1)
+    return abs(k / 1e6 - 1) + seed / 2**31 + trial.suggest_float("x", 0, 1)
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+study = optuna.create_study(sampler=MipcashSampler(seed=0))
+study.optimize(objective, n_trials=14)
+print(len(study.trials))
+"""
+
+
+def test_studies_of_optuna() -> None:
+    pytest.importorskip("optuna", minversion="5")
+    assert run(WIDE_OPTUNA).split() == ["14"]
+
+
 def test_every_optimizer() -> None:
     run(RUN.format(names=OPTIMIZERS))
 
