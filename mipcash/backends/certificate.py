@@ -121,7 +121,7 @@ def _certified(
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
-        elif not proven:  # the levels may still be legal
+        elif not proven or not _with_levels(task.program, columns):  # the levels may still be legal, or it has none
             if second is None:
                 break
             solve, second = second, None
@@ -167,6 +167,12 @@ def _improved(task: Task, answer: Answer, columns: Vector) -> Answer:
     """Return the answer with the best numerical values for its integers if they are better; its bound is lowered with them."""
     better, _ = _with_integers(task, columns)
     return answer if better is None or not task.form.value(better) < answer.value else _at(answer, better, task)
+
+
+def _with_levels(program: BinaryProgram, columns: Vector) -> bool:
+    """Return True if a point has one level per group, which a no-good cut excludes; a solver may return all zeros."""
+    z = columns[: program.n_z]
+    return bool(np.all(np.round(z) == program.one_hot(program.levels_of(columns))))
 
 
 def _no_good(task: Task, columns: Vector) -> Cut:

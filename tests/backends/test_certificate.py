@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from mipcash.backends.certificate import certified, kept
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.polytope import Polytope
 from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Cut, SolverSettings, Task
+from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 
@@ -149,3 +151,20 @@ def test_linear_programs_are_exact_beyond_the_solvers_tolerance() -> None:
     assert least(1.0, low=2.0, n=1) is None
     nothing = Polytope(np.zeros(0), np.zeros(0), np.zeros((1, 0)), np.array([1.0]), np.array([np.inf]))
     assert nothing.minimise(np.zeros(0)) is None
+
+
+def test_a_point_without_levels_excludes_nothing() -> None:
+    space = mc.Space("levels")
+    c = space.categorical("c", ["a", "b"])
+    space.rule("a", c["b"] <= 0)
+    program = compiled(space).program
+    task = Task(program, QuadraticForm.zero(program.n))
+    nothing = Answer(OPTIMAL, np.zeros(program.n), 0.0, 0.0, 0.0)
+
+    def solve(task: Task, settings: SolverSettings) -> Answer:
+        return replace(nothing, status=INFEASIBLE, columns=None) if task.cuts else nothing
+
+    with pytest.raises(SolverError, match="'liar' returns points that break"):
+        certified(task, SETTINGS, solve, "liar")
+    answer = certified(task, SETTINGS, solve, "liar", HighsBackend().solve)
+    assert (answer.status, program.levels_of(answer.columns).tolist()) == (OPTIMAL, [0])
