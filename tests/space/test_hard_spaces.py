@@ -155,6 +155,17 @@ def test_a_range_of_a_millionth_beside_one_of_a_million_has_the_right_end() -> N
         assert space.optimum(2 * y - 20 * x, solver=solver).config["x"] == 0.0
 
 
+def test_a_level_that_moves_a_wide_range_by_three_millionths_of_it_counts() -> None:
+    space = mc.Space("wide", expand_limit=1)
+    c, w = space.integer("c", -3, -2), space.integer("w", 1, 7001, step=1000)
+    x, y = space.real("x", 0.001, 1e6, log=True), space.real("y", 0.0, 1e6)
+    space.rule("r0", 3 * w + 4 + c <= 6005)
+    space.rule("r1", c + w <= 999)
+    space.rule("r2", x - y + 3 * c == -5.9995)
+    for solver in CONTINUOUS:
+        assert space.optimum(x, solver=solver).value == pytest.approx(0.001)
+
+
 def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
     space = mc.Space("switched")
     k = space.categorical("k", ["a", "b", "c"])

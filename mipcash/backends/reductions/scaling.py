@@ -53,8 +53,8 @@ REDUCED = 1e-9
 """Tolerance of solvers on reduced costs, relative to the largest cost."""
 COARSE = 1e6
 """Range of a real's term in the objective from which on this tolerance counts; it is then 0.001 of the objective."""
-TINY = 1e-7
-"""Coefficient of a scaled row below which presolve is not trusted."""
+TINY = 1e-5
+"""Coefficient of a scaled row below which presolve is not trusted: beside 3e-6, HiGHS may report a suboptimal point as optimal."""
 LARGE = 1e6
 """Coefficient above which presolve is not trusted: beside 2e7, HiGHS 1.16 may report a suboptimal point as optimal."""
 STEPPED = 2**20
