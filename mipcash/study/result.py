@@ -23,7 +23,7 @@ from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.text import no_attribute, one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
-from mipcash.study.trial import Trial
+from mipcash.study.trial import Trial, flat_row
 from mipcash.study.unreturned import unreturned
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ class Result:
         Returns:
             The rows, in the order of the trials.
         """
-        rows = [{**_flat(trial), **self._stands(trial)} for trial in self.history]
+        rows = [{**flat_row(trial), **self._stands(trial)} for trial in self.history]
         front = {t.number for t in self.front} if self.objectives.several else set()
         return [{**row, "front": row["number"] in front} for row in rows] if self.objectives.several else rows
 
@@ -458,18 +458,3 @@ def same_failures(told: Sequence[Trial]) -> list[Trial]:
     """Return the trials if all failed with the same message, up to memory addresses; otherwise an empty list."""
     same = all(t.failed for t in told) and len({without_address(t.message) for t in told}) == 1
     return list(told) if same else []
-
-
-def _flat(trial: Trial) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "number": trial.number,
-        "status": trial.status,
-        "loss": trial.loss,
-        "duration": trial.duration,
-        "message": trial.message,
-        "origin": trial.origin,
-    }
-    further = (("values", trial.values), ("texts", trial.texts), ("seconds", trial.seconds))
-    for prefix, entries in (("config", trial.config), *further):
-        row.update({f"{prefix}.{name}": value for name, value in entries.items()})
-    return row

@@ -304,3 +304,19 @@ class Trial:
     def running(self) -> bool:
         """Same as ``pending``."""
         return self.pending
+
+
+def flat_row(trial: Trial) -> dict[str, Any]:
+    """Return the columns of a trial in ``Result.to_rows()``, which ``mipcash.read_trials`` reads."""
+    row: dict[str, Any] = {
+        "number": trial.number,
+        "status": trial.status,
+        "loss": trial.loss,
+        "duration": trial.duration,
+        "message": trial.message,
+        "origin": trial.origin,
+    }
+    further = (("values", trial.values), ("texts", trial.texts), ("seconds", trial.seconds))
+    for prefix, entries in (("config", trial.config), *further):
+        row.update({f"{prefix}.{name}": value for name, value in entries.items()})
+    return row

@@ -12,9 +12,10 @@ def test_the_design_by_rule_of_thumb_satisfies_everything_and_a_search_beats_it(
     assert model.space.validate(model.HAND_MADE) == []
     by_hand = model.objective(model.HAND_MADE)
     assert all(by_hand[name] <= high for name, high in model.LIMITS.items())
-    result = mc.minimize(model.objective, model.space, 25, limits=model.LIMITS, seed=0, progress=False)
+    budget = model.DEFAULTS["budget"]
+    result = mc.minimize(model.objective, model.space, budget, limits=model.LIMITS, seed=0, progress=False)
     assert all(model.space.is_legal(t.config) for t in result.history)
-    assert result.value < by_hand["loss"]
+    assert result.value < 0.9 * by_hand["loss"]
     assert f"{result.value:.0f} euros" in model.report(result)
 
 

@@ -98,6 +98,7 @@ class PyomoBackend:
         self._scalings = {LINEAR: Scaling(), QUADRATIC: Scaling(linear=False)}
         self._instances: OrderedDict[tuple[int, str], _Instance] = OrderedDict()
         self._full_licence: bool | None = None
+        self._highs = HighsBackend()
 
     @property
     def name(self) -> str:
@@ -106,15 +107,15 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See ``mipcash.backends.task.Backend.solve``; a program that exceeds the licence is refused before the solve."""
-        highs, products = HighsBackend(), self._pyomo.takes_products
+        products = self._pyomo.takes_products
         if task.program.bilinear and not (products and _moderate(task.program)):
             # hundreds of relaxations, whose answers need checks at such ranges: HiGHS solves and checks them in milliseconds
-            return highs.solve(task, settings)
-        answer = certified(task, settings, self._unchecked, self.name, highs.solve, products=products)
+            return self._highs.solve(task, settings)
+        answer = certified(task, settings, self._unchecked, self.name, self._highs.solve, products=products)
         left = settings.time_limit - answer.seconds
         if not task.program.bilinear or answer.status in (OPTIMAL, INFEASIBLE) or left <= 0.0:
             return answer
-        second = highs.solve(task, replace(settings, time_limit=left))
+        second = self._highs.solve(task, replace(settings, time_limit=left))
         better = second.columns is not None and (answer.columns is None or second.value < answer.value)
         return second if better or second.status in (OPTIMAL, INFEASIBLE) else answer
 
@@ -128,13 +129,13 @@ class PyomoBackend:
         left = settings.time_limit - answer.seconds
         if left > 0.0 and answer.status == OPTIMAL and self._tiny(task):
             # beside coefficients of 1e-9 every solver may report a suboptimal point as optimal
-            second = HighsBackend().solve(task, replace(settings, time_limit=left))
+            second = self._highs.solve(task, replace(settings, time_limit=left))
             if second.columns is not None and second.value < answer.value:
                 return replace(second, seconds=answer.seconds + second.seconds)
         if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
         # a tolerance may have decided: HiGHS has to confirm the answer with options that check such cases
-        second = HighsBackend().solve(task, replace(settings, time_limit=left))
+        second = self._highs.solve(task, replace(settings, time_limit=left))
         return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
 
     def _solve(self, task: Task, settings: SolverSettings, second: Mapping[str, OptionValue] | None = None) -> Answer:

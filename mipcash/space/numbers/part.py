@@ -85,7 +85,7 @@ class NumberRules:
             names=tuple(self.names[r] for r in rows.tolist()),
         )
 
-    @property
+    @cached_property
     def of_same_points(self) -> Hashable:
         """Equal for rules over the same numbers with the same coefficients and bounds."""
         arrays = (self.linear, self.quadratic, self.products, self.row_low, self.row_high)

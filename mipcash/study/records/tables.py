@@ -20,10 +20,10 @@ from mipcash.modelling.domains import Configuration, Integer, ParameterDomain, P
 from mipcash.modelling.validation import check
 from mipcash.optimizers.outcome import FAILED, LOSS, PENDING
 from mipcash.space.compiled import compiled
-from mipcash.study.records.encoding import misplaced
+from mipcash.study.records.given import REFUSE
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.text import shown
-from mipcash.study.trial import Failed
+from mipcash.study.trial import Failed, flat_row
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
@@ -40,7 +40,7 @@ def read_trials(
     loss: str | None = LOSS,
     outputs: Sequence[str] = (),
     fill: Mapping[str, Value] | None = None,
-    illegal: str = "refuse",
+    illegal: str = REFUSE,
 ) -> list[tuple[Configuration, Any]]:
     """Read evaluations from a table, for ``known=`` of ``mipcash.minimize`` and ``mipcash.Study``.
 
@@ -71,8 +71,8 @@ def read_trials(
         >>> mc.read_trials(table, space)
         [({'heat': 180, 'fan': 'on'}, {'loss': 0.4}), ({'heat': 200, 'fan': None}, {'loss': 0.3})]
     """
-    if illegal not in ("refuse", SKIP):
-        raise ValueError(f"illegal must be 'refuse' or {SKIP!r}, got {shown(illegal)}")
+    if illegal not in (REFUSE, SKIP):
+        raise ValueError(f"illegal must be {REFUSE!r} or {SKIP!r}, got {shown(illegal)}")
     rows = _rows(table)
     wanted = [*([] if loss is None else [loss]), *outputs]
     columns = dict.fromkeys(name for row in rows for name in row)
@@ -85,9 +85,9 @@ def read_trials(
     for k, row in enumerate(rows, start=1):
         if row.get("status") == PENDING:
             continue
-        config = _configuration(space, row, dict(fill or {}))
+        config = _configuration(space, row, fill or {})
         outcome, problem = _outcome(row, loss, wanted)
-        problem = misplaced(space, config) or "; ".join(map(str, space.validate(config))) or problem
+        problem = "; ".join(map(str, space.validate(config))) or problem
         if problem:
             refused.append(f"row {k}: {problem}")
         else:
@@ -122,27 +122,20 @@ def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     from mipcash.study.storage.registry import read_study
 
     record, rows = read_study(where)
-    trials = [readable_trial(row, record.objectives) for row in rows]
-    return [
-        {"status": t.status, "loss": t.loss, "message": t.message}
-        | {f"config.{name}": value for name, value in t.config.items()}
-        | {f"values.{name}": value for name, value in t.values.items()}
-        for t in trials
-    ]
+    return [flat_row(readable_trial(row, record.objectives)) for row in rows]
 
 
 def _configuration(space: Space, row: Mapping[str, Any], fill: Mapping[str, Value]) -> Configuration:
     """Return the configuration of a row, in the order of the declaration."""
-    config: Configuration = {}
+    config, unstated = Configuration(), list[str]()
     for name, parameter in space.parameters.items():
         cell = row.get(f"config.{name}", row.get(name))
-        value = fill.get(name) if _empty(cell) else _value(parameter.domain, cell)
-        if value is not None:
-            config[name] = value
-        elif level_of(parameter.domain, None) is not None:
-            config[name] = None
-    inactive = [n for n in config if config[n] is None or (n in fill and _empty(row.get(f"config.{n}", row.get(n))))]
-    for name in inactive:  # a level that no cell states is left out where the parameter is inactive
+        if not _empty(cell):
+            config[name] = _value(parameter.domain, cell)
+        elif name in fill or level_of(parameter.domain, None) is not None:
+            config[name] = fill.get(name)
+            unstated.append(name)
+    for name in unstated:  # left out where the parameter is inactive
         without = {n: v for n, v in config.items() if n != name}
         if _n_misplaced(space, without) < _n_misplaced(space, config):
             config = without
@@ -169,13 +162,10 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
         if isinstance(domain, Integer) and isinstance(number, float) and number.is_integer():
             return int(number)
         return float(number) if isinstance(domain, Real) and isinstance(number, int) else number
-    level = level_of(domain, cell)
-    if level is not None:
-        return domain.values[level]
-    number = _number(cell)
-    level = level_of(domain, number)
-    if level is not None:
-        return domain.values[level]
+    for stated in (cell, _number(cell)):
+        level = level_of(domain, stated)
+        if level is not None:
+            return domain.values[level]
     alike = [v for v in domain.values if str(v) == str(cell).strip()]
     return alike[0] if len(alike) == 1 else cell
 
