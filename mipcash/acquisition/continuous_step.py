@@ -43,6 +43,7 @@ WALK_STEPS = 6
 """Hit-and-run steps of ``ContinuousStep.wander``."""
 SPREAD = 0.15
 """Standard deviation, on the unit scale, of the random steps in ``ContinuousStep.wander`` of numbers that are in no rule."""
+NEARER = 3.0
 
 
 class ContinuousStep:
@@ -142,15 +143,21 @@ class ContinuousStep:
         return trial if numbers.legal(trial[active]) else None
 
     def wander(self, point: Point, rng: np.random.Generator) -> Vector:
-        """Return perturbed legal numbers at the same levels, (D,): a hit-and-run walk for numbers in rules, else a normal step."""
-        moved = np.clip(point.units + SPREAD * rng.normal(size=len(point.units)), 0.0, 1.0)
+        """Return perturbed legal numbers at the same levels, (D,): a hit-and-run walk for numbers in rules, else a normal step.
+
+        Every second move is shortened, by up to ``NEARER`` orders of magnitude.
+        """
+        share = 10.0 ** -rng.uniform(0.0, NEARER) if rng.random() < 0.5 else 1.0
+        moved = np.clip(point.units + share * SPREAD * rng.normal(size=len(point.units)), 0.0, 1.0)
         held = list(self._held.values())
         moved[held] = point.units[held]
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if rules is not None and rules.labels:
             natural = self.scale.natural(point.units, rules.labels)
-            walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)
-            for label, value in zip(rules.labels, walked.tolist(), strict=True):
+            here = np.array([natural[label] for label in rules.labels])
+            walked = rules.walk(here, WALK_STEPS, rng)
+            nearer = rules.clean(here + share * (walked - here)) if share < 1.0 else None
+            for label, value in zip(rules.labels, (walked if nearer is None else nearer).tolist(), strict=True):
                 d = self._held[label]
                 moved[d] = self.scale.domains[d].to_unit(value)
         return self.scale.rounded(moved)

@@ -61,7 +61,9 @@ class Polytope:
             return None if empty else np.zeros(0)
         if self.lazy and len(self.row_low) > MANY:
             return self._lazily(cost)
-        scaled = cost * self._scale
+        # a column without rows goes to its end, and its cost, which may be far larger, is no part of the program
+        alone = ~np.any(self.matrix, axis=0)
+        scaled = np.where(alone, 0.0, cost * self._scale)
         largest = float(np.abs(scaled).max(initial=0.0))
         columns = np.arange(len(cost), dtype=np.int32)
         self._highs.changeColsCost(len(cost), columns, scaled / largest if largest > 0 else scaled)
@@ -77,8 +79,6 @@ class Polytope:
             v = np.clip(v + step, *self._ends)
         if v is None:
             return None
-        # a column without rows goes to its end, however little it costs beside the others
-        alone = ~np.any(self.matrix, axis=0)
         x = np.clip(self.low + v * self._scale, self.low, self.high)
         x[alone] = np.select([cost > 0.0, cost < 0.0], [self.low, self.high], x)[alone]
         return x

@@ -26,6 +26,9 @@ GENERAL = "highs"
 DENSE_BITS = 35
 """Number of bits from which on the native MIQP is faster than toulbar2 if they are ``DENSELY`` coupled."""
 DENSELY = 0.5
+LINEAR_SECONDS = 1.0
+"""Time for toulbar2 if the objective has no products. It rarely needs more than milliseconds, but its propagation beside rows may
+be endless (see ``COARSE_RANGE`` of its backend), and HiGHS solves such programs well."""
 LARGE_DOMAIN = 3
 """Number of states from which on a group does not count as a bit."""
 
@@ -76,7 +79,7 @@ class PortfolioBackend:
             if not solver_info(name.split()[0]).installed:
                 continue
             try:
-                early = self._backend(name).solve(task, settings)
+                early = self._backend(name).solve(task, _limited(task, settings))
             except SolverError:
                 # too many values, a continuous auxiliary variable, or more than a licence allows
                 continue
@@ -102,6 +105,11 @@ def _continued(
     start = task.start if early.columns is None else early.columns
     later = solve(replace(task, start=start), replace(settings, time_limit=settings.time_limit - spent))
     return early.joined(later, time.perf_counter() - began)
+
+
+def _limited(task: Task, settings: SolverSettings) -> SolverSettings:
+    """Return the settings with a time limit for tasks that HiGHS solves well."""
+    return settings if len(task.form.rows) else replace(settings, time_limit=min(settings.time_limit, LINEAR_SECONDS))
 
 
 def _suited(task: Task) -> tuple[str, ...]:

@@ -27,9 +27,10 @@ of any integer is split where nothing else is left to split: with its integers f
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,6 +75,8 @@ FRACTION = 1e-6
 """Distance to a whole number from which on an integer counts as fractional."""
 SHARE = 0.25
 """Share of the remaining time that one relaxation gets."""
+FEW = 4
+"""Number of factors up to which all corners and middles of the narrowest boxes are tried."""
 RADII = (1e-2, 1e-3, 1e-5, 1e-9)
 """Largest change of a factor in each of Newton's steps, relative to it: ten times the error that the step before may have left."""
 
@@ -228,6 +231,8 @@ class _Search:
             return
         cut = self._cut(box, 0.5 * (box.low + box.high) if found is None else found)
         if cut is None:
+            for point in self._last_points(box, found):
+                self._admitted(self._with_products(point))
             for end in (box.high, box.low):
                 self._look_near(box, end)
             if not self._closed(bound):
@@ -275,6 +280,16 @@ class _Search:
             columns = answer.columns
             if self._admitted(self._with_products(columns)):
                 return
+
+    def _last_points(self, box: _Box, columns: Vector | None) -> Iterator[Vector]:
+        """Yield the corners and middles of a box that is too narrow for a split, over few factors: no solver tells them apart."""
+        factors = np.array(sorted({c for p in self.products for c in (p.first, p.second)}), dtype=np.int64)
+        factors = factors[box.low[factors] < box.high[factors]]
+        ends = np.stack([box.low, box.high, 0.5 * (box.low + box.high)])[:, factors]
+        for values in itertools.product(*ends.T.tolist()) if len(factors) <= FEW else ():
+            point = box.low.copy() if columns is None else columns.copy()
+            point[factors] = values
+            yield point
 
     def _cut(self, box: _Box, columns: Vector) -> tuple[int, float] | None:
         """Return the column to branch on and the point at which to split it; None if no range is wide enough."""

@@ -164,9 +164,15 @@ class ModelBased(Optimizer):
         return self.domain.exclusions(step.before, step.request.apart)
 
     def _moved(self, numbers: ContinuousStep, found: Point, step: Step) -> Point | None:
-        """Return the point with other numerical values if its configuration is a repeat; None if every try is a repeat too."""
-        for _ in range(MOVES):
-            moved = Point(found.levels, numbers.wander(found, step.rng))
+        """Return other numbers, near the best observation if it has the same levels, for a point whose configuration is a repeat.
+
+        The model then expects nothing better than what it knows, within its noise. Return None if every try is a repeat too.
+        """
+        best = step.data.best(1)[0]
+        starts = [best, found] if np.array_equal(best.levels, found.levels) else [found]
+        for k in range(MOVES):
+            start = starts[k % len(starts)]
+            moved = Point(start.levels, numbers.wander(start, step.rng))
             if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None

@@ -32,6 +32,9 @@ BOXES = 200
 CLOSE = 1e-5
 """Relative gap between a move and its proven bound up to which the move counts as least."""
 
+ROUGH = 0.5
+"""Gap of a first solve that is only to tell the size of the move, if rules multiply reals."""
+
 NARROW = 1e-3
 """Fraction of the slack range below which a move is solved for again over a range of its own size."""
 
@@ -130,15 +133,17 @@ def least_relaxation(
     program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
 ) -> RelaxedRule | None:
     """Return the least relaxation of one rule, all other rules kept, or None if it does not help or is not proven to be least."""
-    if program.bilinear:
-        settings = replace(settings, node_limit=BOXES)
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
-    most = _largest_violation(program, rows)
-    answer = backend.solve(_move(program, rows, most), settings)
-    if answer.columns is not None and 0.0 < answer.value < NARROW * most:
+    most, rough = _largest_violation(program, rows), bool(program.bilinear)
+    if (
+        rough
+    ):  # hundreds of boxes close the last percent over the whole range, and one does over a range of the move's size
+        settings = replace(settings, node_limit=BOXES)
+    answer = backend.solve(_move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings)
+    if answer.columns is not None and answer.value > 0.0 and (rough or answer.value < NARROW * most):
         # a solver resolves a column no finer than its range allows: solve again over a range in which the move is no longer small
         nearer = backend.solve(_move(program, rows, 2.0 * answer.value), settings)
-        if nearer.columns is not None and (nearer.status == OPTIMAL or answer.status != OPTIMAL):
+        if rough or (nearer.columns is not None and (nearer.status == OPTIMAL or answer.status != OPTIMAL)):
             answer = nearer
     # a move is known only up to the rule's own slack and the solver's tolerance
     loose = 4.0 * rule.slack + CLOSE * abs(answer.value)

@@ -41,7 +41,8 @@ from mipcash.space.solution import Solution, as_solution
 APART = 1e-5
 """Least difference between two distinct values of a number, as a fraction of its legal range at these levels."""
 PINNED = 1e-8
-"""Width relative to its size up to which a number's range counts as a single value."""
+"""Width relative to its size up to which a number's range counts as a single value. The size of the number, at most 1, counts as
+well: the tolerance of rules (``mipcash.modelling.rules``) leaves about 1e-9 of it."""
 FAR = 1e-3
 """Least difference on the same scale at which a random draw is accepted without solving a program."""
 TRIES = 8
@@ -149,7 +150,8 @@ def _step(
         answer = told(backend.solve(Task(program, form, held), QUESTION))
         ends.append(sign * answer.bound if answer.columns is not None else float(config[number.label]))
     width = ends[1] - ends[0]
-    return APART * width if width > PINNED * max(map(abs, ends)) else 0.0
+    size = max(min(1.0, max(abs(number.domain.low), abs(number.domain.high))), *map(abs, ends))
+    return APART * width if width > PINNED * size else 0.0
 
 
 def _different(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,28 @@ def test_who_is_asked(
     # what enumeration knew is not lost: its bound or the solver's, whichever is stronger
     assert answer.bound >= -5.0 or answer.value <= 1.0
     assert answer.bound <= answer.value
+
+
+def test_a_linear_task_does_not_wait_for_toulbar2(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: dict[str, float] = {}
+
+    class Slow(Recorder):
+        def solve(self, task: Task, settings: SolverSettings) -> Answer:
+            limits[self.solver] = settings.time_limit
+            return super().solve(task, settings)
+
+    monkeypatch.setattr(portfolio, "make_backend", lambda name: Slow(name, [], False, False))
+    backend = PortfolioBackend()
+    backend._enumeration = EnumerationBackend(nodes=10)
+    program = compiled(bits(30)).program
+    form = random_form(program, np.random.default_rng(0), 1.0)
+    empty = np.zeros(0, dtype=np.int64)
+    linear = replace(form, rows=empty, cols=empty, values=np.zeros(0))
+    backend.solve(Task(program, linear), SolverSettings(time_limit=60.0))
+    assert limits["toulbar2"] == portfolio.LINEAR_SECONDS
+    assert limits["highs"] > 30.0
+    backend.solve(Task(program, form), SolverSettings(time_limit=60.0))
+    assert limits["toulbar2"] > 30.0
 
 
 def test_the_solver_behind_can_be_named() -> None:

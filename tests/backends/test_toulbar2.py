@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,10 @@ def test_bounds_are_honest_whatever_the_scale(scale: float) -> None:
     answer = Toulbar2Backend().solve(Task(program, form), EXACT)
     assert answer.bound <= values.min() <= answer.value + 1e-12 * scale
     assert answer.value - answer.bound <= 1e-9 * np.ptp(values)
+    # a coarse gap takes coarse costs
+    coarse = Toulbar2Backend().solve(Task(program, form), replace(EXACT, gap=0.05))
+    assert coarse.bound <= values.min() <= coarse.value + 1e-12 * scale
+    assert coarse.value - values.min() <= 1e-4 * np.ptp(values)
 
 
 def test_a_start_is_the_incumbent_when_time_is_up() -> None:

@@ -2,7 +2,8 @@
 
 an inequality holds but for a rounding of its sum, its terms summed in the order of declaration, unless the other rules
 leave no room beyond it at this configuration;
-an equation holds to 1e-9 of its largest term;
+an equation holds to 1e-9 of its largest term but for a rounding of its largest coefficient, unless the rules exclude each other
+  without their tolerances;
 a value within 1e-9 of a bound, in what the rules leave of its range, is the bound but for a rounding, unless the rules keep it away
   from there.
 """
@@ -62,7 +63,11 @@ def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:
     if relation.sense == "==":
         largest = max([abs(relation.bound), *map(abs, listed)])
         off = abs(total - relation.bound)
-        return "" if off <= 1e-9 * largest else f"to 1e-9 of its largest term, off by {off:.3g}"
+        low, high = truth.reach(j.alternatives[0][0], c, Fraction(0))
+        rounding = ROUNDING * max(abs(t.coefficient) for t in relation.terms)
+        if off <= 1e-9 * largest + rounding or not low <= Fraction(relation.bound) <= high:
+            return ""
+        return f"to 1e-9 of its largest term, off by {off:.3g}"
     off = total - relation.bound if relation.sense == "<=" else relation.bound - total
     if off <= ROUNDING * math.fsum([abs(relation.bound), *map(abs, listed)]):
         return ""

@@ -192,7 +192,8 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
 
 def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
     """Whether a term varies by so much over a real that its optimum is proven to a share of that only."""
-    reals = {p.name: p.high - p.low for p in asked.drawn.parameters if p.kind == "real"}
+    # where it is inactive, a real counts as 0
+    reals = {p.name: max(p.high, 0.0) - min(p.low, 0.0) for p in asked.drawn.parameters if p.kind == "real"}
     ranges = [
         math.prod([reals.get(getattr(f, "name", ""), 1.0) for f in t.factors], start=abs(t.coefficient)) for t in terms
     ]

@@ -235,6 +235,11 @@ def test_indicators_of_disjuncts() -> None:
     assert count(exactly=False, implied=((0, 1), (1, 0))) == both
 
 
+def test_extremes_beside_coefficients_of_other_sizes() -> None:
+    terms = (Term(0.5, (Value("a"),)), Term(-3e6, (Value("b"),)), Term(0.0625, (Value("c"),)))
+    assert truth_of(Drawn(numbers("a", "b", "c"), (), ())).extremes(terms) == (-27_000_000, Fraction(81, 16))
+
+
 # -- drawing --------------------------------------------------------------------------------------------------------
 
 

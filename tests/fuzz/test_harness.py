@@ -16,7 +16,7 @@ import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError, SolverError
 from mipcash.space.counting import Count
 from mipcash.study.policies.policy import BEST_OF_ALL
-from tests.fuzz import engine
+from tests.fuzz import engine, runs
 from tests.fuzz import record as recording
 from tests.fuzz.__main__ import main
 from tests.fuzz.clean import check_numbers
@@ -29,6 +29,7 @@ from tests.fuzz.runs import _exhaust, _keep_going
 from tests.fuzz.sketch import Sketch
 from tests.fuzz.test_exact import numbers, rule, truth_of
 from tests.fuzz.truth import Truth
+from tests.named import OPTIMIZERS
 
 
 def by_hand(*parts: Rule, parameters: tuple[Parameter, ...] = numbers("a", "b")) -> Case:
@@ -291,3 +292,13 @@ def test_a_run_goes_on_from_what_it_kept(tmp_path: Path, capsys: pytest.CaptureF
     assert figures.endswith("| 1 | 1 | 3 | 1 |")  # wrong answers, spaces with one, hangs, over 1 GB
     again = [Record.from_json(line).k for line in keep.read_text(encoding="utf-8").splitlines()]
     assert again == [0, 1, 2]
+
+
+def test_every_optimizer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = set()
+    monkeypatch.setattr(runs, "_exhaust", lambda asked, left, optimizer, loss: drawn.add(optimizer))
+    for seed in range(200):
+        asked = begin(PLAIN, Record(0, "by hand"), seed=seed)
+        assert asked is not None
+        runs.check_run(asked)
+    assert drawn == {*OPTIMIZERS}

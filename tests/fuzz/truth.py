@@ -180,13 +180,13 @@ class Truth:
         rows = np.flatnonzero(self.legal)
         if not body.open[rows].any():
             values = body.constant[rows]
-            slack = 1e-9 * max(1.0, float(np.abs(values).max())) * float(max(body.scale, Fraction(1)))
+            slack = 1e-12 * max(1.0, float(np.abs(values).max()), float(body.scale))
             ends = []
-            for best in (values.min(), values.max()):
-                near = np.unique(values[np.abs(values - best) <= slack], return_index=True)[1]
-                at = rows[np.flatnonzero(np.abs(values - best) <= slack)[near]]
-                ends.append([body.exact(int(r))[0] for r in at[:50]])
-            return min(ends[0]), max(ends[1])
+            for sign in (1.0, -1.0):
+                found, first = np.unique(sign * values, return_index=True)
+                near = rows[first[found <= found[0] + slack]]
+                ends.append(min(int(sign) * body.exact(int(r))[0] for r in near[:50]))
+            return ends[0], -ends[1]
         both = [self.reach(body, r, tolerance) for r in rows.tolist()]
         return min(l for l, _ in both), max(h for _, h in both)
 

@@ -176,32 +176,35 @@ def bytes_of(model: Any, x: Any) -> float:
     return 10.0 * model.max_depth + (0 if model.rows_ <= ROWS else 5.0 * (model.max_depth - 2))
 
 
-def limited(monkeypatch: pytest.MonkeyPatch, high: float, **options: Any) -> SpaceSearchCV:
+def limited(
+    monkeypatch: pytest.MonkeyPatch, high: float, measure: str = "model_bytes", **options: Any
+) -> SpaceSearchCV:
     """A search whose deepest tree is the best; the limit holds for it on folds where it is at least 40."""
-    monkeypatch.setitem(objective.MEASURES, "model_bytes", bytes_of)
+    monkeypatch.setitem(objective.MEASURES, measure, bytes_of)
     told = {"n_iter": 4, "scoring": lambda tree, x, y: tree.max_depth / 10, **options}
-    return search(Grown(random_state=0), {"max_depth": [1, 2, 3, 4]}, limits={"model_bytes": high}, **told).fit(X, Y)
+    return search(Grown(random_state=0), {"max_depth": [1, 2, 3, 4]}, limits={measure: high}, **told).fit(X, Y)
 
 
+@pytest.mark.parametrize("measure", ["model_bytes", "latency_ms"])
 @pytest.mark.parametrize(
     ("high", "depth", "refitted"),
     [(50.0, 4, {4: 50.0}), (34.0, 2, {3: 35.0, 2: 20.0})],
 )
 def test_the_limits_hold_for_what_is_returned(
-    monkeypatch: pytest.MonkeyPatch, high: float, depth: int, refitted: dict[int, float]
+    monkeypatch: pytest.MonkeyPatch, measure: str, high: float, depth: int, refitted: dict[int, float]
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = limited(monkeypatch, high)
+        found = limited(monkeypatch, high, measure)
     assert found.best_estimator_.max_depth == found.best_params_["max_depth"] == depth
     assert found.best_estimator_.rows_ == len(X)
-    assert found.refit_measures_ == {"model_bytes": refitted[depth]}
+    assert found.refit_measures_ == {measure: refitted[depth]}
     table = found.cv_results_
     assert table["params"][found.best_index_] == found.best_params_
     assert found.best_score_ == table["mean_test_score"][found.best_index_] == pytest.approx(depth / 10)
-    told = {p["max_depth"]: v for p, v in zip(table["params"], table["refit_model_bytes"], strict=True)}
+    told = {p["max_depth"]: v for p, v in zip(table["params"], table[f"refit_{measure}"], strict=True)}
     assert {depth: value for depth, value in told.items() if not np.isnan(value)} == refitted
-    assert table["limited_model_bytes"][found.best_index_] == 10.0 * depth
+    assert table[f"limited_{measure}"][found.best_index_] == 10.0 * depth
 
 
 def test_where_no_refit_keeps_the_limits_the_best_of_five_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:

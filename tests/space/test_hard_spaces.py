@@ -166,6 +166,78 @@ def test_a_level_that_moves_a_wide_range_by_three_millionths_of_it_counts() -> N
         assert space.optimum(x, solver=solver).value == pytest.approx(0.001)
 
 
+def test_equations_that_only_their_tolerances_reconcile() -> None:
+    space = mc.Space("reconciled")
+    x = space.real("x", 1e-6, 1e9, log=True)
+    space.rule("r0", 0.01 * x == 1e-8)
+    space.rule("r1", -7e-6 * x == -7e-12)
+    space.rule("r2", -2e5 * x == -0.200001)  # missed by 1e-6, where 2e-4 are tolerated
+    assert space.is_legal({"x": 1e-6})
+    for solver in CONTINUOUS:
+        assert space.optimum(7 * x, solver=solver).value == pytest.approx(7e-6)
+        assert space.conflict(solver).rules == ()
+
+
+def test_an_equation_whose_tolerance_leaves_a_narrow_range_in_one_of_two_cases() -> None:
+    switched = mc.Space("switched", expand_limit=4)
+    c, x = switched.ordinal("c", [0.1, 16]), switched.real("x", -5.0, 0.0)
+    switched.rule("r", 1e-6 * x * (1 - c.is_(0.1)) == -5e-6)
+    for solver in CONTINUOUS:
+        assert switched.optimum(x, solver=solver).config == {"c": 16, "x": -5.0}
+    active = mc.Space("active", expand_limit=3)
+    a, b = active.integer("a", -3, 0, step=3), active.integer("b", 1, 3)
+    v = active.real("v", 0.0, 1.0, when=~b.is_(3))
+    active.rule("r0", 0.002 * v + 0.1 * a == -0.3)
+    active.rule("r1", b.is_(2) + v.is_active() <= 1.5)
+    assert active.count().number == 2  # b = 1 and b = 3
+    for solver in CONTINUOUS:
+        assert active.optimum(b, "max", solver=solver).value == 3.0
+
+
+def test_a_wide_real_beside_one_level_counts_in_the_objective() -> None:
+    space = mc.Space("beside")
+    c, x = space.categorical("c", ["a", "b"]), space.real("x", -1e9, 1e9)
+    y = space.real("y", 1e-3, 1e6)
+    space.rule("r", -1e-6 * x - 1e-6 * y >= 999.24994, when=c.is_("a"))
+    for solver in CONTINUOUS:
+        found = space.optimum(3.0 * y * c.is_("b"), solver=solver)
+        assert (found.value, found.bound) == (0.0, 0.0)
+    narrow = mc.Space("narrow")
+    c, x, y = narrow.integer("c", 5, 7), narrow.real("x", 1.0, 1.000001, log=True), narrow.real("y", 0.0, 1e9)
+    for solver in CONTINUOUS:
+        assert narrow.optimum(0.7 * x * 5 - 0.3 * y, "max", solver=solver).value == pytest.approx(3.5000035, abs=1e-10)
+
+
+def test_a_product_whose_rules_leave_one_corner() -> None:
+    space = mc.Space("corner")
+    x, y = space.real("x", 1e-6, 1e9), space.real("y", 1e-6, 1e9)
+    space.rule("r0", -2.0 * y * x + 3000.0 * x + 0.1 * y <= -1.7499973749000003e18)
+    space.rule("r1", -3.0 * x * x >= -2.2968750000000008e18)
+    assert space.is_legal({"x": 8.75e8, "y": 1e9})
+    assert space.optimum(x).value == pytest.approx(8.75e8)
+    assert space.explain() == "space 'corner' is not empty"
+
+
+def test_numbers_that_only_a_tolerance_tells_apart_are_one_configuration() -> None:
+    space = mc.Space("one")
+    space.categorical("c", ["a", "b"])
+    x, y = space.real("x", -1e-6, 0.0), space.real("y", -1e-6, 0.0)
+    space.rule("p", -2.0 * y * y + y >= -8.9e-7)
+    space.rule("q", 0.5 * y + 3.0 * x >= 0.0)
+    run = mc.minimize(lambda c: c["x"] + (c["c"] == "a"), space, 5, optimizer="random", progress=False)
+    assert [trial.config["c"] for trial in run.history] in (["a", "b"], ["b", "a"])
+
+
+def test_a_rule_over_integers_that_floats_miss_does_not_hold_samples_at_a_corner() -> None:
+    space = mc.Space("missed", expand_limit=3)
+    v, x = space.integer("v", 5, 9), space.real("x", 0.0, 10.0)
+    space.rule("least", 0.3 * v >= 2.7)  # 0.3 * 9 is 2.6999999999999997
+    space.rule("most", 500.0 * x + 1000.0 * v <= 14000.0)
+    drawn = [c["x"] for c in space.sample(20, seed=0)]
+    assert len(set(drawn)) == 20
+    assert max(drawn) <= 10.0
+
+
 def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
     space = mc.Space("switched")
     k = space.categorical("k", ["a", "b", "c"])

@@ -163,16 +163,19 @@ def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, erro
     assert ([t.lost for t in result.history], result.n_done, cluster.calls) == ([0, 1, 0], 3, 4)
 
 
-@pytest.mark.parametrize("how", ["processes", "shared"])
-def test_a_run_that_is_killed_as_a_whole_costs_no_retry(journal: Path, how: str) -> None:
-    finish(launch(journal, "--how", how, "--die", "evaluation", "4"), -signal.SIGKILL)
-    row = read_journal(journal)[1][4]
-    assert (row.status, len(row.running), row.lost) == ("pending", 1, 0)
+@pytest.mark.parametrize(
+    ("how", "kills"), [("processes", 1), ("shared", 3)]
+)  # at the third a worker's trial is given up
+def test_a_run_that_is_killed_as_a_whole_costs_no_retry(journal: Path, how: str, kills: int) -> None:
+    for _ in range(kills):
+        finish(launch(journal, "--how", how, "--die", "evaluation", "4"), -signal.SIGKILL)
+        row = read_journal(journal)[1][4]
+        assert (row.status, len(row.running), row.lost) == ("pending", 1, 0)
     run_here(f"sqlite:///{journal}" if how == "shared" else journal, "Sampler")
     rows = read_journal(journal)[1]
     assert [r.status for r in rows] == ["done"] * 7
-    assert attempts(rows[4]) == [(1, "returned"), (2, "present")]
-    assert rows[4].evaluations[0].message == "its run was killed"
+    assert attempts(rows[4]) == [*((k, "returned") for k in range(1, kills + 1)), (kills + 1, "present")]
+    assert {e.message for e in rows[4].evaluations[:kills]} == {"its run was killed"}
 
 
 def test_attempts_that_are_given_back_cost_no_retry(space: mc.Space, journal: Path) -> None:

@@ -30,7 +30,7 @@ from scipy import sparse
 from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduced
 from mipcash.backends.task import Task
 from mipcash.modelling.domains import Real
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Booleans, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 from mipcash.program.rewriting import with_bounds, with_coefficients
@@ -164,7 +164,7 @@ class ScaledTask(Reduced):
         k = len(costs)
         worth = costs * (program.high - program.low)[:k] * self.unit
         ignored = np.where((costs > 0.0) & (costs < NEGLECTED), 1.0, 0.0)
-        real = (program.integer[:k] == 0) & (np.arange(k) < program.n)  # products are whole where their factors are
+        real = _real(program)[:k]
         beside = np.where(real & (worth > COARSE), REDUCED, 0.0)
         return float(np.sum(np.maximum(ignored, beside) * worth))
 
@@ -216,6 +216,15 @@ class Scaling:
             None if whole is None else whole[: program.n],
         )
         return ScaledTask(there, scaled, unit, None if cost is None else cost / unit, whole)
+
+
+def _real(program: BinaryProgram) -> Booleans:
+    """Return which columns are not whole numbers at whole levels, shape (n_columns,): a product is real if its other factor is."""
+    real: Booleans = program.integer == 0
+    for product in program.products:
+        _, h = product.key
+        real[product.start : product.start + product.size] = h < 0 and bool(real[-1 - h])
+    return real
 
 
 def objective_unit(cost: Vector) -> float:

@@ -84,7 +84,21 @@ def tightened(program: BinaryProgram) -> BinaryProgram:
             break
     if np.any(low > high):
         return program  # infeasible; the solver proves it
+    _keep_units(program, low, high)
     return _with_smaller_constants(with_bounds(program, low, high), numbers)
+
+
+def _keep_units(program: BinaryProgram, low: Vector, high: Vector) -> None:
+    """Widen ranges, in place, whose size is below 1 and was not before, to 1 or to the size that they had.
+
+    The tolerance of a rule counts sizes up to 1 (``mipcash.modelling.rules``). A column that is scaled by a smaller size makes the
+    tolerance of a solver stricter than that of the rule.
+    """
+    below, above = np.maximum(program.low, -1.0), np.minimum(program.high, 1.0)
+    small = np.maximum(np.abs(low), np.abs(high)) < np.maximum(np.abs(below), np.abs(above))
+    up = small & (np.abs(above) >= np.abs(below))
+    high[up] = np.maximum(high, above)[up]
+    low[small & ~up] = np.minimum(low, below)[small & ~up]
 
 
 def _propagate(program: BinaryProgram, numbers: Booleans, low: Vector, high: Vector) -> bool:

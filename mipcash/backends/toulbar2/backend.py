@@ -38,6 +38,10 @@ NO_LIMIT = 2**62
 KEPT_NETWORKS = 16
 COST_RANGE = 2.0**40
 """Range of the integer costs: 40 bits leave room for sums in toulbar2's 59, and round at 1e-12 of the range."""
+COARSE_RANGE = 2.0**20
+"""Range of the costs for a gap of ``COARSE_GAP`` or more. Beside linear rows, toulbar2's propagation may move costs between
+functions by a few units at a time, and take a million times longer at a range a million times larger."""
+COARSE_GAP = 1e-2
 _PROCESS = threading.Lock()
 """toulbar2 has one set of options and one timer per process."""
 LONGER = 3600
@@ -112,7 +116,9 @@ class Toulbar2Backend:
             consistent = None if consistent is None else extended(smaller, consistent, network)
         if consistent is None:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
-        costs = _costs(consistent, _functions(network, task))
+        costs = _costs(
+            consistent, _functions(network, task), COARSE_RANGE if settings.gap >= COARSE_GAP else COST_RANGE
+        )
         start = _start(network, consistent, task, costs)
         with _PROCESS:
             found = self._search(consistent, costs, settings, start, began)
@@ -204,7 +210,7 @@ class Toulbar2Backend:
         return tb2.Solver()
 
 
-def _costs(consistent: Consistent, functions: Functions) -> _Costs:
+def _costs(consistent: Consistent, functions: Functions, reach: float) -> _Costs:
     constant, unary, pairs = consistent.functions(functions)
     given = [*unary.values(), *pairs.values()]
     if not given:
@@ -215,7 +221,7 @@ def _costs(consistent: Consistent, functions: Functions) -> _Costs:
     least = np.minimum.reduceat(flat, first)
     spread = float((np.maximum.reduceat(flat, first) - least).sum())
     flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # constant functions then cost nothing
-    scale = COST_RANGE / spread if spread > 0 else 1.0
+    scale = reach / spread if spread > 0 else 1.0
     whole = np.round(flat * scale)
     error = float(np.maximum.reduceat(np.abs(flat - whole / scale), first).sum())
     rounded = [w.reshape(f.shape) for w, f in zip(np.split(whole, ends[:-1]), given, strict=True)]

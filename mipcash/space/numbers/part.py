@@ -114,6 +114,13 @@ class NumberRules:
         return np.asarray(self.row_low == self.row_high)
 
     @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """True for rules over integers alone, which no real can repair: they hold within their slack, shape (m,)."""
+        whole: NDArray[np.bool_] = ~np.any(self.linear[:, ~self.integer], axis=1)
+        whole[self.products] &= ~np.any(self.quadratic[:, ~self.integer], axis=(1, 2))
+        return whole
+
+    @cached_property
     def segments(self) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """The bounds and the linear inequalities, for the segment of a line inside them, k + r rows.
 
@@ -153,12 +160,12 @@ class NumberRules:
         """Return True if x is within its bounds and satisfies every rule.
 
         Args:
-            tolerance: scales the usual slack of inequalities; equations keep at least half of theirs.
+            tolerance: scales the usual slack of inequalities; equations keep at least half of theirs, rules over integers all.
         """
         if np.any(x < self.low - 1e-9 * self._reach) or np.any(x > self.high + 1e-9 * self._reach):
             return False
         body = self.body(x)
-        slack = np.where(self.equal, max(0.5, tolerance), tolerance) * self.slack
+        slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
         return bool(np.all((body >= self.row_low - slack) & (body <= self.row_high + slack)))
 
     @cached_property
@@ -257,6 +264,7 @@ class NumberRules:
         if len(at):  # as Python adds, which may differ from a dot product
             value = self.linear[at, first] * x[first] + self.linear[at, second] * x[second] * (second != first)
             clear[at] = (self.row_low[at] <= value) & (value <= self.row_high[at])
+        clear |= self.whole & (body >= self.row_low - self.slack) & (body <= self.row_high + self.slack)
         return all(self._exactly_kept(int(r), x) for r in np.flatnonzero(~clear))
 
     @cached_property
