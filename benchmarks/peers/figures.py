@@ -12,6 +12,7 @@ from benchmarks.peers.convention import CONVENTIONS
 from benchmarks.peers.report import Collection, floors
 
 COLUMNS = 4
+TITLES = {"repair": "illegal suggestions repaired", "penalty": "illegal suggestions penalised"}
 
 
 def draw(found: Collection, folder: Path, budget: int = 60) -> list[Path]:
@@ -62,7 +63,7 @@ def _ranks(found: Collection, convention: str, folder: Path, budget: int) -> Pat
     figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
     for method, curve in zip(runs, ranks, strict=True):
         axis.plot(np.arange(1, budget + 1), curve, label=method)
-    axis.set(xlabel="evaluations", ylabel="average rank", title=f"{convention}, n = {len(pairs)}")
+    axis.set(xlabel="evaluations", ylabel="average rank", title=f"{TITLES[convention]}, {len(pairs)} runs")
     axis.legend(fontsize=7, ncols=2)
     return _saved(figure, folder / f"rank-{convention}.svg")
 

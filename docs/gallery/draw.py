@@ -1,4 +1,7 @@
-"""``python docs/gallery/draw.py [PAGE ...]``: run the Python of the pages and keep the pictures that it draws beside them."""
+"""``python docs/gallery/draw.py [PAGE ...]``: run the Python of pages and keep the pictures that it draws beside them.
+
+The pages are those of the gallery and of the tutorials.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 def main(pages: list[str]) -> None:
     """Pages by name; all where none is named."""
     os.environ["MPLBACKEND"] = "Agg"
-    for page in [HERE / f"{p}.md" for p in pages] or sorted(HERE.glob("*.md")):
+    found = sorted(page for folder in (HERE, HERE.parent / "tutorials") for page in folder.glob("*.md"))
+    for page in [page for page in found if not pages or page.stem in pages]:
         blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
@@ -22,7 +26,7 @@ def main(pages: list[str]) -> None:
             for number, code in enumerate(blocks):
                 exec(compile(code, f"{page.name}, block {number}", "exec"), names)
             for picture in Path(folder).glob("*.svg"):
-                (HERE / picture.name).write_bytes(picture.read_bytes())
+                (page.parent / picture.name).write_bytes(picture.read_bytes())
             os.chdir(HERE)
 
 
