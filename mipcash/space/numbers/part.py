@@ -11,7 +11,7 @@ of the legal set, and the set is the union of its parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -184,9 +184,9 @@ class NumberRules:
         """
         snapped, whole = self._snapped(x), self._on_grid(x)
         candidates = [snapped, whole]
-        for near in candidates:
-            if self._kept(near) or self._kept(near := self._refined(near)):
-                return near
+        found = self._first_kept(candidates)
+        if found is not None:
+            return found
         for margin in (1.0, 0.0):
             for start in candidates:
                 moved = self._corrected(start, margin)
@@ -216,6 +216,21 @@ class NumberRules:
         moved = self._snapped_within(whole, high - low)
         # rules may leave so little of a wide range that rounding relative to that range moves no number to its end
         return moved if np.array_equal(moved, whole) else self._snapped_within(whole, self._left_at(whole))
+
+    def _short(self, x: Vector) -> Vector:
+        """Round as in ``_snapped``, to twelve digits: terms of few digits often add up to a bound exactly."""
+        return self._snapped(np.array([float(f"{v:.12g}") for v in x.tolist()]))
+
+    def _first_kept(self, points: Sequence[Vector]) -> Vector | None:
+        """Return the first point that satisfies the rules in floats: as it is, with fewer digits, or after refinement."""
+        for near in (*points, *map(self._short, points)):
+            if self._kept(near):
+                return near
+        for refined in map(self._refined, points):
+            for near in (self._short(refined), refined):
+                if self._kept(near):
+                    return near
+        return None
 
     def _snapped_within(self, x: Vector, width: Vector) -> Vector:
         """Round as in ``_snapped``, for reals of a given width, shape (k,)."""
@@ -335,9 +350,9 @@ class NumberRules:
                 return None
             x = x.copy()
             x[real] = np.clip(x[real] + change[:k] - change[k:], self.low[real], self.high[real])
-            for near in (self._snapped(x), x):
-                if self._kept(near) or self._kept(near := self._refined(near)):
-                    return near
+            found = self._first_kept([self._snapped(x), x])
+            if found is not None:
+                return found
         return x
 
     # -- walks --------------------------------------------------------------------------------------------------
