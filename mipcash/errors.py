@@ -282,7 +282,7 @@ class BudgetError(MipcashError, ValueError):
 
 
 class IllegalProposalError(MipcashError, AssertionError):
-    """A proposal that breaks the rules of the space: a bug of the optimizer that made it, never a mistake of the user.
+    """A proposal that violates the rules of the space: a bug of the optimizer that made it, never a mistake of the user.
 
     Examples:
         >>> import mipcash as mc

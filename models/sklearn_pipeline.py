@@ -235,7 +235,9 @@ def report(result: Any, **options: Any) -> str:
     problem = Problem.of(**options)
     first = problem.pipelines.defaults
     defaults = [
-        t for t in result.history if t.config in first and not t.repeat and t.loss is not None and not result.breaks(t)
+        t
+        for t in result.history
+        if t.config in first and not t.repeat and t.loss is not None and not result.violations(t)
     ]
     models = {"best pipeline found": problem.pipelines(result.config)}
     if defaults:

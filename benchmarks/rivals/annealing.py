@@ -182,7 +182,7 @@ class _Annealing(ModelBased):
         energy = self._energy(step.data, self.awaited(step.request), step.rng)
         step.clock.add("surrogate", began)
         began = time.perf_counter()
-        before, distances = step.before, self.domain.exclusions([], step.request.apart)
+        before, distances = step.before, self.domain.exclusions([], step.request.min_distance)
 
         def admitted(point: Point) -> bool:
             new = not self.domain.repeats(self.domain.raw(point), before)

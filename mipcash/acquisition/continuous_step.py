@@ -122,7 +122,7 @@ class ContinuousStep:
 
         return min(legal.parts, key=missed)
 
-    def mended(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
+    def repaired(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
         """Minimise f(z, .) from numbers that may violate rules at these levels.
 
         Args:
@@ -142,7 +142,7 @@ class ContinuousStep:
         trial = self.scale.rounded(_whole(current, active, end))
         return trial if numbers.legal(trial[active]) else None
 
-    def wander(self, point: Point, rng: np.random.Generator) -> Vector:
+    def perturbed(self, point: Point, rng: np.random.Generator) -> Vector:
         """Return perturbed legal numbers at the same levels, (D,): a hit-and-run walk for numbers in rules, else a normal step.
 
         Every second move is shortened, by up to ``NEARER`` orders of magnitude.

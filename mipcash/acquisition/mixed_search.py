@@ -181,7 +181,7 @@ class MixedSearch:
         for start in starts:
             if self.step.domain.deadline.passed:
                 break
-            moved, levels = self.step.wander(start, rng), start.levels[None]
+            moved, levels = self.step.perturbed(start, rng), start.levels[None]
             legality = self.near.legality_at(moved)
             if legality is not None and legality.check(levels)[0]:
                 levels = self.near.walk(legality, np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
@@ -288,7 +288,7 @@ class MixedSearch:
         for k in np.argsort(guess, kind="stable")[: self.settings.exchanges].tolist():
             if self.step.domain.deadline.passed:
                 break
-            moved = self.step.mended(acquisition, Point(levels[k], units), rng, ROUGH)
+            moved = self.step.repaired(acquisition, Point(levels[k], units), rng, ROUGH)
             if moved is None:
                 continue
             to = Points(levels[k][None], moved[None])

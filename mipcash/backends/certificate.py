@@ -113,7 +113,7 @@ def _certified(
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
         exact, proven, moved = _exact(task), False, None
         if found is None:
-            moved, proven = _mended(given, columns, left, solve)
+            moved, proven = _repaired(given, columns, left, solve)
         elif exact:
             moved, proven = _with_integers(given, found)
         found = found if moved is None else moved
@@ -282,7 +282,7 @@ def _bounds(program: BinaryProgram, fixed: Mapping[int, float]) -> tuple[Vector,
     return low, high
 
 
-def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
+def _repaired(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
     """Return columns near the given ones that satisfy every row, or None, and what is proven as in ``_with_integers``.
 
     All integers are kept if possible, else only the levels.

@@ -129,18 +129,18 @@ def _check_file(solver: str, option: str, value: str) -> None:
         SolverError: the file cannot be opened.
     """
     path = Path(value).expanduser()
-    said = f"solver {solver!r}: option {option}={value}"
+    message = f"solver {solver!r}: option {option}={value}"
     if not value or value.isdecimal():  # a number, as in CPLEX' option for the location of node files
         return
     if path.is_dir():
-        raise SolverError(f"{said} names a folder; give a file, such as {option}={path / 'solver.log'}")
+        raise SolverError(f"{message} names a folder; give a file, such as {option}={path / 'solver.log'}")
     if option.lower().startswith("read"):
         if not (path.is_file() and os.access(path, os.R_OK)):
-            raise SolverError(f"{said} names a file that does not exist or cannot be read; give another")
+            raise SolverError(f"{message} names a file that does not exist or cannot be read; give another")
     elif not path.parent.is_dir():
-        raise SolverError(f"{said}: the folder {path.parent} does not exist; create it (mkdir -p {path.parent})")
+        raise SolverError(f"{message}: the folder {path.parent} does not exist; create it (mkdir -p {path.parent})")
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SolverError(f"{said} names a file that cannot be written to; check permissions, or give another")
+        raise SolverError(f"{message} names a file that cannot be written to; check permissions, or give another")
 
 
 def find_profile(name: str) -> SolverProfile:

@@ -32,13 +32,13 @@ class Archive:
     result: Result
 
     @property
-    def told(self) -> int:
+    def n_evaluated(self) -> int:
         """Number of evaluations; for decoupled evaluations, of single outputs."""
         return self.result.n_evaluations
 
     def finished(self, budget: int) -> bool:
         """Return True if a run with this budget has nothing left to evaluate."""
-        return self.told >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
+        return self.n_evaluated >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property
     def confirms(self) -> Confirm | None:
@@ -77,7 +77,7 @@ def storage_of(text: str, space: str) -> Path | str:
     return address_of(text, space).whole if is_address(text) else Path(text)
 
 
-def begun(storage: Path | str) -> bool:
+def started(storage: Path | str) -> bool:
     """Return True if the study exists already.
 
     Raises:
@@ -97,8 +97,8 @@ def open_archive(path: Path | str) -> Archive:
         address = Address.of(path)
         path = Path(address.path) if address.path else address.without_password
     trials = tuple(readable_trial(row, record.objectives) for row in rows)
-    said = record.recommended
-    best = BY_LOSS if said is None else None if said == NOTHING else said
+    recommended = record.recommended
+    best = BY_LOSS if recommended is None else None if recommended == NOTHING else recommended
     return Archive(path, record, Result(trials, record.space, record.stopped, best, read_limits(record.limits)))
 
 

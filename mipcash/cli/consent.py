@@ -29,7 +29,7 @@ CURE = "it is of a script with its own, or damaged; run the script again, or sta
 
 
 @dataclass(frozen=True)
-class Said:
+class Arguments:
     """Options of the command line that give consent.
 
     Attributes:
@@ -54,44 +54,44 @@ class Loadable:
     options: Mapping[str, str]
 
 
-def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
+def agreed(journal: Path | str, record: StudyRecord, arguments: Arguments) -> Loadable:
     """Return what ``mipcash resume`` or ``work`` loads, after the user has agreed. Nothing is imported here.
 
     Raises:
         ModelError: no model is known, or its file does not exist.
         StorageError: the user did not agree, or there is no terminal for the prompt.
     """
-    model = said.model or record.model
+    model = arguments.model or record.model
     if model is None:
         raise ModelError(
             f"{journal} was written by a script and not by `mipcash run`, so the objective is not known here; "
             f"run the script again with storage={str(journal)!r} to resume it"
         )
     _check_known(journal, record)
-    solver = _solver(record, said)
+    solver = _solver(record, arguments)
     wanted = []  # what the journal names, and the words that consent to it
-    if said.model is None and modelfile.is_path(model):
+    if arguments.model is None and modelfile.is_path(model):
         file = real_path(Path(model))
         if not file.is_file():
             raise ModelError(
                 f"the model file {file} that {journal} names does not exist; say where it is now: "
                 f"{resume_command(journal)} --model FILE"
             )
-        if not lies_in(file, said.folders):
+        if not lies_in(file, arguments.folders):
             wanted.append((f"the model file {file}", ["--model", str(file)]))
-    if said.solver is None and runs_more(solver):
+    if arguments.solver is None and runs_more(solver):
         name, options = split_options(solver)
         profile = real_path(Path(name)) if name.endswith(".toml") else None
-        if profile is None or options or not lies_in(profile, said.folders):
+        if profile is None or options or not lies_in(profile, arguments.folders):
             text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in options.items())])
             wanted.append((f"the solver {text}", ["--solver", text]))
     runs = bool(wanted)
-    if record.options and not said.options:
+    if record.options and not arguments.options:
         named = ", ".join(f"{key}={value}" for key, value in record.options.items())
         wanted.append((f"the options {named}", typed_options(record)))
     if wanted:
-        _ask(journal, said, wanted, runs)
-    return Loadable(model, solver, dict(said.options or record.options))
+        _ask(journal, arguments, wanted, runs)
+    return Loadable(model, solver, dict(arguments.options or record.options))
 
 
 def typed_options(record: StudyRecord) -> list[str]:
@@ -142,17 +142,17 @@ def _check_known(journal: Path | str, record: StudyRecord) -> None:
             )
 
 
-def _solver(record: StudyRecord, said: Said) -> str:
+def _solver(record: StudyRecord, arguments: Arguments) -> str:
     """Return the journal's text for the solver if the user gives none or the same profile, else the user's text.
 
     Opening the journal with another solver raises an error.
     """
-    if said.solver is None:
+    if arguments.solver is None:
         return record.solver
-    (given, options), (stored, journaled) = split_options(said.solver), split_options(record.solver)
+    (given, options), (stored, journaled) = split_options(arguments.solver), split_options(record.solver)
     profiles = given.endswith(".toml") and stored.endswith(".toml")
     same = profiles and real_path(Path(given)) == real_path(Path(stored)) and options == journaled
-    return record.solver if same else said.solver
+    return record.solver if same else arguments.solver
 
 
 def lies_in(file: Path, folders: Sequence[Path]) -> bool:
@@ -161,7 +161,7 @@ def lies_in(file: Path, folders: Sequence[Path]) -> bool:
     return any(file.is_relative_to(real_path(folder)) for folder in folders)
 
 
-def _ask(journal: Path | str, said: Said, wanted: Sequence[tuple[str, Sequence[str]]], runs: bool) -> None:
+def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, Sequence[str]]], runs: bool) -> None:
     """Show what would be loaded, and ask for consent.
 
     Args:
@@ -174,7 +174,10 @@ def _ask(journal: Path | str, said: Said, wanted: Sequence[tuple[str, Sequence[s
     named = " and ".join(what for what, _ in wanted)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         typed = [
-            w for name, value in (("--model", said.model), ("--solver", said.solver)) if value for w in (name, value)
+            w
+            for name, value in (("--model", arguments.model), ("--solver", arguments.solver))
+            if value
+            for w in (name, value)
         ]
         cure = shlex.join([*typed, *(word for _, words in wanted for word in words)])
         loads = "to load what a journal names runs it"

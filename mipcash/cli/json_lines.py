@@ -58,8 +58,8 @@ class JsonLines(Progress):
         super().__init__()
         self._stream = stream
 
-    def told(self, trial: Trial) -> None:
-        super().told(trial)
+    def evaluated(self, trial: Trial) -> None:
+        super().evaluated(trial)
         broken = () if trial.failed else violated(trial.outcome, self.limits)
         best = None if self.best_number is None else {"number": self.best_number, "loss": self.best}
         write(
@@ -74,7 +74,7 @@ class JsonLines(Progress):
                 "config": trial.config,
                 "message": trial.message,
                 "origin": trial.origin,
-                "breaks": {b.limit.output: b.value for b in broken if b.known},
+                "violations": {b.limit.output: b.value for b in broken if b.known},
                 "seconds": {"suggestion": trial.seconds.get("ask"), "evaluation": trial.duration},
                 "best": best,
                 "spent": self.told_count,
@@ -92,8 +92,8 @@ def write_result(stream: TextIO, old: Archive) -> None:
     result, best = old.result, old.result.best
     answer = None
     if best is not None:
-        said = {"number": best.number, "loss": best.loss, "values": result.values, "config": best.config}
-        answer = {**said, "loss_on_fresh_repeats": result.fresh}
+        described = {"number": best.number, "loss": best.loss, "values": result.values, "config": best.config}
+        answer = {**described, "loss_on_fresh_repeats": result.fresh}
     seconds = {"suggestions": result.seconds["ask"], "evaluations": result.seconds["evaluation"]}
     write(
         stream,
@@ -109,7 +109,7 @@ def write_result(stream: TextIO, old: Archive) -> None:
             "evaluations": result.n_evaluations,
             "done": result.n_done,
             "failed": result.n_failed,
-            "keep_all_limits": result.n_feasible if result.under else None,
+            "feasible": result.n_feasible if result.under else None,
             "seconds": seconds,
             "journal": str(old.path),
         },

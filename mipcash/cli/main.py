@@ -129,10 +129,12 @@ def run(
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
         if fresh and (old_path := move_aside(plan.storage)) is not None:
             say(visible(f"the journal that was there is {old_path} now"))
-        if archive.begun(plan.storage):
+        if archive.started(plan.storage):
             old = archive.open_archive(plan.storage)
             if cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
-                say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
+                say(
+                    f"this run is finished ({old.n_evaluated} evaluations); raise --budget to go on, --fresh starts anew\n"
+                )
                 running.close(old, None, stream=stream)
                 return
         running.start(loaded, plan, stream)
@@ -173,13 +175,13 @@ def resume(
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         old = archive.open_archive(journal)
         record = old.record
-        total = budget or record.budget or old.told
+        total = budget or record.budget or old.n_evaluated
         if cost is None and steps is None and record.model is not None and old.finished(total):
-            say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
+            say(f"this run is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
             running.close(old, None, stream=stream)
             return
-        said = consent.Said(model, solver, trust or (), modelfile.pairs(option or []))
-        chosen = consent.agreed(journal, record, said)
+        arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []))
+        chosen = consent.agreed(journal, record, arguments)
         try:
             loaded = modelfile.load(chosen.model, chosen.options)
         except ModelError as error:

@@ -44,12 +44,12 @@ def pruning_said(given: Any) -> PruningGiven:
     Raises:
         ModelError: the value is none of these.
     """
-    said: PruningGiven = {"on": True, "off": False}.get(given, given) if isinstance(given, str) else given
+    parsed: PruningGiven = {"on": True, "off": False}.get(given, given) if isinstance(given, str) else given
     try:
-        pruning_of(said)
+        pruning_of(parsed)
     except ValueError:
         raise ModelError(f"pruning is on, off or halving, such as --pruning on; got {shown(given)}") from None
-    return said
+    return parsed
 
 
 def confirm_said(given: Any) -> ConfirmGiven:
@@ -58,15 +58,15 @@ def confirm_said(given: Any) -> ConfirmGiven:
     Raises:
         ModelError: the value is none of these.
     """
-    said: ConfirmGiven = int(given) if isinstance(given, str) and given.isdecimal() else given
+    parsed: ConfirmGiven = int(given) if isinstance(given, str) and given.isdecimal() else given
     try:
-        confirm_of(said)
+        confirm_of(parsed)
     except ValueError:
         raise ModelError(
             f"confirm is a number of finalists, at least 2, or {REPLICATE}; got {shown(given)}; on the command line "
             "--confirm 3, or --confirm 0 for none"
         ) from None
-    return said
+    return parsed
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ class Plan:
     def beyond(self) -> str:
         """Flags after ``mipcash resume RUN.DB`` for the settings that no journal keeps."""
         pruning = {True: "on", HALVING: HALVING}.get(self.pruning) if isinstance(self.pruning, (bool, str)) else None
-        told = {"cost": self.cost, "steps": self.steps, "pruning": pruning}
+        reported = {"cost": self.cost, "steps": self.steps, "pruning": pruning}
         if isinstance(self.confirm, (int, str)) and self.confirm not in (True, 1):
-            told["confirm"] = int(self.confirm) if isinstance(self.confirm, int) else self.confirm
-        return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
+            reported["confirm"] = int(self.confirm) if isinstance(self.confirm, int) else self.confirm
+        return "".join(f" --{name} {value}" for name, value in reported.items() if value is not None)
 
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
         """Return the costs of a model with one function per output; empty for a single function.
@@ -172,8 +172,8 @@ class Plan:
         Raises:
             ModelError: both ``cost`` and ``steps`` are given, or ``pruning``, ``confirm`` or ``direction`` is invalid.
         """
-        said = {name: value for name, value in given.items() if value is not None}
-        chosen = {**STANDARD, **loaded.defaults, **said}
+        parsed = {name: value for name, value in given.items() if value is not None}
+        chosen = {**STANDARD, **loaded.defaults, **parsed}
         if cost is not None and steps is not None:
             raise ModelError("a run has one budget: give --cost or --steps")
         try:
@@ -218,11 +218,11 @@ def direction_said(direction: str | None, objectives: Sequence[str]) -> str | di
         raise ModelError("--objective says where each is to go already; leave --direction out")
     found: dict[str, str] = {}
     for text in objectives:
-        name, _, said = text.partition("=")
+        name, _, parsed = text.partition("=")
         if not name.strip() or name in found:
             raise ModelError(f"--objective takes NAME or NAME=maximize, each name once; got {shown(text)}")
         try:
-            found[name] = direction_of(said or MINIMIZE)
+            found[name] = direction_of(parsed or MINIMIZE)
         except SpaceError as error:
             raise ModelError(f"--objective {one_line(text, 60)}: {error}") from None
     return found or direction

@@ -112,8 +112,8 @@ def space_of(
     from mipcash.study.storage.address import Address
 
     options = modelfile.pairs(typed or [])
-    said = Address.of(journal).without_password if isinstance(journal, str) else str(journal)
-    again = ["mipcash", command, said, "--model"]
+    shown = Address.of(journal).without_password if isinstance(journal, str) else str(journal)
+    again = ["mipcash", command, shown, "--model"]
     if model is not None:
         same = record.model is not None and modelfile.is_path(model) == modelfile.is_path(record.model)
         if same and record.options and not options:

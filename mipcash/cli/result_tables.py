@@ -93,13 +93,13 @@ def safety(result: Result) -> str:
     if not result.under or result.best is None or len(result.history) > MODELLED:
         return ""
     sure = result.probability()
-    said = f"the best satisfies all constraints with probability {sure:.2f} by the model"
+    wording = f"the best satisfies all constraints with probability {sure:.2f} by the model"
     safe = result.safe(SURE)
     if sure >= SURE or math.isnan(sure):
-        return said if not math.isnan(sure) else ""
+        return wording if not math.isnan(sure) else ""
     if safe is None:
-        return f"{said}; no trial does with {SURE}"
-    return f"{said}; with at least {SURE}: trial {safe.number}, {result.objectives.word} {safe.loss:.6g}"
+        return f"{wording}; no trial does with {SURE}"
+    return f"{wording}; with at least {SURE}: trial {safe.number}, {result.objectives.word} {safe.loss:.6g}"
 
 
 def front_table(result: Result) -> RenderableType:
@@ -116,7 +116,7 @@ def front_table(result: Result) -> RenderableType:
 
 def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
     """Return one row per trial: loss or status, violated constraints, times, and the configuration in short."""
-    best, limited = result.best, ["breaks"] if result.under else []
+    best, limited = result.best, ["violations"] if result.under else []
     names = [visible(n) for n in result.objectives.names] if result.objectives.several else [result.objectives.word]
     table = _table("trial", *names, *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
@@ -125,13 +125,13 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
         values = [loss, *[""] * (len(names) - 1)] if trial.loss is None or len(names) == 1 else objectives_of(trial)
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
-        breaks = [] if trial.failed or trial.pending else result.breaks(trial)
-        style = "yellow" if trial.failed else "magenta" if breaks else ""
+        violations = [] if trial.failed or trial.pending else result.violations(trial)
+        style = "yellow" if trial.failed else "magenta" if violations else ""
         style = "green bold" if best is not None and trial.number == best.number else style
         table.add_row(
             str(trial.number),
             *map(plain_text, values),
-            *([plain_text(_short(", ".join(map(str, breaks))))] if limited else []),
+            *([plain_text(_short(", ".join(map(str, violations))))] if limited else []),
             "" if ask is None else f"{ask:.2f} s",
             "" if duration is None else f"{duration:.2f} s",
             plain_text(trial.origin),
@@ -143,8 +143,8 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
 
 def _evaluated(trial: Trial) -> str:
     """Return the other outputs for which a trial without a loss was evaluated; if there are none, its status."""
-    told = ", ".join(f"{n} {trial.values[n]:.6g}" for n in trial.evaluate if n in trial.values)
-    return told or trial.status
+    reported = ", ".join(f"{n} {trial.values[n]:.6g}" for n in trial.evaluate if n in trial.values)
+    return reported or trial.status
 
 
 def failures_table(kinds: Sequence[Kind], numbers: int = 8) -> RenderableType:
@@ -220,7 +220,7 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
 
 def _broken(result: Result) -> str:
     """Return how many successful evaluations violate each constraint or failed in its output: ``latency_ms 12, disparity 3``."""
-    own = (result.breaks(t) for t in result.history if t.done and not t.known)
+    own = (result.violations(t) for t in result.history if t.done and not t.known)
     counts = Counter(violation.limit.output for violated in own for violation in violated if violation.known)
     return ", ".join(f"{limit.output} {counts[limit.output]}" for limit in result.under)
 

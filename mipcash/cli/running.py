@@ -76,9 +76,9 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}{plan.beyond}"
         ) from error
     old = archive.open_archive(plan.storage)
-    said = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()
+    closing = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()
     picture = archive.picture_path(old.path) if isinstance(old.path, Path) else None
-    close(old, picture, "\n\n".join(t for t in said if t), stream)
+    close(old, picture, "\n\n".join(t for t in closing if t), stream)
     if result.best is None:
         raise typer.Exit(1)
 
@@ -132,7 +132,7 @@ def close(old: archive.Archive, picture: Path | None, report: str = "", stream: 
     if result.best is not None:
         show_table(result_tables.best_table(result, f"best configuration of {old.record.space}"))
     elif result.under and result.nearest is not None:
-        lacking = "nothing satisfies all constraints" if result.nearest.breaks else "no loss is known"
+        lacking = "nothing satisfies all constraints" if result.nearest.violations else "no loss is known"
         show_table(result_tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
     show_table(result_tables.summary(result))
     if result.finalists:

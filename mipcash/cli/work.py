@@ -104,7 +104,7 @@ def work(
         old = open_archive(address.whole) if exists(address) else None
         if old is not None:
             record = old.record
-            chosen = consent.agreed(address.without_password, record, consent.Said(model, solver, options=options))
+            chosen = consent.agreed(address.without_password, record, consent.Arguments(model, solver, options=options))
             if chosen.options != options:
                 options = dict(chosen.options)
                 loaded = modelfile.load(model, options)
@@ -122,7 +122,7 @@ def work(
             loaded = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
         plan = Plan.of(loaded, given, address.whole, options, typed, quiet, cost, steps)
         if old is not None and cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
-            say(f"this study is finished ({old.told} evaluations); give a larger --budget to go on\n")
+            say(f"this study is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
             running.close(old, None)
             return
         running.start(loaded, plan)

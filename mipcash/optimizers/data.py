@@ -58,21 +58,21 @@ class Data:
     def of(cls, domain: Domain, history: History, limits: Sequence[Limit] = ()) -> Data:
         """Return the data of a history, for the loss and the constrained outputs."""
         names = (LOSS, *(limit.output for limit in limits))
-        told = [row.whole for row in joined(history, names)]
-        losses = np.array([np.nan if o.loss is None else o.loss for o in told])
+        reported = [row.whole for row in joined(history, names)]
+        losses = np.array([np.nan if o.loss is None else o.loss for o in reported])
         known = np.flatnonzero(np.isfinite(losses))
-        failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in told], dtype=bool)
-        by_limit, scales = violations(told, limits)
-        outside: Vector = sum(by_limit.T, np.zeros(len(told)))
-        legal = np.array([o.legal for o in told], dtype=bool)
-        whole = np.array([not o.outcome.stopped for o in told], dtype=bool)
+        failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in reported], dtype=bool)
+        by_limit, scales = violations(reported, limits)
+        outside: Vector = sum(by_limit.T, np.zeros(len(reported)))
+        legal = np.array([o.legal for o in reported], dtype=bool)
+        whole = np.array([not o.outcome.stopped for o in reported], dtype=bool)
         ranked = known[legal[known] & whole[known]]
         if not len(ranked):  # limits may be known where no loss is
             ranked = np.flatnonzero(legal & np.isfinite(outside))
         order = ranked[np.lexsort((losses[ranked], outside[ranked]))]
-        points = domain.encode([o.config for o in told])
-        variances = np.array([o.variance for o in told])
-        return cls(told, points, imputed(losses), known, failed, outside, order, tuple(limits), scales, variances)
+        points = domain.encode([o.config for o in reported])
+        variances = np.array([o.variance for o in reported])
+        return cls(reported, points, imputed(losses), known, failed, outside, order, tuple(limits), scales, variances)
 
     @property
     def feasible(self) -> Booleans:
@@ -100,10 +100,10 @@ class Data:
         if output == LOSS:
             found = self.variances[rows] if self.variances.any() else np.zeros(len(rows))
         else:
-            told = [self.observations[k].outcome[output] for k in rows]
-            found = np.array([o.variance or 0.0 for o in told])
+            reported = [self.observations[k].outcome[output] for k in rows]
+            found = np.array([o.variance or 0.0 for o in reported])
             if found.any() and output in self.scales:
-                found *= self.scales[output].slope(np.array([o.value for o in told], dtype=float)) ** 2
+                found *= self.scales[output].slope(np.array([o.value for o in reported], dtype=float)) ** 2
         return found if found.any() else 0.0
 
     @property
@@ -128,8 +128,8 @@ class Data:
     @property
     def judged(self) -> Indices:
         """Rows at which failure was observable: all but those whose loss was not evaluated."""
-        told = [o.outcome[LOSS].status != MISSING for o in self.observations]
-        return np.flatnonzero(self.failed | np.array(told, dtype=bool))
+        reported = [o.outcome[LOSS].status != MISSING for o in self.observations]
+        return np.flatnonzero(self.failed | np.array(reported, dtype=bool))
 
     def best(self, count: int | None = None) -> Points:
         """Return the ``count`` best observations of ``order``; None for all of them."""

@@ -174,7 +174,7 @@ def in_parts(
     Raises:
         SpaceExhaustedError: ``propose`` raised it, and no partially evaluated configuration is left.
     """
-    if not apart(request):
+    if not decoupled(request):
         return propose(request)
     data = learn(request.history, request.limits)
     if shown(request.history) >= n_initial and few_losses(data, request):
@@ -214,7 +214,7 @@ class Begun:
         """
         busy = {repr(o.config) for o in request.pending}
         names = (LOSS, *(limit.output for limit in request.limits))
-        near = domain.exclusions([], request.apart)
+        near = domain.exclusions([], request.min_distance)
 
         def fits(k: int, o: Observation) -> bool:
             kept = broken or not any(_broken(o, limit) for limit in request.limits)
@@ -257,14 +257,14 @@ def few_losses(data: Data, request: Request) -> bool:
     return awaited + sum(o.outcome[LOSS].status != MISSING for o in data.observations) < LOSSES
 
 
-def apart(request: Request) -> bool:
+def decoupled(request: Request) -> bool:
     """Return True if evaluation is decoupled and an output other than the loss has an outcome constraint."""
     return bool(request.costs) and bool(_limited(request))
 
 
 def per_cost(acquisition: Acquisition, fitted: AcquisitionInputs, request: Request) -> Acquisition:
     """Return the acquisition per expected cost; unchanged if no constrained output is cheaper than the loss."""
-    if not apart(request):
+    if not decoupled(request):
         return acquisition
     costs, limited = request.costs, _limited(request)
     cheap = sorted((n for n in fitted.limited if n in limited and costs[n] < costs[LOSS]), key=lambda n: costs[n])
@@ -276,7 +276,7 @@ def per_cost(acquisition: Acquisition, fitted: AcquisitionInputs, request: Reque
 
 def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: Request, domain: Domain) -> Proposal:
     """Return the evaluation with the largest gain per cost: outputs of the proposal, or of a partially evaluated configuration."""
-    if not apart(request):
+    if not decoupled(request):
         return proposal
     limits = _limited(request)
     if not any(name in fitted.limited for name in limits):  # constraints are on the loss itself, or no data on them yet

@@ -66,7 +66,7 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
 
 
 def _designed(domain: Domain, origin: str, request: Request, began: float) -> Proposal:
-    ((config, solution),) = domain.design(1, request.rng, request.before, request.apart)
+    ((config, solution),) = domain.design(1, request.rng, request.before, request.min_distance)
     return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
 
 
@@ -82,14 +82,14 @@ def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configurat
 
 def neighbour(domain: Domain, request: Request) -> Configuration | None:
     """Return a new legal configuration close to one of the best evaluated ones; None if none is found in time."""
-    told = [
+    reported = [
         (_broken(o, request), np.inf if o.loss is None or o.outcome.stopped else o.loss, k)
         for k, o in enumerate(request.history)
         if o.legal
     ]
-    excluded = domain.exclusions(request.before, request.apart)
+    excluded = domain.exclusions(request.before, request.min_distance)
     near = Neighbourhood(domain, excluded, np.zeros(len(domain.program.groups), dtype=np.int64))
-    for _, _, k in sorted(told)[:BEST]:
+    for _, _, k in sorted(reported)[:BEST]:
         point = domain.encode([request.history[k].config])[0]
         for found in (_other_numbers(domain, near, point, request), _other_levels(domain, near, point, request)):
             if found is not None:
@@ -109,7 +109,7 @@ def _other_numbers(domain: Domain, near: Neighbourhood, point: Point, request: R
         return None
     step = ContinuousStep(domain, 0, 0.0)
     for _ in range(WANDERS):
-        found = _new(domain, Point(point.levels, step.wander(point, request.rng)), request)
+        found = _new(domain, Point(point.levels, step.perturbed(point, request.rng)), request)
         if found is not None or domain.deadline.passed:
             return found
     return None

@@ -114,7 +114,7 @@ class ModelBased(Optimizer):
     def propose(self, request: Request) -> Proposal:
         """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         within = self.until(Deadline.after(request.seconds))
-        if shown(request.history) < self.settings.n_initial or not told(request):
+        if shown(request.history) < self.settings.n_initial or not any_success(request):
             return solver_made(within.domain, "initial design", request)
         if (further := covering(within.domain, request, self.cover)) is not None:
             return further
@@ -161,7 +161,7 @@ class ModelBased(Optimizer):
 
     def _excluded(self, step: Step) -> list[Exclusion]:
         """Return the levels that may not be proposed."""
-        return self.domain.exclusions(step.before, step.request.apart)
+        return self.domain.exclusions(step.before, step.request.min_distance)
 
     def _moved(self, numbers: ContinuousStep, found: Point, step: Step) -> Point | None:
         """Return other numbers, near the best observation if it has the same levels, for a point whose configuration is a repeat.
@@ -172,13 +172,13 @@ class ModelBased(Optimizer):
         starts = [best, found] if np.array_equal(best.levels, found.levels) else [found]
         for k in range(MOVES):
             start = starts[k % len(starts)]
-            moved = Point(start.levels, numbers.wander(start, step.rng))
+            moved = Point(start.levels, numbers.perturbed(start, step.rng))
             if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None
 
 
-def told(request: Request) -> bool:
+def any_success(request: Request) -> bool:
     """Return True if at least one legal evaluation succeeded, so that a model can be fitted.
 
     An evaluation succeeded if it has a loss and no constrained output failed, or if all constrained outputs are known.
@@ -195,5 +195,5 @@ def shown(history: History) -> int:
     """Return how many configurations of the initial design are done: proposals and known results, each configuration once."""
     if any(o.asked for o in history):  # with decoupled evaluation a configuration may be proposed several times
         return len({repr(o.config) for o in history})
-    elsewhere = {repr(o.config) for o in history if o.known}
-    return sum(not o.known for o in history) + len(elsewhere)
+    known = {repr(o.config) for o in history if o.known}
+    return sum(not o.known for o in history) + len(known)

@@ -60,14 +60,14 @@ class Objectives:
 
         The loss is failed if an objective has no finite value.
         """
-        told = [outcome[name] for name in self.names]
-        problem = next((k for k, output in enumerate(told) if output.status != PRESENT), None)
+        reported = [outcome[name] for name in self.names]
+        problem = next((k for k, output in enumerate(reported) if output.status != PRESENT), None)
         if problem is not None:
-            message = told[problem].message or f"{self.names[problem]!r} was not told"
-            return Outcome({**outcome.outputs, LOSS: Output(FAILED, message=message, cost=told[problem].cost)})
+            message = reported[problem].message or f"{self.names[problem]!r} was not told"
+            return Outcome({**outcome.outputs, LOSS: Output(FAILED, message=message, cost=reported[problem].cost)})
         if LOSS in self.names or outcome[LOSS].status == PRESENT:
             return outcome
-        return Outcome({LOSS: told[0], **outcome.outputs})
+        return Outcome({LOSS: reported[0], **outcome.outputs})
 
     @property
     def maximised(self) -> bool:

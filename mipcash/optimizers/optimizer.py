@@ -20,7 +20,7 @@ from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, Outcome
 from mipcash.optimizers.outcome import Limit as Limit
-from mipcash.space.exclusion import Apart
+from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.solution import Solution
 
 
@@ -58,8 +58,8 @@ class Observation:
             raise ValueError(f"an observation is {DONE!r}, {FAILED!r} or {PENDING!r}, and not {self.status!r}")
         if not self.outcome.outputs:
             failed = self.status == FAILED
-            told = Outcome.failure("", self.values) if failed else Outcome.of(self.loss, self.values)
-            object.__setattr__(self, "outcome", told)
+            reported = Outcome.failure("", self.values) if failed else Outcome.of(self.loss, self.values)
+            object.__setattr__(self, "outcome", reported)
         unasked = self.loss is None and self.outcome.some  # only other outputs were evaluated
         if self.status == DONE and not unasked and (self.loss is None or not math.isfinite(self.loss)):
             raise ValueError(f"a done observation needs a finite loss, got {self.loss!r}")
@@ -107,18 +107,18 @@ def joined(history: History, names: Collection[str]) -> list[Joined]:
     Args:
         names: the outputs that count: the loss and the constrained outputs.
     """
-    told = [(k, {n for n in names if o.outcome[n].status != MISSING}) for k, o in enumerate(history)]
-    if all(LOSS in said for _, said in told if said):  # all of them have a loss, so nothing can be merged
-        return [Joined(history[k], (k,)) for k, said in told if said]
+    reported = [(k, {n for n in names if o.outcome[n].status != MISSING}) for k, o in enumerate(history)]
+    if all(LOSS in outputs for _, outputs in reported if outputs):  # all of them have a loss, so nothing can be merged
+        return [Joined(history[k], (k,)) for k, outputs in reported if outputs]
     rows: dict[str, list[tuple[list[int], set[str]]]] = {}
-    for k, said in told:
-        if said:
+    for k, outputs in reported:
+        if outputs:
             same = rows.setdefault(repr(history[k].config), [])
-            parts, there = next((row for row in same if not row[1] & said), ([], set()))
+            parts, there = next((row for row in same if not row[1] & outputs), ([], set()))
             if not parts:
                 same.append((parts, there))
             parts.append(k)
-            there |= said
+            there |= outputs
     found = sorted((parts for same in rows.values() for parts, _ in same), key=lambda parts: parts[-1])
     return [Joined(_whole([history[k] for k in parts]), tuple(parts)) for parts in found]
 
@@ -142,7 +142,7 @@ class Request:
             more of its outputs are known, and must not be modified.
         rng: the only source of randomness.
         state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
-        apart: minimum Hamming distance of the proposal from other configurations of its batch; None for no minimum.
+        min_distance: minimum Hamming distance of the proposal from other configurations of its batch; None for no minimum.
         limits: outcome constraints; non-empty only for optimizers with ``takes_limits``.
         costs: for decoupled evaluation, the cost of one evaluation of each output by name, with the loss among them; empty if an
             evaluation returns all outputs. An optimizer that selects outputs names them in ``Proposal.outputs``. Observations of
@@ -156,7 +156,7 @@ class Request:
     history: History
     rng: np.random.Generator
     state: Mapping[str, Any] = field(default_factory=dict)
-    apart: Apart | None = None
+    min_distance: MinimumDistance | None = None
     limits: tuple[Limit, ...] = ()
     costs: Mapping[str, float] = field(default_factory=dict)
     seconds: float | None = None

@@ -80,18 +80,20 @@ class Outcome:
     @classmethod
     def of(cls, loss: float | None = None, values: Mapping[str, float] | None = None) -> Outcome:
         """Return the outcome with a loss (None: missing) and further values."""
-        told = {name: Output.of(value) for name, value in (values or {}).items()}
-        return cls(told if loss is None else {LOSS: Output.of(loss), **told})
+        reported = {name: Output.of(value) for name, value in (values or {}).items()}
+        return cls(reported if loss is None else {LOSS: Output.of(loss), **reported})
 
     @classmethod
     def failure(cls, message: str, values: Mapping[str, float] | None = None) -> Outcome:
         """Return the outcome of an evaluation without a loss, with the reason."""
-        told = {name: Output.of(value) for name, value in (values or {}).items()}
-        return cls({LOSS: Output(FAILED, message=message), **told})
+        reported = {name: Output.of(value) for name, value in (values or {}).items()}
+        return cls({LOSS: Output(FAILED, message=message), **reported})
 
     def __repr__(self) -> str:
-        said = (f"{name}={o.status if o.value is None else format(o.value, 'g')}" for name, o in self.outputs.items())
-        return f"Outcome({', '.join(said)})"
+        wording = (
+            f"{name}={o.status if o.value is None else format(o.value, 'g')}" for name, o in self.outputs.items()
+        )
+        return f"Outcome({', '.join(wording)})"
 
     def __getitem__(self, name: str) -> Output:
         return self.outputs.get(name, UNKNOWN)

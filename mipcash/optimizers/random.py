@@ -13,7 +13,7 @@ from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
 from mipcash.space.domain import Domain
-from mipcash.space.exclusion import Apart
+from mipcash.space.exclusion import MinimumDistance
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class RandomSearch(Optimizer):
                 if request.seconds is None:
                     raise
                 break
-            if not self.domain.repeats(config, request.before) and self._far(config, request.apart):
+            if not self.domain.repeats(config, request.before) and self._far(config, request.min_distance):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # The space is nearly exhausted: the solver finds a configuration that is left, or proves that there is none.
         return solver_made(domain, "what is left", request)
 
-    def _far(self, config: Configuration, apart: Apart | None) -> bool:
+    def _far(self, config: Configuration, min_distance: MinimumDistance | None) -> bool:
         levels = self.domain.program.encode(config)
-        return all(e.admits(levels) for e in self.domain.exclusions([], apart))
+        return all(e.admits(levels) for e in self.domain.exclusions([], min_distance))

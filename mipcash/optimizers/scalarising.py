@@ -31,10 +31,10 @@ def values_of(history: History, objectives: Objectives) -> tuple[list[int], Valu
     signs = [1.0 if objective.output == LOSS else objective.sign for objective in objectives.each]
     rows, found = [], []
     for k, o in enumerate(history):
-        told = [o.outcome[objective.output].value for objective in objectives.each]
-        if o.loss is not None and all(v is not None and np.isfinite(v) for v in told):
+        reported = [o.outcome[objective.output].value for objective in objectives.each]
+        if o.loss is not None and all(v is not None and np.isfinite(v) for v in reported):
             rows.append(k)
-            found.append([sign * (v or 0.0) for sign, v in zip(signs, told, strict=True)])
+            found.append([sign * (v or 0.0) for sign, v in zip(signs, reported, strict=True)])
     return rows, np.array(found, dtype=np.float64).reshape(len(rows), len(signs))
 
 
@@ -69,7 +69,7 @@ def _keeps(o: Observation, limits: Sequence[Limit]) -> bool:
 
 
 def _with_loss(o: Observation, loss: float) -> Observation:
-    told = o.outcome[LOSS]
-    number = Output(told.status, loss, cost=told.cost)
-    outcome = Outcome({**o.outcome.outputs, LOSS: number, TOLD: told})
+    reported = o.outcome[LOSS]
+    number = Output(reported.status, loss, cost=reported.cost)
+    outcome = Outcome({**o.outcome.outputs, LOSS: number, TOLD: reported})
     return replace(o, loss=loss, values=outcome.values, outcome=outcome)

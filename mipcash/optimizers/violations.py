@@ -18,18 +18,18 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.limit_scale import LimitScale
 
 
-def present(told: History, output: str) -> tuple[Indices, Vector]:
+def present(reported: History, output: str) -> tuple[Indices, Vector]:
     """Return the rows at which an output is known, (k,), increasing, and its values there, (k,)."""
-    outputs = [o.outcome[output] for o in told]
+    outputs = [o.outcome[output] for o in reported]
     rows = np.array([k for k, o in enumerate(outputs) if o.status == PRESENT], dtype=np.int64)
     return rows, np.array([outputs[k].value for k in rows], dtype=float)
 
 
-def violations(told: History, limits: Sequence[Limit]) -> tuple[Vector, dict[str, LimitScale]]:
+def violations(reported: History, limits: Sequence[Limit]) -> tuple[Vector, dict[str, LimitScale]]:
     """Return W, and by name the scales of the constrained outputs that are known at least once."""
-    apart, scales = np.full((len(told), len(limits)), np.inf), dict[str, LimitScale]()
+    apart, scales = np.full((len(reported), len(limits)), np.inf), dict[str, LimitScale]()
     for m, limit in enumerate(limits):
-        rows, values = present(told, limit.output)
+        rows, values = present(reported, limit.output)
         if len(rows):
             scale = scales[limit.output] = LimitScale.of(limit.low, limit.high, values)
             apart[rows, m] = scale.violation(values)

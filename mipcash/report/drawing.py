@@ -34,11 +34,11 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
     )
     inside = c.inside
     kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
-        ("evaluation", inside & ~c.stopped & ~c.breaks, {"color": DOT, "linewidths": 0}),
-        ("pruned", inside & c.stopped, {"color": DOT, "marker": "_", "linewidths": 1.6}),
+        ("evaluation", inside & ~c.pruned & ~c.infeasible, {"color": DOT, "linewidths": 0}),
+        ("pruned", inside & c.pruned, {"color": DOT, "marker": "_", "linewidths": 1.6}),
         (
             "violates a constraint",
-            inside & ~c.stopped & c.breaks,
+            inside & ~c.pruned & c.infeasible,
             {"facecolors": "none", "edgecolors": RING, "linewidths": 1.3},
         ),
     )
@@ -177,5 +177,5 @@ def draw_slice(axes: Any, s: Slice) -> None:
 
 def plain(text: str, limit: int) -> str:
     """Return text that matplotlib can write, cut at ``limit`` characters."""
-    said = visible(text)
-    return said if len(said) <= limit else f"{said[: limit - 1]}…"
+    message = visible(text)
+    return message if len(message) <= limit else f"{message[: limit - 1]}…"

@@ -34,8 +34,8 @@ class Residuals:
         """Return the residuals of a run; None if its optimizer reports none."""
         x = np.array([t.number + 1.0 for t in result.history])
         values = {name: np.array([_number(t.trace.get(name)) for t in result.history], dtype=float) for name in NAMES}
-        told = {name: v for name, v in values.items() if np.any(np.isfinite(v)) and np.nanmax(v) > 0.0}
-        return cls(x, told) if told else None
+        reported = {name: v for name, v in values.items() if np.any(np.isfinite(v)) and np.nanmax(v) > 0.0}
+        return cls(x, reported) if reported else None
 
 
 def _number(value: Any) -> float:

@@ -80,9 +80,9 @@ class Watched:
                 return self._version, self._run
             self._stamp = stamp
             trials = self._run.result.history
-            told = sum(not t.pending for t in trials)
-            said = f"{len(trials)} {told} {self._run.result.stopped}"
-            self._version = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+            reported = sum(not t.pending for t in trials)
+            message = f"{len(trials)} {reported} {self._run.result.stopped}"
+            self._version = hashlib.sha256(message.encode("utf-8", "backslashreplace")).hexdigest()[:16]
         return self._version, self._run
 
 

@@ -29,7 +29,7 @@ from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
-from mipcash.space.conflict import conflicting, emptiness, told
+from mipcash.space.conflict import conflicting, decided, emptiness
 from mipcash.space.forced import Forced, warn_of_forced
 from mipcash.space.live_model import active_rules, signature
 from mipcash.space.minimiser import Minimiser
@@ -135,7 +135,7 @@ class CompiledSpace:
             if number.label in config:
                 held[number.column] = float(config[number.label])
         backend = timed(self.backend, self.deadline.later(DECIDING))
-        if told(emptiness(program, backend, QUESTION, held)).columns is not None:
+        if decided(emptiness(program, backend, QUESTION, held)).columns is not None:
             return []
         culprits = list[str]()
         with suppress(SolverError):  # the configuration is proven to be infeasible in any case
@@ -158,7 +158,9 @@ class CompiledSpace:
         violations = self.violations(config)
         if violations:
             raise SolverError(
-                "a solver's answer breaks the rules as declared: " + "; ".join(map(str, violations)) + f" in {config}. "
+                "a solver's answer violates the rules as declared: "
+                + "; ".join(map(str, violations))
+                + f" in {config}. "
                 "This is a defect of mipcash or of the solver's tolerances; please report it with the space"
             )
         return config
@@ -175,7 +177,7 @@ class CompiledSpace:
                 rules, otherwise from the middle of their range.
 
         Raises:
-            SolverError: the configuration breaks a rule. This is a defect, reported instead of a wrong proposal.
+            SolverError: the configuration violates a rule. This is a defect, reported instead of a wrong proposal.
         """
         given, at = numbers or {}, {n.label: n.column for n in self.program.numbers}
         values: dict[str, float] = {}

@@ -87,7 +87,7 @@ def emptiness(
     return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings)
 
 
-def told(answer: Answer) -> Answer:
+def decided(answer: Answer) -> Answer:
     """Return the answer if it decides whether there is a solution.
 
     Raises:
@@ -111,7 +111,7 @@ def conflicting(
     Raises:
         UndecidedError: a limit was reached before it was known whether the rules conflict.
     """
-    if told(emptiness(program, backend, settings, fixed)).columns is not None:
+    if decided(emptiness(program, backend, settings, fixed)).columns is not None:
         return ()
     names = [name for name in dict.fromkeys(program.row_rule) if name]
     needed = list(names)

@@ -30,8 +30,8 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import told
-from mipcash.space.exclusion import Apart, Exclusion
+from mipcash.space.conflict import decided
+from mipcash.space.exclusion import Exclusion, MinimumDistance
 from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.novelty import exclusions, repeats
@@ -147,7 +147,7 @@ def _step(
         linear = np.zeros(program.n)
         linear[column] = sign
         form = replace(QuadraticForm.zero(program.n), linear=linear)
-        answer = told(backend.solve(Task(program, form, held), QUESTION))
+        answer = decided(backend.solve(Task(program, form, held), QUESTION))
         ends.append(sign * answer.bound if answer.columns is not None else float(config[number.label]))
     width = ends[1] - ends[0]
     size = max(min(1.0, max(abs(number.domain.low), abs(number.domain.high))), *map(abs, ends))
@@ -202,13 +202,13 @@ def design(
     n: int,
     rng: np.random.Generator,
     before: Sequence[Configuration] = (),
-    apart: Apart | None = None,
+    min_distance: MinimumDistance | None = None,
 ) -> list[tuple[Configuration, Solution]]:
     """Return n further points of an initial design, each with its solution. Small structures are shown as often as large ones.
 
     Args:
         before: earlier configurations, whose values count as covered; none of them is returned again.
-        apart: configurations to keep a distance from.
+        min_distance: configurations to keep a distance from.
 
     Raises:
         InfeasibleSpaceError: the space is empty.
@@ -217,7 +217,7 @@ def design(
     """
     configs, found = list(before), list[tuple[Configuration, Solution]]()
     for _ in range(n):
-        found.append(_further(space, minimiser, configs, rng, apart))
+        found.append(_further(space, minimiser, configs, rng, min_distance))
         configs.append(found[-1][0])
     return found
 
@@ -227,17 +227,17 @@ def _further(
     minimiser: Minimiser,
     before: Sequence[Configuration],
     rng: np.random.Generator,
-    apart: Apart | None,
+    min_distance: MinimumDistance | None,
 ) -> tuple[Configuration, Solution]:
     """Return the next point of a design. Levels that admit no other numerical values are excluded one by one."""
     program, settings = space.program, replace(QUESTION, gap=DESIGN_GAP)
     shown, seen = [program.encode(c) for c in before], _units(before, space.tuned)
-    excluded = exclusions(space, before, apart)
+    excluded = exclusions(space, before, min_distance)
     while True:
         began = time.perf_counter()
         answer = cover(minimiser, shown, settings, rng, excluded)
         if answer.columns is None:
-            _nothing_left(space, minimiser, answer, bool(excluded), apart)
+            _nothing_left(space, minimiser, answer, bool(excluded), min_distance)
         levels, columns = program.levels_of(answer.columns), answer.columns if program.numbers else None
         units = farthest_units(seen, len(space.tuned), rng)
         config = finished(space, levels, columns, units, rng, seen)
@@ -257,12 +257,12 @@ def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> Vector:
 
 
 def _nothing_left(
-    space: CompiledSpace, minimiser: Minimiser, answer: Answer, excluded: bool, apart: Apart | None
+    space: CompiledSpace, minimiser: Minimiser, answer: Answer, excluded: bool, min_distance: MinimumDistance | None
 ) -> NoReturn:
     """Raise the error that explains why there is no further configuration.
 
     Raises:
-        SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``apart``.
+        SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``min_distance``.
         InfeasibleSpaceError: the space is empty.
         UndecidedError: nothing is proven.
     """
@@ -271,10 +271,10 @@ def _nothing_left(
             f"the solver found no further configuration of space {space.name!r} in the time it was given, nor "
             "proved that there is none; give it more time, or try another solver"
         )
-    if apart is not None and apart.configs and apart.distance > 1:
+    if min_distance is not None and min_distance.configs and min_distance.distance > 1:
         raise SpaceExhaustedError(
-            f"no legal configuration of space {space.name!r} differs from {len(apart.configs)} others in at least "
-            f"{apart.distance} discrete parameters; ask for fewer at a time or for a smaller distance"
+            f"no legal configuration of space {space.name!r} differs from {len(min_distance.configs)} others in at least "
+            f"{min_distance.distance} discrete parameters; ask for fewer at a time or for a smaller distance"
         )
     if not excluded:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))

@@ -35,9 +35,9 @@ from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import UnitScale, decoded
 from mipcash.program.width import is_wide
 from mipcash.space.compiled import QUESTION, CompiledSpace, PublicSpace, compiled, minimiser_of
-from mipcash.space.conflict import conflicting, emptiness, told
+from mipcash.space.conflict import conflicting, decided, emptiness
 from mipcash.space.design import design
-from mipcash.space.exclusion import Apart, Exclusion
+from mipcash.space.exclusion import Exclusion, MinimumDistance
 from mipcash.space.minimiser import RESTARTS, Minimiser
 from mipcash.space.nearest import nearest
 from mipcash.space.novelty import exclusions, repeats
@@ -64,7 +64,7 @@ def restricted(space: CompiledSpace, fixed: Mapping[str, Value], backend: Backen
     algebra = replace(space.algebra, rows=(*space.algebra.rows, *rows))
     program = compile_space(space.declaration, space.in_rules, algebra)
     sub = CompiledSpace(space.declaration, program, (*space.rules, *rules), algebra, {**space.fixed, **values})
-    if told(emptiness(program, backend, QUESTION)).columns is None:
+    if decided(emptiness(program, backend, QUESTION)).columns is None:
         raise InfeasibleSpaceError(_why_empty(sub, backend))
     return sub
 
@@ -352,7 +352,7 @@ class Domain:
         n: int,
         rng: np.random.Generator,
         before: Sequence[Configuration] = (),
-        apart: Apart | None = None,
+        min_distance: MinimumDistance | None = None,
     ) -> list[tuple[Configuration, Solution]]:
         """Return n further points of an initial design, each with its solution.
 
@@ -365,7 +365,7 @@ class Domain:
             SpaceExhaustedError: ``before`` holds every legal configuration.
             SolverError: a limit was reached before anything was found or proven.
         """
-        return design(self.space, self.minimiser, n, rng, before, apart)
+        return design(self.space, self.minimiser, n, rng, before, min_distance)
 
     def nearest(self, config: Configuration) -> Configuration:
         """Return the legal configuration nearest to a given one; see ``mipcash.Space.nearest``."""
@@ -373,12 +373,14 @@ class Domain:
 
     # -- what is new --------------------------------------------------------------------------------------------
 
-    def exclusions(self, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
+    def exclusions(
+        self, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
+    ) -> list[Exclusion]:
         """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
 
         Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
         """
-        return exclusions(self.space, configs, apart)
+        return exclusions(self.space, configs, min_distance)
 
     def repeats(self, config: Configuration, before: Iterable[Configuration]) -> bool:
         """Return True if a configuration is in ``before``, up to a difference of 1e-6 in its numbers on the unit scale."""

@@ -69,7 +69,7 @@ class Exclusions:
 
 
 @dataclass(frozen=True)
-class Apart:
+class MinimumDistance:
     """Minimum distance between proposals that are evaluated at the same time.
 
     Attributes:

@@ -51,11 +51,11 @@ class Forced:
         handle = self.parameter if self.parameter.isidentifier() else f"space[{self.parameter!r}]"
         conditions = " and ".join(f"{w} == 1" for w in declaration.conditions[self.parameter])
         if len(held) == 1:
-            said, does, breaks, meant = f"rule {named}", "forces", "breaks the rule", "it is"
+            text, does, breaks, meant = f"rule {named}", "forces", "breaks the rule", "it is"
         else:
-            said, does, breaks, meant = f"rules {named}", "force", "breaks them", "they are"
+            text, does, breaks, meant = f"rules {named}", "force", "breaks them", "they are"
         return (
-            f"{said} {does} parameter {self.parameter!r} to be active: where it is not, it reads as 0, which {breaks}. If {meant} "
+            f"{text} {does} parameter {self.parameter!r} to be active: where it is not, it reads as 0, which {breaks}. If {meant} "
             f"meant for where it is active, add when={handle}.is_active(); if not, say so by a rule of its own, "
             f"{shortened(conditions, 60)}"
         )

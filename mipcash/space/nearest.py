@@ -18,7 +18,7 @@ from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
 from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import told
+from mipcash.space.conflict import decided
 from mipcash.space.explanation import explained
 
 NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
@@ -35,7 +35,7 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
         return {**config, **space.fixed}  # a fixed value is met within a tolerance: make it exact
     wide = space.wider({x.label for x in space.tuned})
     answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules)
-    if told(answer).columns is None:
+    if decided(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
     levels, at = wide.program.levels_of(answer.columns), {x.label: x.column for x in wide.program.numbers}

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 from mipcash.modelling.domains import Configuration, Value, same_value
 from mipcash.space.compiled import CompiledSpace
-from mipcash.space.exclusion import Apart, Exclusion
+from mipcash.space.exclusion import Exclusion, MinimumDistance
 
 REPEAT_TOLERANCE = 1e-6
 """Difference on the unit scale up to which two numbers count as equal."""
 
 
-def exclusions(space: CompiledSpace, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
+def exclusions(
+    space: CompiledSpace, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
+) -> list[Exclusion]:
     """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
 
     Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
@@ -20,8 +22,8 @@ def exclusions(space: CompiledSpace, configs: Iterable[Configuration], apart: Ap
     numbers, program = {x.label for x in space.tuned}, space.program
     closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
     found = [Exclusion(levels) for levels in closed.values()]
-    if apart is not None and apart.distance > 0:
-        found += [Exclusion(program.encode(c), apart.distance) for c in apart.configs]
+    if min_distance is not None and min_distance.distance > 0:
+        found += [Exclusion(program.encode(c), min_distance.distance) for c in min_distance.configs]
     return found
 
 

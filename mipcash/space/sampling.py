@@ -24,7 +24,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import told
+from mipcash.space.conflict import decided
 from mipcash.space.counting import rewards
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.explanation import explained
@@ -163,7 +163,7 @@ def _seeds(
         answers.append(seed(minimiser, settings, rng))
     found = [a.columns for a in answers if a.columns is not None]
     if answers and not found:
-        told(answers[-1])
+        decided(answers[-1])
     return [(minimiser.program.levels_of(columns), columns) for columns in found]
 
 

@@ -71,13 +71,13 @@ class Nearest:
 
     Attributes:
         trial: the trial; of decoupled evaluations, the one that has the loss.
-        breaks: its violated constraints; empty if it is feasible.
+        violations: its violated constraints; empty if it is feasible.
         violation: total violation on the scale on which outputs are modelled: a logarithm of the distance in units of its median,
             so that the units of outputs do not matter.
     """
 
     trial: Trial
-    breaks: tuple[Violation, ...]
+    violations: tuple[Violation, ...]
     violation: float
 
     @property
@@ -86,11 +86,11 @@ class Nearest:
         return dict(self.trial.config)
 
     def __str__(self) -> str:
-        if not self.breaks and self.trial.loss is None:
+        if not self.violations and self.trial.loss is None:
             return f"trial {self.trial.number} satisfies all constraints, and its loss is not known"
-        if not self.breaks:
+        if not self.violations:
             return f"trial {self.trial.number} satisfies all constraints"
-        return f"trial {self.trial.number} comes nearest: {', '.join(map(str, self.breaks))}"
+        return f"trial {self.trial.number} comes nearest: {', '.join(map(str, self.violations))}"
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class Feasibility:
                     found[number] = whole.turned() if self.objectives.maximised else whole
         return found
 
-    def breaks(self, number: int) -> tuple[Violation, ...]:
+    def violations_of(self, number: int) -> tuple[Violation, ...]:
         """Return the constraints that a trial is not known to satisfy."""
         return violated(self.outcomes[number], self.limits)
 
     def feasible(self, number: int) -> bool | None:
         """Return True if a trial is feasible, False if not; None if it violates no known output and some output is unknown."""
-        found = self.breaks(number)
+        found = self.violations_of(number)
         return None if found and not any(b.known for b in found) else not found
 
     def tells(self, row: Joined) -> int:
@@ -184,7 +184,7 @@ class Feasibility:
         """The first of ``ranked`` with a known constrained output; None if there is none."""
         for unknown, outside, _, number, _ in self._ranked:
             if unknown < len(self.limits) or not self.limits:
-                return Nearest(self.trials[number], self.breaks(number), math.inf if unknown else outside)
+                return Nearest(self.trials[number], self.violations_of(number), math.inf if unknown else outside)
         return None
 
     @cached_property
@@ -213,10 +213,10 @@ def without_repeats(trials: Sequence[Trial]) -> list[Observation]:
 
 def observation(trial: Trial) -> Observation:
     """Return a trial as an optimizer sees it, with its loss in minimisation form."""
-    return told(trial.turned())
+    return observation_of(trial.turned())
 
 
-def told(trial: Trial) -> Observation:
+def observation_of(trial: Trial) -> Observation:
     """Return a trial as an observation, with its loss in the objective's own sign."""
     outcome = (trial.status, trial.loss, trial.values, trial.outcome)
     elsewhere = trial.known or trial.repeat > 0

@@ -97,17 +97,17 @@ def finalists_of(history: History, limits: Sequence[Limit] = ()) -> list[Finalis
 
 
 def _finalist(number: int, o: Observation, repeats: History, limits: Sequence[Limit]) -> Finalist:
-    told = [r for r in repeats if r.status != PENDING]
+    reported = [r for r in repeats if r.status != PENDING]
     problem = ""
-    for r in told:
+    for r in reported:
         broken = violated(r.outcome, limits)
         if r.loss is None:
             problem = f"repeat {r.repeat} failed: {one_line(r.outcome.message, 80)}"
         elif broken:
-            problem = f"repeat {r.repeat} breaks {', '.join(map(str, broken))}"
+            problem = f"repeat {r.repeat} violates {', '.join(map(str, broken))}"
         if problem:
             break
-    kept = [r for r in told if r.loss is not None]
+    kept = [r for r in reported if r.loss is not None]
     losses = tuple(float(r.loss) for r in kept if r.loss is not None)
     assert o.loss is not None
     return Finalist(number, o.loss, losses, tuple(r.folds for r in kept), problem)

@@ -36,8 +36,8 @@ class TurnedJudge:
 
     def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
         """Return estimates as a ``Judge`` does, with the objective's own sign."""
-        told = self.judge([{**fit, LOSS: -fit[LOSS]} if LOSS in fit else fit for fit in fits])
-        return {name: (-value if name == LOSS else value, variance) for name, (value, variance) in told.items()}
+        reported = self.judge([{**fit, LOSS: -fit[LOSS]} if LOSS in fit else fit for fit in fits])
+        return {name: (-value if name == LOSS else value, variance) for name, (value, variance) in reported.items()}
 
 
 @dataclass(frozen=True)

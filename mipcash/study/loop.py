@@ -111,10 +111,12 @@ class Loop:
             return self._pool.submit(trial.config, trial.outcome.missing(trial.evaluate), task)
         except ExecutorError as error:
             path = self._study.storage
-            told = f"All {self._study.n_told} outcomes are "
+            reported = f"All {self._study.n_evaluated} outcomes are "
             if path is None:
-                raise ExecutorError(f"{error}. {told}in the study, as long as it lives; storage= keeps them") from error
-            raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
+                raise ExecutorError(
+                    f"{error}. {reported}in the study, as long as it lives; storage= keeps them"
+                ) from error
+            raise ExecutorError(f"{error}. {reported}in {path}; run again with it as storage= to go on") from error
 
     def _collect(self, seconds: float | None) -> None:
         """Record the outcomes of finished evaluations. With ``seconds=None``, first wait until at least one has finished."""
@@ -135,23 +137,23 @@ class Loop:
             parts = evaluation.parts
             cost = {name: part.seconds for name, part in parts.items()} if parts else None
             outcome, seconds, worker = evaluation.returned, evaluation.seconds, evaluation.worker
-            told = self._study.tell(trial, outcome, seconds, partial=False, cost=cost, worker=worker)
+            reported = self._study.tell(trial, outcome, seconds, partial=False, cost=cost, worker=worker)
         except LateError as late:
             self._display.note(str(late))
             return
-        self._told(told, evaluation)
+        self._after_evaluation(reported, evaluation)
 
     def _lost(self, trial: Trial, cause: LostWorkerError) -> None:
         after = self._study.lose(trial, str(cause))
         if not after.pending:
-            self._told(after, None)
+            self._after_evaluation(after, None)
             return
         if self._ended not in FINAL:
             self._ended = ""  # the trial is pending again and will be evaluated again
         self._display.note(f"trial {trial.number} lost its worker and is evaluated again: {cause}")
 
-    def _told(self, trial: Trial, evaluation: Evaluation | None) -> None:
-        reasons = [policy.told(trial, evaluation) for policy in self._policies]
+    def _after_evaluation(self, trial: Trial, evaluation: Evaluation | None) -> None:
+        reasons = [policy.evaluated(trial, evaluation) for policy in self._policies]
         self._ended = self._ended or next(filter(None, reasons), "")
 
     @contextmanager

@@ -259,10 +259,10 @@ def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
             yield pool
 
 
-def _is_noisy(study: Study, objective: Objective, said: str | bool | None) -> bool:
+def _is_noisy(study: Study, objective: Objective, noisy: str | bool | None) -> bool:
     """Return True if the remaining budget goes to repeats: as the caller chose, otherwise if the evaluations show noise."""
-    if said is not None or study.objectives.several or study.costs:
-        return said == REPLICATE
+    if noisy is not None or study.objectives.several or study.costs:
+        return noisy == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
     from mipcash.optimizers.noise import evident_noise  # imports surrogates
@@ -287,18 +287,18 @@ def _all_known(study: Study) -> bool:
     legal = [t for t in study.trials if t.legal and not t.repeat]
     if not study.costs:
         return all(t.done and t.whole and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
-    told: dict[str, Outcome] = {}
+    reported: dict[str, Outcome] = {}
     for trial in legal:
         key = repr(trial.config)
-        told[key] = told.get(key, Outcome()).with_part(trial.turned().outcome)
+        reported[key] = reported.get(key, Outcome()).with_part(trial.turned().outcome)
     limits = study.objectives.turned(study.limits)
-    return all(_settled(outcome, limits, lowest) for outcome in told.values())
+    return all(_settled(outcome, limits, lowest) for outcome in reported.values())
 
 
 def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
     """Return True if a configuration is known not to be better than the best loss."""
-    told = ((limit, outcome[limit.output]) for limit in limits)
-    known = [limit for limit, output in told if output.status == PRESENT and output.variance is None]
+    reported = ((limit, outcome[limit.output]) for limit in limits)
+    known = [limit for limit, output in reported if output.status == PRESENT and output.variance is None]
     broken = any(limit.violation(outcome[limit.output].value) > 0.0 for limit in known)
     return broken or (
         outcome.loss is not None and not outcome.stopped and (len(known) == len(limits) or outcome.loss >= best)

@@ -48,11 +48,11 @@ class Progress:
     def evaluating(self, trial: Trial) -> None:
         """Show that the objective is being evaluated."""
 
-    def told(self, trial: Trial) -> None:
+    def evaluated(self, trial: Trial) -> None:
         """Count and show an outcome that this run recorded."""
         self._count(trial)
 
-    def elsewhere(self, trial: Trial) -> None:
+    def evaluated_by_others(self, trial: Trial) -> None:
         """Count an outcome that another worker of the study recorded. It is not shown on its own."""
         self._count(trial)
 
@@ -132,8 +132,8 @@ class Lines(Progress):
         if known:
             self._print(f"{title}: {known}best {self._best_text()}")
 
-    def told(self, trial: Trial) -> None:
-        super().told(trial)
+    def evaluated(self, trial: Trial) -> None:
+        super().evaluated(trial)
         left = self.left()
         rest = f"  left {_seconds(left)}" if 0.0 < left < math.inf else ""
         self._print(line(trial, self.told_count, self.budget, self._best_text(), self.limits) + rest)
@@ -202,12 +202,12 @@ class Bar(Progress):
     def evaluating(self, trial: Trial) -> None:
         self._show(f"evaluating #{trial.number}")
 
-    def told(self, trial: Trial) -> None:
-        super().told(trial)
+    def evaluated(self, trial: Trial) -> None:
+        super().evaluated(trial)
         self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
         broken = _broken(trial, self.limits)
         self._last += "" if trial.whole else f" (pruned at step {trial.steps})"
-        self._last += f" (breaks {broken})" if broken else ""
+        self._last += f" (violates {broken})" if broken else ""
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
         if trial.failed:
@@ -252,13 +252,13 @@ def make_progress(progress: bool | Progress | None) -> Progress:
     return Bar() if progress or sys.stderr.isatty() else Lines()
 
 
-def line(trial: Trial, told: float, budget: float, best: str, limits: Sequence[Limit] = ()) -> str:
+def line(trial: Trial, reported: float, budget: float, best: str, limits: Sequence[Limit] = ()) -> str:
     """Return the line of one evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
     broken = _broken(trial, limits)
-    said, width = f"{told:.10g}", len(f"{budget:.10g}")
+    spent, width = f"{reported:.10g}", len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
-    count = f"[{said:>{width}}/{budget:.10g}]"
-    what = _said(trial) + (f" breaks {broken}" if broken else "")
+    count = f"[{spent:>{width}}/{budget:.10g}]"
+    what = _said(trial) + (f" violates {broken}" if broken else "")
     return f"{count} #{trial.number} {what}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
 
 

@@ -23,7 +23,7 @@ from mipcash.study.records.trials import proposal_row
 from mipcash.study.text import listed, shown
 
 if TYPE_CHECKING:
-    from mipcash.space.exclusion import Apart
+    from mipcash.space.exclusion import MinimumDistance
     from mipcash.space.space import Space
     from mipcash.study.storage.protocol import TrialRow
 
@@ -59,7 +59,7 @@ class Proposer:
         self._latest: tuple[History, int | None] = ((), None)
 
     def proposal(
-        self, history: History, state: Mapping[str, Any], apart: Apart | None, seconds: float | None
+        self, history: History, state: Mapping[str, Any], min_distance: MinimumDistance | None, seconds: float | None
     ) -> TrialRow:
         """Return the row of the trial that follows a history, without an attempt.
 
@@ -70,7 +70,7 @@ class Proposer:
         """
         began, number = time.perf_counter(), len(history)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
-        kept = apart if apart and apart.configs and apart.distance else None
+        kept = min_distance if min_distance and min_distance.configs and min_distance.distance else None
         limits = self.limits
         if (
             self.objectives.several

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from mipcash.space.exclusion import Apart
+from mipcash.space.exclusion import MinimumDistance
 from mipcash.study.proposer import Proposer
 from mipcash.study.replication import next_repeat
 from mipcash.study.storage.protocol import TakenError, TrialRow
@@ -35,7 +35,9 @@ class Queue:
     def __init__(self, table: TrialTable, proposer: Proposer, seconds: float | None) -> None:
         self._table, self._proposer, self._seconds = table, proposer, seconds
 
-    def next(self, apart: Apart | None, seconds: float | None, admits: Admits | None = None) -> Trial | None:
+    def next(
+        self, min_distance: MinimumDistance | None, seconds: float | None, admits: Admits | None = None
+    ) -> Trial | None:
         """Return the next trial to evaluate, its attempt started; None if it may not start.
 
         Args:
@@ -49,7 +51,7 @@ class Queue:
         with suppress(SpentError):
             while True:
                 with suppress(TakenError):  # conflict with another writer or an addition: look again
-                    return (self._waiting(admits) or self._new(apart, seconds, admits=admits)).copy()
+                    return (self._waiting(admits) or self._new(min_distance, seconds, admits=admits)).copy()
         return None
 
     def repeat(self) -> Trial | None:
@@ -105,7 +107,11 @@ class Queue:
             return self._table.restart(waiting[0]) if waiting else None
 
     def _new(
-        self, apart: Apart | None, seconds: float | None, begin: bool = True, admits: Admits | None = None
+        self,
+        min_distance: MinimumDistance | None,
+        seconds: float | None,
+        begin: bool = True,
+        admits: Admits | None = None,
     ) -> Trial:
         """Add a proposal; start its first attempt, or leave that to a later call.
 
@@ -120,7 +126,7 @@ class Queue:
                 self._table.sync()
                 history, state = self._table.history, self._table.state
             limit = min((s for s in (self._seconds, seconds) if s is not None), default=None)
-            row = self._proposer.proposal(history, state, apart, limit)
+            row = self._proposer.proposal(history, state, min_distance, limit)
             trial = self._table.agreed(lambda: self._entered(row, begin, admits))
             if trial is None:
                 raise TakenError(f"trial {row.number} is another one already")

@@ -49,8 +49,8 @@ def read_outcome(
     except BaseException as error:
         if stops(error):
             raise
-        said = f"the objective returned {kind(returned)}, which cannot be read: {describe_error(error)}; {ADVICE}"
-        outputs = _all_failed(wanted, said)
+        wording = f"the objective returned {kind(returned)}, which cannot be read: {describe_error(error)}; {ADVICE}"
+        outputs = _all_failed(wanted, wording)
     costs = cost if isinstance(cost, Mapping) else dict.fromkeys(outputs, cost)
     return Outcome(
         {
@@ -99,8 +99,8 @@ def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
     """
     try:
         if isinstance(returned, Folds):  # if anything is wrong, it is the last partial result
-            told = returned.outcome if returned.outcome is not None else next(reversed(returned.values), None)
-            return told is not None and statement(told, wanted)
+            reported = returned.outcome if returned.outcome is not None else next(reversed(returned.values), None)
+            return reported is not None and statement(reported, wanted)
         given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
         return any(isinstance(v, Failed) or (not _is_boolean(v) and _number(v) is not None) for v in given)
     except BaseException as error:
@@ -133,20 +133,22 @@ def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict
     return {**_left_out(required, found, returned), **found}
 
 
-def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
+def _read_folds(reported: Folds, wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
     """Return the mean of each output over the steps that gave it, or the returned outcome, together with the value of each step."""
     owed = [LOSS] if LOSS in wanted else list(wanted)
-    fits = [_read(value, wanted, owed) for value in told.values]
+    fits = [_read(value, wanted, owed) for value in reported.values]
     by_name = {name: [(k, fit[name]) for k, fit in enumerate(fits) if name in fit] for name in _names(fits)}
     means = {name: _mean(rows) for name, rows in by_name.items()}
-    if told.outcome is not None:
-        found = _read(told.outcome, wanted, owed if told.stopped else required)  # steps not run may give the rest
+    if reported.outcome is not None:
+        found = _read(
+            reported.outcome, wanted, owed if reported.stopped else required
+        )  # steps not run may give the rest
     elif fits:
-        left_out = {} if told.stopped else _left_out(required, means, means)
+        left_out = {} if reported.stopped else _left_out(required, means, means)
         found = {**left_out, **means}
     else:
         found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each step")
-    return {name: _with_folds(output, means.get(name), told.stopped.get(name)) for name, output in found.items()}
+    return {name: _with_folds(output, means.get(name), reported.stopped.get(name)) for name, output in found.items()}
 
 
 def _names(fits: Sequence[Mapping[str, Output]]) -> list[str]:
@@ -158,8 +160,8 @@ def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
     values = tuple(o.value for _, o in rows if o.value is not None)
     for k, output in rows:
         if output.status == FAILED and output.value is None:
-            said = YIELDED + output.message.removeprefix(RETURNED) if unread(output) else output.message
-            return Output(FAILED, message=f"{said} (fit {k + 1})", folds=values)
+            wording = YIELDED + output.message.removeprefix(RETURNED) if unread(output) else output.message
+            return Output(FAILED, message=f"{wording} (fit {k + 1})", folds=values)
     if not values:
         return rows[-1][1]
     try:

@@ -47,11 +47,15 @@ class Reports:
         self._check_step(step)
         outcome = self._read(value)
         self._step, self._estimates, self._failed = int(step), {}, False
-        told = outcome[self._output]
-        self._problem_is_latest = told.status == FAILED
+        reported = outcome[self._output]
+        self._problem_is_latest = reported.status == FAILED
         if self._problem_is_latest and not self._problem:
-            said = REPORTED + told.message.removeprefix(RETURNED) if told.message.startswith(RETURNED) else told.message
-            self._problem = f"{said} (step {step})"
+            wording = (
+                REPORTED + reported.message.removeprefix(RETURNED)
+                if reported.message.startswith(RETURNED)
+                else reported.message
+            )
+            self._problem = f"{wording} (step {step})"
         if not self._problem:  # steps after an invalid report are not comparable with steps of other trials
             self._values.append({name: _kept(outcome, name) for name in outcome.outputs})
             self._fits.append({name: o.value for name, o in outcome.outputs.items() if o.value is not None})

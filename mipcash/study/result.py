@@ -18,7 +18,14 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.feasibility import Feasibility, Nearest, Violation, objectives_of_all, told, without_repeats
+from mipcash.study.feasibility import (
+    Feasibility,
+    Nearest,
+    Violation,
+    objectives_of_all,
+    observation_of,
+    without_repeats,
+)
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.text import no_attribute, one_line, shown, visible, without_address
@@ -163,7 +170,7 @@ class Result:
         from mipcash.optimizers.noise import evident_noise  # imports surrogates
 
         best = self.best
-        noise = evident_noise([told(t) for t in self.history])
+        noise = evident_noise([observation_of(t) for t in self.history])
         losses = [
             t.loss for t in self.history if self.feasibility.feasible(t.number) and t.loss is not None and not t.repeat
         ]
@@ -176,7 +183,7 @@ class Result:
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
         """Configurations that ``confirm=`` re-evaluated, with their losses in the search and on fresh repeats."""
-        return tuple(finalists_of([told(t) for t in self.history], self.under))
+        return tuple(finalists_of([observation_of(t) for t in self.history], self.under))
 
     @property
     def fresh(self) -> float:
@@ -219,7 +226,7 @@ class Result:
         """
         return self.feasibility.nearest
 
-    def breaks(self, trial: Trial | int) -> tuple[Violation, ...]:
+    def violations(self, trial: Trial | int) -> tuple[Violation, ...]:
         """Return the constraints that a trial violates, or whose output failed or is unknown; empty if the trial is feasible.
 
         Args:
@@ -228,7 +235,7 @@ class Result:
         Returns:
             The violations.
         """
-        return self.feasibility.breaks(trial if isinstance(trial, int) else trial.number)
+        return self.feasibility.violations_of(trial if isinstance(trial, int) else trial.number)
 
     def probability(self, trial: Trial | int | None = None) -> float:
         """Return the posterior probability that a trial is feasible and does not fail; see
@@ -271,7 +278,7 @@ class Result:
         rows = zip(self.feasibility.rows, self._probabilities, strict=True)
         sure = [self.feasibility.tells(row) for row, p in rows if p >= probability and row.whole.legal]
         found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.whole]
-        kept = (t for t in found if not any(violation.known for violation in self.breaks(t)))
+        kept = (t for t in found if not any(violation.known for violation in self.violations(t)))
         return min(kept, key=lambda t: math.inf if t.minimised is None else t.minimised, default=None)
 
     @cached_property
@@ -345,8 +352,8 @@ class Result:
             incumbent is nan before the first feasible trial.
         """
         shows = (t.done and t.legal and not t.repeat for t in self.history)
-        told = [t.loss if s and t.loss is not None else math.nan for s, t in zip(shows, self.history, strict=True)]
-        losses = np.array(told, dtype=np.float64)
+        reported = [t.loss if s and t.loss is not None else math.nan for s, t in zip(shows, self.history, strict=True)]
+        losses = np.array(reported, dtype=np.float64)
         numbers = np.array([t.number for t in self.history], dtype=np.int64)
         kept = {k for row in self.feasibility.kept for k in row.parts}
         feasible = np.array([bool(np.isfinite(l)) and k in kept for k, l in enumerate(losses)], dtype=bool)
@@ -370,7 +377,7 @@ class Result:
     def _stands(self, trial: Trial) -> dict[str, Any]:
         if not self.under:
             return {}
-        outside = {b.limit.output: None if math.isinf(b.by) else b.by for b in self.breaks(trial)}
+        outside = {b.limit.output: None if math.isinf(b.by) else b.by for b in self.violations(trial)}
         row: dict[str, Any] = {"feasible": None if trial.pending else self.feasibility.feasible(trial.number)}
         return row | {f"violation.{limit.output}": outside.get(limit.output, 0.0) for limit in self.under}
 
@@ -380,17 +387,17 @@ class Result:
         Returns:
             The sentence, or an empty text.
         """
-        told = [t for t in self.history if not (t.pending or t.known)]
-        first = told[:SUSPICIOUS]
-        if told and len(same_failures(first)) == len(first):
+        reported = [t for t in self.history if not (t.pending or t.known)]
+        first = reported[:SUSPICIOUS]
+        if reported and len(same_failures(first)) == len(first):
             rest = "" if self.n_done else " and no evaluation succeeded"
             which = "the only evaluation" if len(first) == 1 else f"each of the first {len(first)} evaluations"
-            return f"{which} failed with the same message{rest}: {told[0].message}"
+            return f"{which} failed with the same message{rest}: {reported[0].message}"
         for missing in unreturned(self.history, self.under):
             if len(missing.trials) >= (SUSPICIOUS if missing.stated else LEAST):
                 return missing.text
-        if told and not self.n_done:
-            return f"none of {len(told)} evaluations succeeded; the latest message: {told[-1].message}"
+        if reported and not self.n_done:
+            return f"none of {len(reported)} evaluations succeeded; the latest message: {reported[-1].message}"
         return ""
 
     if not TYPE_CHECKING:  # a type checker knows the attributes
@@ -432,7 +439,7 @@ class Result:
             yield f"  {' '.join(self.problem().split())}"
         best = self.best
         if best is None and self.under and self.nearest is not None:
-            yield f"{'nothing satisfies all constraints' if self.nearest.breaks else 'no loss is known'} yet; {self.nearest}"
+            yield f"{'nothing satisfies all constraints' if self.nearest.violations else 'no loss is known'} yet; {self.nearest}"
         if best is not None and self.objectives.several:
             yield from front_of(self.feasibility).lines()
             yield f"balanced (trial {best.number})"
@@ -454,7 +461,7 @@ def _saved(trials: Sequence[Trial]) -> int:
     return sum(max(0, whole - t.steps) for t in trials if not (t.whole or t.known))
 
 
-def same_failures(told: Sequence[Trial]) -> list[Trial]:
+def same_failures(reported: Sequence[Trial]) -> list[Trial]:
     """Return the trials if all failed with the same message, up to memory addresses; otherwise an empty list."""
-    same = all(t.failed for t in told) and len({without_address(t.message) for t in told}) == 1
-    return list(told) if same else []
+    same = all(t.failed for t in reported) and len({without_address(t.message) for t in reported}) == 1
+    return list(reported) if same else []

@@ -270,7 +270,7 @@ class Reserve:
     """
 
     evaluations: int = 0
-    said: str = ""
+    message: str = ""
     paid: bool = True
 
     def needs(self, whole: float) -> float:
@@ -280,11 +280,11 @@ class Reserve:
     def of(self, spending: Spending, trials: Sequence[Trial]) -> float:
         """Return the part of the budget to keep back. If it turns out too small for the repeats, warn and return 0."""
         whole = spending.whole(trials)
-        told = any(not (t.pending or t.known) for t in trials)
-        if self.paid and spending.by_steps and told and not spending.admits(self.needs(whole)):
+        reported = any(not (t.pending or t.known) for t in trials)
+        if self.paid and spending.by_steps and reported and not spending.admits(self.needs(whole)):
             self.paid = False
             warnings.warn(
-                f"{self.said}, {self.evaluations * whole:g} steps where an evaluation takes {whole:g}, and the budget is "
+                f"{self.message}, {self.evaluations * whole:g} steps where an evaluation takes {whole:g}, and the budget is "
                 f"{spending.total:g} steps in all: nothing is confirmed, and all of them go to the search. Give "
                 f"mc.Steps({self.needs(whole):g}) or more, or confirm fewer",
                 stacklevel=2,

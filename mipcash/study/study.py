@@ -21,7 +21,7 @@ from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.direction import MINIMIZE
-from mipcash.space.exclusion import Apart
+from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_objectives, costs_of, retries_of, seconds_of, seed_of
 from mipcash.study.calls import explained
@@ -177,7 +177,7 @@ class Study:
         batch: list[Trial] = []
         for _ in range(n):
             try:
-                batch.append(self._ask(Apart(tuple(t.config for t in batch), distance), limit))
+                batch.append(self._ask(MinimumDistance(tuple(t.config for t in batch), distance), limit))
             except SpaceExhaustedError:
                 if not batch or distance > 1:
                     # the trials stay pending in the journal and are handed out again
@@ -187,8 +187,8 @@ class Study:
                 break
         return batch
 
-    def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
-        trial = self.queue.next(apart, seconds)
+    def _ask(self, min_distance: MinimumDistance | None, seconds: float | None) -> Trial:
+        trial = self.queue.next(min_distance, seconds)
         assert trial is not None
         judge = None if self.pruning is None else judge_for(self.pruning, trial, self.trials, self.limits)
         return replace(trial, reports=Reports(judge))
@@ -227,17 +227,17 @@ class Study:
                 storage took this worker for dead and recorded the outcome.
             ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
         """
-        said = "seconds must be a finite number, how long the evaluation took"
-        taken = None if seconds is None else finite(seconds, said)
+        wording = "seconds must be a finite number, how long the evaluation took"
+        taken = None if seconds is None else finite(seconds, wording)
 
-        def told() -> Trial:
+        def reported() -> Trial:
             mine = self.table.mine(trial)
             duration = self.table.seconds(mine.number) if taken is None else taken
             whole = _with_reports(trial, mine, outcome)
             telling = Telling.of(mine, whole, partial, duration if cost is None else told_costs(cost), self.limits)
             return self.table.tell(mine.number, telling, worker, duration)
 
-        return self.table.agreed(told).copy()
+        return self.table.agreed(reported).copy()
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker of a trial died, and return the updated trial.
@@ -254,8 +254,8 @@ class Study:
         Raises:
             TellError: as for [`tell`][mipcash.study.study.Study.tell].
         """
-        said = storable(cause, MESSAGE_LIMIT)
-        return self.table.agreed(lambda: self.table.lose(self.table.mine(trial).number, said)).copy()
+        wording = storable(cause, MESSAGE_LIMIT)
+        return self.table.agreed(lambda: self.table.lose(self.table.mine(trial).number, wording)).copy()
 
     def give_back(self, trial: Trial) -> None:
         """Return a trial to the study without an outcome; a later ``ask`` hands it out again.
@@ -280,7 +280,7 @@ class Study:
         Raises:
             TellError: the trial belongs to another study, has no outcome, or was evaluated outside the study.
         """
-        return self.table.agreed(lambda: self.table.reopen(self.table.mine(trial, told=True).number)).copy()
+        return self.table.agreed(lambda: self.table.reopen(self.table.mine(trial, discarded=True).number)).copy()
 
     # -- what a user brings -------------------------------------------------------------------------------------
 
@@ -378,10 +378,10 @@ class Study:
             return Result(self.trials, self.space.name, self.record.stopped, found, self.limits, self.space)
 
     @property
-    def n_told(self) -> int:
+    def n_evaluated(self) -> int:
         """Number of evaluated trials, including those of other workers on the same storage, but not ``known`` ones."""
         with self.table.lock:
-            return self.table.n_told
+            return self.table.n_evaluated
 
     def plan(self, budget: int | None, timeout: float | None, objective: Any = None) -> None:
         """Note the settings of a run in the journal, so that ``mipcash resume`` can continue it.
@@ -397,7 +397,7 @@ class Study:
             self.table.look()  # another worker may have noted its objective since
         with self.table.lock:
             then = self.record.objective
-            if then is not None and now is not None and self.table.n_told:
+            if then is not None and now is not None and self.table.n_evaluated:
                 warn_of_another(self.table.title, then, now)
             noted = then if now is None else now
             self.table.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)

@@ -20,7 +20,7 @@ from mipcash.study.feasibility import observation
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
-from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
+from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
 from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.storage.protocol import (
     LOST,
@@ -111,7 +111,7 @@ class TrialTable:
         return tuple(self.trials[n].copy() for n, row in rows if row.running and row.attempt != self._mine.get(n))
 
     @property
-    def n_told(self) -> int:
+    def n_evaluated(self) -> int:
         """Number of trials with an outcome, known ones left out."""
         return len(self._rows) - len(self._pending) - len(self._known)
 
@@ -171,7 +171,7 @@ class TrialTable:
         The trial is made from the row, so that a resumed run sees the same values.
         """
         if begin:
-            row, _ = begun(row, this_worker(), time.time())
+            row, _ = started(row, this_worker(), time.time())
         trial = trial_of(self._space, row, self.record.id, self.record.objectives)
         self._storage.insert(row)
         self._hold(row, trial)
@@ -192,7 +192,7 @@ class TrialTable:
 
     def unknown(self, given: Sequence[Known]) -> list[Known]:
         """Return the evaluations that are not in the table. An evaluation that is given twice must be there twice."""
-        there = Counter(Known.told(self.trials[number]).key(self._space) for number in self._known)
+        there = Counter(Known.of_trial(self.trials[number]).key(self._space) for number in self._known)
         left = []
         for one in given:
             key = one.key(self._space)
@@ -235,11 +235,11 @@ class TrialTable:
 
     # -- attempts and outcomes ----------------------------------------------------------------------------------
 
-    def mine(self, trial: Trial, told: bool = False) -> Trial:
+    def mine(self, trial: Trial, discarded: bool = False) -> Trial:
         """Return the table's version of a trial whose outcome may be recorded, or discarded.
 
         Args:
-            told: True if the outcome is to be discarded.
+            discarded: True if the outcome is to be discarded.
 
         Raises:
             TellError: it may not; ``LateError``: another worker has recorded the outcome meanwhile.
@@ -251,21 +251,21 @@ class TrialTable:
         if trial.study != self.record.id or trial.number >= len(self.trials):
             raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
         mine = self.trials[trial.number]
-        if not (mine.pending or told) and trial.number in self._mine:
+        if not (mine.pending or discarded) and trial.number in self._mine:
             del self._mine[trial.number]
             raise LateError(
                 f"trial {trial.number} was given up for lost here, and another worker told its outcome; this one is ignored"
             )
-        if not (mine.pending or told):
+        if not (mine.pending or discarded):
             raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
-        if told and (mine.pending or mine.known):
+        if discarded and (mine.pending or mine.known):
             what = "has no outcome" if mine.pending else "was evaluated elsewhere"
             raise TellError(f"trial {trial.number} {what}, so that there is nothing to evaluate again")
         return mine
 
     def restart(self, number: int) -> Trial:
         """Start another attempt at a waiting trial."""
-        row, evaluations = begun(self._rows[number], this_worker(), time.time())
+        row, evaluations = started(self._rows[number], this_worker(), time.time())
         self._storage.start(evaluations)
         self._mine[number], self._clocks[number] = row.attempt, time.perf_counter()
         return self._keep(row)
@@ -278,7 +278,7 @@ class TrialTable:
     def tell(self, number: int, telling: Telling, worker: str, duration: float) -> Trial:
         """Write outputs of the attempt that started here, or of the latest attempt if none started here."""
         took, attempt = duration if telling.complete else None, self._mine.get(number)
-        change = told(
+        change = recorded(
             self._rows[number], telling.part, telling.status, worker or this_worker(), time.time(), took, attempt
         )
         trial = self._write(change)
@@ -317,8 +317,8 @@ class TrialTable:
     def _give_up(self, row: TrialRow) -> Trial:
         causes = [e.message for e in sorted(row.evaluations, key=lambda e: e.attempt) if e.status == LOST]
         times = "once" if row.lost == 1 else f"{row.lost} times"
-        said = f"its worker died {times}; at last: {causes[-1]}"
-        return self._write(given_up(row, said, time.time(), self.record.limits))
+        text = f"its worker died {times}; at last: {causes[-1]}"
+        return self._write(given_up(row, text, time.time(), self.record.limits))
 
     def _write(self, change: Change) -> Trial:
         row, changed = change

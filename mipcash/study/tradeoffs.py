@@ -60,7 +60,7 @@ class TradeOff:
     steps: tuple[Step, ...]
     binds: bool
     broken: int
-    told: int
+    known: int
     failed: int
     objectives: Objectives = MINIMISED
 
@@ -72,7 +72,7 @@ class TradeOff:
     @property
     def share(self) -> float:
         """Share of the evaluations with known output that violate the bound; nan if there are none."""
-        return self.broken / self.told if self.told else math.nan
+        return self.broken / self.known if self.known else math.nan
 
     @property
     def name(self) -> str:
@@ -89,9 +89,9 @@ class TradeOff:
         objectives = feasibility.objectives
         opposite = values < limit.low if end == "high" else values > limit.high
         others = (np.delete(feasibility.violations, m, axis=1) == 0.0).all(axis=1) & ~opposite
-        told = np.isfinite(values)
+        reported = np.isfinite(values)
         ranked = []
-        for k in np.flatnonzero(others & told).tolist():
+        for k in np.flatnonzero(others & reported).tolist():
             whole = feasibility.rows[k].whole
             if whole.legal and whole.loss is not None and not whole.outcome.stopped:
                 ranked.append((sign * values[k], whole.loss, feasibility.tells(feasibility.rows[k])))
@@ -103,19 +103,19 @@ class TradeOff:
                 steps.append(Step(float(sign * value), objectives.sign * loss, number, bool(value <= sign * given)))
         broken, failed = int((sign * values > sign * given).sum()), sum(o.status == FAILED for o in outputs)
         return cls(
-            limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(told.sum()), failed, objectives
+            limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(reported.sum()), failed, objectives
         )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict per step; one dict without a bound if no evaluation satisfies the other constraints."""
         shared = {"limit": self.name, "output": self.limit.output, "end": self.end}
-        last = {"binds": self.binds, "broken": self.broken, "told": self.told, "failed": self.failed}
+        last = {"binds": self.binds, "broken": self.broken, "known": self.known, "failed": self.failed}
         steps = self.steps or (Step(math.nan, math.nan, -1, False),)
         return [{**shared, "bound": s.bound, "loss": s.loss, "trial": s.trial, "keeps": s.keeps, **last} for s in steps]
 
-    def said(self) -> str:
+    def text(self) -> str:
         """Return a sentence on the violations of the constraint and whether it binds."""
-        share = f"broken by {self.broken} of {self.told} evaluations" if self.told else "its output is not known yet"
+        share = f"broken by {self.broken} of {self.known} evaluations" if self.known else "its output is not known yet"
         failed = f", failed in {self.failed}" if self.failed else ""
         if not self.steps:
             return f"{share}{failed}; no evaluation keeps the other limits"
@@ -134,7 +134,7 @@ class TradeOff:
         outside = [s for s in self.steps if not s.keeps]
         found = []
         for s in [*inside[-SHOWN:], *outside[:SHOWN]]:
-            remark = "breaks it" if not s.keeps else "best within the limit" if s is inside[-1] else ""
+            remark = "violates it" if not s.keeps else "best within the limit" if s is inside[-1] else ""
             found.append((f"{s.bound:.6g}", f"{s.loss:.6g}", str(s.trial), remark))
         return found
 
@@ -189,7 +189,7 @@ class LimitTable(Sequence[dict[str, Any]]):
         best = self.trade_offs[0].objectives.best
         yield f"what each limit costs: the {best} that was found if it stood elsewhere, the other limits as they are"
         for each in self.trade_offs:
-            yield f"{each.name}: {each.said()}"
+            yield f"{each.name}: {each.text()}"
             head = (
                 f"{each.limit.output} {'at most' if each.end == 'high' else 'at least'}",
                 each.objectives.best,
@@ -203,7 +203,7 @@ class LimitTable(Sequence[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         parts = [
-            table(f"{t.name}: {t.said()}", (f"{t.limit.output} bound", t.objectives.best, "trial", ""), t.cells())
+            table(f"{t.name}: {t.text()}", (f"{t.limit.output} bound", t.objectives.best, "trial", ""), t.cells())
             for t in self.trade_offs
         ]
         return "\n".join(parts) or table("no limits were given", (), ())

@@ -202,15 +202,17 @@ class Trial:
         """Return e.g. ``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
-        told = [] if self.loss is None else [(self.objectives.word, self.loss)]
+        reported = [] if self.loss is None else [(self.objectives.word, self.loss)]
         if self.loss is not None and self.objectives.several:
-            told = [(name, self.outcome[name].value or 0.0) for name in self.objectives.names]
-        told += [(name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate]
+            reported = [(name, self.outcome[name].value or 0.0) for name in self.objectives.names]
+        reported += [
+            (name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate
+        ]
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
-        said = [f"{name} {value:.6g}" for name, value in told]
-        said += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
+        wording = [f"{name} {value:.6g}" for name, value in reported]
+        wording += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
         stopped = [] if self.whole else [f"pruned after {counted(self.steps, 'step')}"]
-        return ", ".join([self.status, *said, *stopped])
+        return ", ".join([self.status, *wording, *stopped])
 
     def _repr_html_(self) -> str:
         rows = [(name, value_text(value)) for name, value in self.config.items()]

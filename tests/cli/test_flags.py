@@ -78,7 +78,7 @@ def test_one_flag_limits_a_run_and_the_journal_keeps_it(write: Write) -> None:
         *("what each limit costs", "grip [%] at least", "by the model"),
     ):
         assert part in ran.stdout
-    assert " breaks heat 0." in ran.stderr
+    assert " violates heat 0." in ran.stderr
     said(0, "resume", "runs/hot-seed0.db", "--budget", "14", "-q", "--model", "hot.py")
     assert read_journal("runs/hot-seed0.db")[0].limits == record.limits
     assert "limit heat was [None, 0.5] and is [None, 0.6] now" in said(2, "run", "hot.py", "--limit", "heat=0.6")

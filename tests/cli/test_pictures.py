@@ -87,17 +87,17 @@ def test_json_is_all_that_standard_output_gets(write: Write) -> None:
     assert [t["number"] for t in trials] == list(range(8))
     for t in trials:
         assert t["type"] == "trial"
-        assert t["breaks"] == ({"ms": t["config"]["n"]} if t["config"]["n"] > 5 else {})
+        assert t["violations"] == ({"ms": t["config"]["n"]} if t["config"]["n"] > 5 else {})
         assert t["status"] == ("failed" if t["config"]["n"] == 0 else "done")
         assert t["budget"] == 8
         assert t["seconds"]["suggestion"] >= 0.0
     assert trials[-1]["seconds_left"] == 0.0
     assert trials[3]["seconds_left"] > 0.0
-    kept = [t for t in trials if t["status"] == "done" and not t["breaks"]]
+    kept = [t for t in trials if t["status"] == "done" and not t["violations"]]
     best = min(kept, key=lambda t: t["loss"])
     assert (answer["type"], answer["best"]["config"], answer["stopped"]) == ("result", best["config"], "budget")
     assert trials[-1]["best"] == {"number": answer["best"]["number"], "loss": best["loss"]}
-    assert (answer["evaluations"], answer["keep_all_limits"]) == (8, len(kept))
+    assert (answer["evaluations"], answer["feasible"]) == (8, len(kept))
     again = mipcash("run", "noisy.py", "--budget", "8", "--optimizer", "random", "--json")
     assert [json.loads(line) for line in again.stdout.splitlines()] == [answer]
     resumed = mipcash("resume", "runs/noisy-seed0.db", "--model", "noisy.py", "--budget", "9", "--json")

@@ -167,7 +167,9 @@ def test_enqueued_trials() -> None:
     study.enqueue_trial({"layers": 3})  # the rest is proposed: width is at most 64 then
     study.enqueue_trial({"layers": 1, "width": 128, "act": "relu", "lr": 0.01})
     study.enqueue_trial({"layers": 3, "width": 128})  # breaks a rule, and is what the user wants
-    with pytest.warns(UserWarning, match="breaks the rules: no legal configuration .* rule 'memory' cannot hold there"):
+    with pytest.warns(
+        UserWarning, match="violates the rules: no legal configuration .* rule 'memory' cannot hold there"
+    ):
         study.optimize(objective, n_trials=8)
     first, second, third, *rest = [t.params for t in study.trials]
     assert first["layers"] == 3

@@ -23,7 +23,7 @@ from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.space.exclusion import Apart
+from mipcash.space.exclusion import MinimumDistance
 from tests.slow import counted
 from tests.spaces import ALL, alternatives, loss
 
@@ -180,7 +180,7 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
         for _ in range(3):
             pending = [Observation(c, "pending") for c in batch]
             proposal = optimizer.ask(
-                Request([*history, *pending], np.random.default_rng(seed), {}, Apart(tuple(batch), 3))
+                Request([*history, *pending], np.random.default_rng(seed), {}, MinimumDistance(tuple(batch), 3))
             )
             levels = program.encode(proposal.config)
             assert all(np.sum(levels != program.encode(c)) >= 3 for c in batch)

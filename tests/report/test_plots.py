@@ -126,7 +126,7 @@ def test_what_breaks_a_limit_is_drawn_apart(tmp_path: Path) -> None:
     case = limited((3.0, 0.6), (2.0, 0.4), None, (1.0, 0.9), (2.5, 0.1), (0.5, math.nan))
     drawn = curve(case)
     assert drawn.x.tolist() == [1, 2, 4, 5, 6]
-    assert drawn.breaks.tolist() == [True, False, True, False, True]
+    assert drawn.infeasible.tolist() == [True, False, True, False, True]
     assert drawn.failed.tolist() == [3]
     assert drawn.step_x.tolist() == [2, 3, 4, 5, 6, 6]
     assert set(drawn.step_y.tolist()) == {2.0}

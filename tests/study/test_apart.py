@@ -23,7 +23,7 @@ from mipcash.study.policies.policy import BEST_OF_ALL
 COSTS = {"loss": 60, "ms": 1}
 
 
-class Apart(tiny.Sampler):
+class MinimumDistance(tiny.Sampler):
     """Asks for the latency of a configuration, then for the loss of the same one."""
 
     takes_limits = True
@@ -37,7 +37,7 @@ class Apart(tiny.Sampler):
 
 
 def test_an_optimizer_is_told_the_costs_and_may_propose_a_configuration_for_the_rest(space: mc.Space) -> None:
-    optimizer = Apart(space)
+    optimizer = MinimumDistance(space)
     study = mc.Study(space, optimizer, limits={"ms": 5.0}, costs=COSTS)
     first = study.tell(study.ask(), {"ms": 3.25})
     assert (first.evaluate, first.status, first.loss) == (("ms",), "done", None)
@@ -115,7 +115,7 @@ def test_functions_of_their_own_are_called_wherever_evaluations_run(space: mc.Sp
     assert result.values["ms"] <= 2.0
 
 
-class Choosing(Apart):
+class Choosing(MinimumDistance):
     """Called by its latency first; its loss where that is kept."""
 
     def propose(self, request: Request) -> Proposal:
@@ -205,7 +205,7 @@ def test_parts_may_be_told_in_any_order(data: st.DataObject) -> None:
         kept = {n: v["loss"] for n, v in told.items() if len(v) == 2 and v["loss"] < math.inf and v["ms"] <= 5.0}
         best = study.result.best
         assert (best and best.number) == (min(kept, key=lambda n: (kept[n], n)) if kept else None)
-        assert study.n_told == sum(len(v) == 2 for v in told.values())
+        assert study.n_evaluated == sum(len(v) == 2 for v in told.values())
 
 
 def test_what_is_known_in_parts_is_enqueued_for_the_rest(space: mc.Space) -> None:

@@ -108,7 +108,7 @@ def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
     result = minimize(limited, 49, **hybrid, limits={"ms": 5.0}, confirm=8)
     out = [f for f in result.finalists if f.problem]
     assert {result.history[f.number].config["x"] for f in out} == {0, 1, 2, 3, 4}
-    assert "repeat 1 breaks ms 9 > 5" in str(result)
+    assert "repeat 1 violates ms 9 > 5" in str(result)
     assert result.config == {"x": 5}
     every = minimize(limited, 45, **hybrid, limits={"ms": 5.0}, confirm=4)
     assert all(f.problem for f in every.finalists)

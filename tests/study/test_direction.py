@@ -92,9 +92,9 @@ def test_limits_are_on_what_the_objective_gives() -> None:
     up = run(hill, "maximize", limits={"size": 2.5, "loss": (8.5, None)})
     down = run(valley, "minimize", limits={"size": 2.5, "loss": -8.5})
     both(up, down)
-    broken, mirrored = ([[b.limit.output for b in r.breaks(t)] for t in r.history] for r in (up, down))
+    broken, mirrored = ([[b.limit.output for b in r.violations(t)] for t in r.history] for r in (up, down))
     assert broken == mirrored
-    violation = next(b for t in up.history for b in up.breaks(t) if b.limit.output == "loss")
+    violation = next(b for t in up.history for b in up.violations(t) if b.limit.output == "loss")
     assert str(violation).endswith("< 8.5")
     assert violation.value is not None
     assert 0 < violation.value < 8.5

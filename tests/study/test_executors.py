@@ -216,7 +216,7 @@ def test_a_run_that_is_broken_off_resumes_with_what_was_proposed_ahead(
     over = threading.Event()
 
     def sixth(study: mc.Study, trial: mc.Trial) -> bool:
-        if study.n_told == 6:
+        if study.n_evaluated == 6:
             over.set()
             if interrupted:
                 raise KeyboardInterrupt

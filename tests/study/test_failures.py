@@ -281,7 +281,12 @@ def test_an_outcome_is_taken_back(space: mc.Space, journal: Path) -> None:
         first = study.tell(study.ask(), {"loss": 1.0, "ms": 3.0, "note": "x"})
         study.stop("budget")
         again = study.reopen(first)
-        assert (again.pending, again.outcome.outputs, study.n_told, study.record.recommended) == (True, {}, 0, None)
+        assert (again.pending, again.outcome.outputs, study.n_evaluated, study.record.recommended) == (
+            True,
+            {},
+            0,
+            None,
+        )
         with pytest.raises(TellError, match="trial 0 has no outcome"):
             study.reopen(first)
         known = study.add(tiny.known(space, 1)[0][0], 1.0)

@@ -46,7 +46,7 @@ CASES = of(
 def test_the_best_keeps_all_limits() -> None:
     assert CASES.best is CASES.history[2]
     assert CASES.nearest is not None
-    assert (CASES.nearest.trial.number, CASES.nearest.breaks, CASES.nearest.violation) == (2, (), 0.0)
+    assert (CASES.nearest.trial.number, CASES.nearest.violations, CASES.nearest.violation) == (2, (), 0.0)
     assert CASES.n_feasible == 3
     assert of(*CASES.history, limits=()).value == 0.1
     assert pickle.loads(pickle.dumps(CASES)).value == 2.0
@@ -58,13 +58,13 @@ def test_the_best_keeps_all_limits() -> None:
 
 def test_what_breaks_a_limit_is_said() -> None:
     failed, lacks = "ms failed: nan, which is no finite number", "share is not known"
-    said = [", ".join(map(str, CASES.breaks(t))) for t in CASES.history]
+    said = [", ".join(map(str, CASES.violations(t))) for t in CASES.history]
     assert said == ["ms 9 > 5", "", "", "share 0.1 < 0.5", failed, "", lacks]
     assert [row["feasible"] for row in CASES.to_rows()] == [False, True, True, False, False, True, None]
     assert [row["violation.ms"] for row in CASES.to_rows()] == [4.0, 0.0, 0.0, 0.0, None, 0.0, 0.0]
     assert [row["violation.share"] for row in CASES.to_rows()] == [0.0, 0.0, 0.0, 0.4, 0.0, 0.0, None]
     assert "feasible" not in of(*CASES.history, limits=()).to_rows()[0]
-    assert str(of(trial(0, 1.0, ms=5.0 + 1e-12)).breaks(0)[0]) == "ms 5.000000000001 > 5"
+    assert str(of(trial(0, 1.0, ms=5.0 + 1e-12)).violations(0)[0]) == "ms 5.000000000001 > 5"
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
@@ -78,7 +78,7 @@ def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
     assert math.isnan(result.value)
     assert result.nearest is not None
     assert result.nearest.trial is a
-    assert [violation.limit.output for violation in result.nearest.breaks] == ["ms"]
+    assert [violation.limit.output for violation in result.nearest.violations] == ["ms"]
     assert "nothing satisfies all constraints yet; trial 5 comes nearest: ms" in str(result)
     assert np.isnan(result.convergence().incumbent).all()
 
@@ -99,7 +99,7 @@ def test_outputs_that_were_evaluated_apart_count_together() -> None:
     result = of(apart[0], trial(1, 2.0, ms=1.0), apart[1], limits=(SLOW,))
     assert result.best is apart[0]
     np.testing.assert_equal(result.convergence().incumbent, [math.nan, 2.0, 1.0])
-    assert result.breaks(0) == result.breaks(2) == ()
+    assert result.violations(0) == result.violations(2) == ()
 
 
 # -- what a limit costs ---------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_the_table_of_limits() -> None:
     ms, share = CASES.limits.trade_offs
     steps = [(s.bound, s.loss, s.trial, s.keeps) for s in ms.steps]
     assert steps == [(1.0, 4.0, 5, True), (4.0, 3.0, 1, True), (4.5, 2.0, 2, True), (9.0, 1.0, 0, False)]
-    assert (ms.binds, ms.broken, ms.told, ms.failed) == (True, 1, 6, 1)
+    assert (ms.binds, ms.broken, ms.known, ms.failed) == (True, 1, 6, 1)
     assert [(s.bound, s.trial, s.keeps) for s in share.steps] == [(0.9, 5, True), (0.7, 2, True), (0.1, 3, False)]
     assert share.share == pytest.approx(1 / 6)
     text = str(CASES.limits)
@@ -120,9 +120,9 @@ def test_the_table_of_limits() -> None:
     assert "its output is not known yet" in str(of(limits=(SLOW,)).limits)
     (ms,) = of(trial(0, 1.0, ms=1.0), trial(1, 2.0, ms=9.0), limits=(SLOW,)).limits.trade_offs
     assert not ms.binds
-    assert "does not bind" in ms.said()
+    assert "does not bind" in ms.text()
     (ms,) = of(trial(0, 1.0, ms=6.0), limits=(SLOW,)).limits.trade_offs
-    assert "nothing keeps it together with the other limits yet" in ms.said()
+    assert "nothing keeps it together with the other limits yet" in ms.text()
     frame = pytest.importorskip("pandas").DataFrame(CASES.limits)
     assert len(frame) == len(CASES.limits) == len(CASES.limits.rows) == 7
     assert frame["loss"].min() == 0.5
@@ -180,7 +180,7 @@ def test_without_noise_the_safe_one_is_the_best_and_with_noise_it_stands_back() 
         at = [r.safe(p) for p in (0.5, 0.9, 0.99)]
         losses = [math.inf if t is None or t.loss is None else t.loss for t in at]
         assert losses == sorted(losses)
-        assert all(not r.breaks(t) for t in at if t is not None)
+        assert all(not r.violations(t) for t in at if t is not None)
 
 
 def test_repeats_are_no_rows_of_their_own() -> None:

@@ -84,7 +84,7 @@ def test_outcomes_are_those_of_tell(space: mc.Space, journal: Path) -> None:
             ("failed", None, "diverged", {}),
         ]
         assert repr(study.trials) == repr(before)
-        assert (study.n_told, study.result.n_known, study.result.problem()) == (0, 4, "")
+        assert (study.n_evaluated, study.result.n_known, study.result.problem()) == (0, 4, "")
 
 
 def test_numpy_values_become_the_declared_ones_in_the_declared_order(space: mc.Space, journal: Path) -> None:
@@ -221,7 +221,7 @@ def test_resumed_at_any_point_the_proposals_are_those_of_an_unbroken_run(space: 
         assert [(t.number, t.config, t.loss, t.origin) for t in study.trials] == [
             (t.number, t.config, t.loss, t.origin) for t in unbroken.trials
         ]
-    assert unbroken.n_told == 7
+    assert unbroken.n_evaluated == 7
 
 
 DAMAGE = {

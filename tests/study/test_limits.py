@@ -94,7 +94,7 @@ def test_a_limit_that_an_evaluation_does_not_tell_has_failed_with_its_cause(tmp_
             assert told.outcome["heat"].status == "failed"
             assert cause in told.outcome["heat"].message
             assert "heat failed: " in str(told)
-            assert str(study.result.breaks(told)[0]).startswith("heat failed: ")
+            assert str(study.result.violations(told)[0]).startswith("heat failed: ")
         assert (study.result.config, study.result.n_feasible) == (None, 0)
         assert not any(row["feasible"] for row in study.result.to_rows())
         before = study.trials

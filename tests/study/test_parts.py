@@ -37,7 +37,7 @@ def test_a_trial_told_in_parts_is_pending_until_it_is_complete(space: mc.Space) 
     assert (first.status, first.pending, first.loss, first.values) == ("pending", True, None, {"latency_ms": 3.2})
     second = study.tell(trial, {"loss": 0.5, "memory": 7}, partial=True)
     assert (second.status, second.loss, second.duration) == ("pending", 0.5, None)
-    assert study.n_told == 0
+    assert study.n_evaluated == 0
     study.ask()
     seen = optimizer.histories[-1][0]
     assert (seen.status, seen.loss, seen.values) == ("pending", 0.5, {"latency_ms": 3.2, "memory": 7.0})
@@ -61,7 +61,7 @@ def test_parts_of_outputs_that_were_asked_for_need_no_word(space: mc.Space) -> N
 def test_a_trial_whose_loss_is_not_wanted_is_done_without_one(space: mc.Space) -> None:
     study, optimizer = opened(space, "latency_ms")
     trial = study.tell(study.ask(), 3.2)
-    assert (trial.status, trial.loss, trial.values, study.n_told) == ("done", None, {"latency_ms": 3.2}, 1)
+    assert (trial.status, trial.loss, trial.values, study.n_evaluated) == ("done", None, {"latency_ms": 3.2}, 1)
     failed = study.tell(study.ask(), mc.Failed("no clock"))
     assert (failed.status, failed.outcome["latency_ms"].message) == ("failed", "no clock")
     assert (failed.outcome["loss"].status, failed.message) == ("missing", "no clock")

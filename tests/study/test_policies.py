@@ -42,7 +42,7 @@ def test_a_budget_of_fits_waits_for_the_first_evaluation_and_refuses_one_that_ta
     done = study.tell(first, mc.Folds([1.0] * 5))
     assert not within.waits([first])
     with pytest.raises(BudgetError, match="one evaluation took 5 steps"):
-        within.told(done, None)
+        within.evaluated(done, None)
     assert study.result.stopped == BUDGET
 
 
@@ -68,7 +68,7 @@ class AtMost(Policy):
     def refuses(self, in_flight: Collection[Trial]) -> str:
         return "" if self.left > 0 else "failures"
 
-    def told(self, trial: Trial, evaluation: Evaluation | None) -> str:
+    def evaluated(self, trial: Trial, evaluation: Evaluation | None) -> str:
         self.left -= trial.failed
         return ""
 
@@ -80,7 +80,7 @@ def test_a_loop_runs_with_a_policy_of_somebody_else() -> None:
     study, policy, deadline = study_of(), AtMost(2), Deadline(None)
 
     def objective(config: Any) -> float:
-        return math.nan if study.n_told % 2 else 1.0
+        return math.nan if study.n_evaluated % 2 else 1.0
 
     within = WithinBudget(study, Spending(100), Reserve())
     search = Search(study, within, deadline, Pace())

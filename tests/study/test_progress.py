@@ -78,7 +78,7 @@ def test_the_best_that_is_shown_keeps_all_limits(space: mc.Space) -> None:
     result = mc.minimize(objective, space, 12, optimizer="random", limits={"deep": 1.5}, progress=Lines(stream))
     lines = stream.getvalue().splitlines()
     for line, trial in zip(lines, result.history, strict=True):
-        assert (f"breaks deep {trial.config['layers']} > 1.5" in line) == (trial.config["layers"] > 1.5)
+        assert (f"violates deep {trial.config['layers']} > 1.5" in line) == (trial.config["layers"] > 1.5)
     assert f"best {result.value:.6g} (#{result.best.number})" in lines[-1]  # type: ignore[union-attr]
     first = next(k for k, t in enumerate(result.history) if t.config["layers"] <= 1)
     assert all("best none satisfies all constraints yet" in line for line in lines[:first])

@@ -92,7 +92,7 @@ def test_what_one_writer_knows_and_wants_is_there_for_all(place: sharing.Place) 
     assert a.enqueue(wanted).number == 4
     assert (a.ask().config, b.ask().number, a.ask().number) == (wanted, 5, 6)
     assert [t.number for t in a.trials] == list(range(7))
-    assert a.n_told == b.n_told == 0
+    assert a.n_evaluated == b.n_evaluated == 0
 
 
 def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_told(place: sharing.Place) -> None:
@@ -114,7 +114,7 @@ def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_told(place: shari
     assert a.tell(third, 3.0).done  # b knows it as lost, and has not taken it up
     for study in (a, b):
         study.table.look()
-        assert ([t.loss for t in study.trials], study.n_told) == ([1.0, 2.0, 3.0], 3)
+        assert ([t.loss for t in study.trials], study.n_evaluated) == ([1.0, 2.0, 3.0], 3)
     assert b.ask().number == 3
 
 
@@ -162,8 +162,8 @@ def test_the_last_worker_takes_up_what_one_that_vanished_was_at(place: sharing.P
 
 def test_a_display_counts_what_others_told_and_a_late_outcome_is_ignored_with_a_note(place: sharing.Place) -> None:
     class Noting(Progress):
-        def told(self, trial: mc.Trial) -> None:
-            super().told(trial)
+        def evaluated(self, trial: mc.Trial) -> None:
+            super().evaluated(trial)
             counts.append((self.told_count, self.best))
 
         def note(self, text: str) -> None:
@@ -243,7 +243,7 @@ def test_what_is_evaluated_for_long_is_not_lost_while_its_worker_lives(address: 
 
 def test_a_larger_budget_that_one_worker_says_holds_for_all(address: str) -> None:
     def objective(config: Any) -> float:
-        if study.n_told == 2:
+        if study.n_evaluated == 2:
             other.plan(7, None)
         return tiny.loss(config)
 

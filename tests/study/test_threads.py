@@ -57,7 +57,12 @@ def test_outcomes_are_told_while_another_thread_asks(space: mc.Space, journal: P
 
         def tell() -> None:
             assert study.tell(first, 1.5).done
-            assert (study.n_told, study.trials[0].loss, study.table.suspects, study.table.wish) == (1, 1.5, False, "")
+            assert (study.n_evaluated, study.trials[0].loss, study.table.suspects, study.table.wish) == (
+                1,
+                1.5,
+                False,
+                "",
+            )
             assert read_journal(journal)[1][0].loss == 1.5  # written, not only noted
 
         second = during(study, tell)

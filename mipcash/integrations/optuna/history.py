@@ -178,8 +178,8 @@ def outcome_of(trial: Any, sign: float, limited: Collection[str], whole: Sequenc
         if value is not None:
             outputs[name] = Output.of(value)
         elif trial.state == TrialState.COMPLETE:
-            told = trial.user_attrs.get(name)
-            outputs[name] = Output(FAILED, message=f"the user attribute {name!r} is {told!r}, which is no number")
+            reported = trial.user_attrs.get(name)
+            outputs[name] = Output(FAILED, message=f"the user attribute {name!r} is {reported!r}, which is no number")
     return Outcome(outputs)
 
 

@@ -92,8 +92,8 @@ def known_from(
 
 def _outcome(trial: Any) -> Any:
     constraints = {f"constraint {name}": value for name, value in trial.constraints.items()}
-    told = {name: number_of(value) for name, value in {**constraints, **trial.user_attrs}.items()}
-    values = {str(name): value for name, value in told.items() if value is not None and name != "loss"}
+    reported = {name: number_of(value) for name, value in {**constraints, **trial.user_attrs}.items()}
+    values = {str(name): value for name, value in reported.items() if value is not None and name != "loss"}
     if trial.state == TrialState.FAIL:
         return Failed("the trial failed", values=values)
     return {"loss": trial.value, **values} if math.isfinite(trial.value) else Failed(f"{trial.value}")

@@ -62,9 +62,9 @@ def read(attributes: Mapping[str, Any], space: Space) -> Note | None:
     if not parts:
         return None
     try:
-        told = json.loads("".join(parts))
-        if told.pop("space") != signature(space):
+        reported = json.loads("".join(parts))
+        if reported.pop("space") != signature(space):
             return None
-        return Note(decode_config(space, told.pop("config")), told.pop("state"), told)
+        return Note(decode_config(space, reported.pop("config")), reported.pop("state"), reported)
     except (ValueError, KeyError, DamageError):  # incomplete: the writing process was killed
         return None

@@ -269,12 +269,12 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         if name in self._lacking:
             return
         self._lacking.add(name)
-        told = trial.user_attrs
-        if name in told:
-            why = f"the user attribute {name!r} is {told[name]!r}, which is no number"
+        reported = trial.user_attrs
+        if name in reported:
+            why = f"the user attribute {name!r} is {reported[name]!r}, which is no number"
         else:
-            close = difflib.get_close_matches(name, told, n=1)
-            has = f"it has {short_list(list(told))}" if told else "it has none"
+            close = difflib.get_close_matches(name, reported, n=1)
+            has = f"it has {short_list(list(reported))}" if reported else "it has none"
             why = f"it has no such user attribute; {f'did you mean {close[0]!r}? ' if close else ''}{has}"
         self._warn(
             f"trial {trial.number} has no value for the limit on {name!r} and counts as breaking it: {why}. Call "

@@ -73,7 +73,9 @@ class Search:
         placed = self.reader.placed(held, {})
         if held and placed.config is not None:
             if broken := self.space.validate(placed.config):
-                self._held.append(f"what is fixed or enqueued is evaluated as it is and breaks the rules: {broken[0]}")
+                self._held.append(
+                    f"what is fixed or enqueued is evaluated as it is and violates the rules: {broken[0]}"
+                )
             return Note(placed.config, self._state(trials), {"origin": "enqueued"})
         history = self.reader.history(trials, direction)
         optimizer, held = self._restricted({n: v for n, v in held.items() if self._may_hold(n, held)})
@@ -159,7 +161,7 @@ class Search:
             try:
                 made = whole.restricted(held)
             except InfeasibleSpaceError as error:
-                self._held.append(f"what is fixed or enqueued is evaluated as it is and breaks the rules: {error}")
+                self._held.append(f"what is fixed or enqueued is evaluated as it is and violates the rules: {error}")
                 return whole, {}
             if len(of_parts) >= HELD:
                 del of_parts[next(iter(of_parts))]

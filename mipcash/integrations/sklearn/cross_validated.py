@@ -306,8 +306,8 @@ class CrossValidated:
         """Return a text that is the same for the same data, folds and scoring, in every process."""
         import joblib
 
-        told = (self.x, self.y, self.groups, self.scoring.name, self.folds, self.seed, self.task)
-        return str(joblib.hash(told))
+        reported = (self.x, self.y, self.groups, self.scoring.name, self.folds, self.seed, self.task)
+        return str(joblib.hash(reported))
 
 
 def rows_of(x: Any, rows: Rows) -> Any:

@@ -125,7 +125,7 @@ class _Ask:
         self.legal = np.array([o.legal for o in self.settled], dtype=bool)
         state = AdmmState.of(self.request.state)
         fits = state is not None and len(state.mu) == len(self.request.limits)
-        self.state = self._absorbed(state) if state is not None and fits else self._begun(rows.shown)
+        self.state = self._absorbed(state) if state is not None and fits else self._started(rows.shown)
 
     def proposal(self) -> Proposal | None:
         """Return the proposal of the current subproblem, or a solver-made configuration if no subproblem finds a new one."""
@@ -151,7 +151,7 @@ class _Ask:
     def _measured(self) -> Measured:
         return self.limits.measured(self.settled, self.state.unit or 1.0)
 
-    def _begun(self, shown: Booleans) -> AdmmState:
+    def _started(self, shown: Booleans) -> AdmmState:
         """Return the initial state: z and theta are the best known, per algorithm; known evaluations count as pulls."""
         variables, m = self.variables, len(self.request.limits)
         zero, arms = np.zeros(variables.size), int(variables.sizes.sum())
@@ -413,7 +413,7 @@ class _Ask:
     def _new(self, config: Configuration) -> bool:
         if self.domain.repeats(config, self.step.before):
             return False
-        apart = self.domain.exclusions([], self.request.apart)
+        apart = self.domain.exclusions([], self.request.min_distance)
         return not apart or all(e.admits(self.domain.program.encode(config)) for e in apart)
 
     def _made(self, config: Configuration, after: AdmmState) -> Proposal:

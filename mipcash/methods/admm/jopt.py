@@ -245,7 +245,7 @@ def first_new(
     Args:
         repaired: whether a point that violates a rule is moved to the nearest legal configuration, or returned as it is.
     """
-    before, distances, tried = step.before, domain.exclusions([], step.request.apart), set()
+    before, distances, tried = step.before, domain.exclusions([], step.request.min_distance), set()
     spare: Configuration | None = None
     for x in candidates:
         if spare is not None and domain.deadline.passed:

@@ -26,7 +26,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Point
 from mipcash.space.compiled import QUESTION
-from mipcash.space.conflict import told
+from mipcash.space.conflict import decided
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.nearest import with_distances
@@ -80,7 +80,7 @@ class Projection:
         lifted = with_distances(program, wanted)
         form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, np.ones(len(wanted))]))
         answer = self.domain.minimiser.backend.solve(Task(lifted, form, self._held(z)), QUESTION)
-        if told(answer).columns is None:
+        if decided(answer).columns is None:
             return None
         assert answer.columns is not None
         bound = {n.label for n in program.numbers}
@@ -127,7 +127,7 @@ class LegalChoices:
         for k, g in enumerate(self.variables.choices):
             linear[program.groups[g].span] = -weights[starts[k] : starts[k + 1]]
         answer = self.domain.minimise(replace(QuadraticForm.zero(program.n), linear=linear), QUESTION)
-        if told(answer).columns is None:
+        if decided(answer).columns is None:
             raise SpaceError(f"no configuration of space {self.domain.space.name!r} is legal")
         assert answer.columns is not None
         return program.levels_of(answer.columns)[self.variables.choices]
@@ -162,7 +162,7 @@ class LegalChoices:
         program, excluded = self.domain.program, list[Exclusion]()
         while len(excluded) <= limit:
             answer = self.domain.minimise(QuadraticForm.zero(program.n), QUESTION, excluded=excluded)
-            if answer.status == INFEASIBLE or told(answer).columns is None:
+            if answer.status == INFEASIBLE or decided(answer).columns is None:
                 return
             assert answer.columns is not None
             levels = program.levels_of(answer.columns)

@@ -154,10 +154,10 @@ class _Improvement:
 
     def __init__(self, problem: ThetaProblem, process: MaternProcess) -> None:
         self.problem, self.process = problem, process
-        told = process.standardised(problem.f) + problem.penalty(problem.x) / process.scale
+        reported = process.standardised(problem.f) + problem.penalty(problem.x) / process.scale
         if np.any(problem.noise):  # the least of many estimates is too low
-            told = process.predict(problem.x)[0] + problem.penalty(problem.x) / process.scale
-        self.log_ei = LogEI(float(np.min(told)))
+            reported = process.predict(problem.x)[0] + problem.penalty(problem.x) / process.scale
+        self.log_ei = LogEI(float(np.min(reported)))
 
     def values(self, x: Vector) -> Vector:
         """Return its values: (B, d) -> (B,)."""

@@ -156,7 +156,7 @@ class _Ask:
         self.legal = np.flatnonzero(self.data.legal)
         deadline = optimizer.domain.deadline.share(FIT)
         self.models = Models(optimizer.surrogate, self.data, deadline, dict(step.request.state.get("models", {})))
-        self.state = self._begun()
+        self.state = self._started()
         self.loss_scale = 1.0  # a unit of the loss on the scale of its posterior, once that is fitted
 
     def proposal(self) -> Proposal | None:
@@ -175,14 +175,14 @@ class _Ask:
 
     # -- progress -----------------------------------------------------------------------------------------------
 
-    def _begun(self) -> AdmmState:
+    def _started(self) -> AdmmState:
         """Return the state, without proposals that are no longer pending."""
         state = AdmmState.of(self.request.state)
         if state is None or len(state.made) != 1 + len(self.limits):
             losses = self.data.losses[self.data.known]
             spread = float(np.ptp(losses / 2.0)) * 2.0 if len(losses) else 0.0
             unit = self.settings.unit or (spread if 0.0 < spread < np.inf else 1.0)
-            state = AdmmState.begun(len(self.limits), self.space.size, self.settings.rho, unit)
+            state = AdmmState.started(len(self.limits), self.space.size, self.settings.rho, unit)
         waiting = (a for a in state.asked if self.request.history[a.number].status == PENDING)
         return replace(state, asked=tuple(waiting))
 

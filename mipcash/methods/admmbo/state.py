@@ -69,7 +69,7 @@ class AdmmState:
     asked: tuple[Asked, ...] = ()
 
     @classmethod
-    def begun(cls, limits: int, size: int, rho: float, unit: float) -> AdmmState:
+    def started(cls, limits: int, size: int, rho: float, unit: float) -> AdmmState:
         """Return the initial state: z^1 = min(B), at equal distance from all categories, and y^1 = 0 (Section 5.1).
 
         Args:

@@ -219,9 +219,9 @@ class Cmes(Hybrid):
         """Return the outputs with binary feedback."""
         names = {FAILURE}
         for output in data.scales:
-            told = set(data.values(output)[1].tolist())
+            reported = set(data.values(output)[1].tolist())
             if self.settings.feedback == BINARY or (
-                self.settings.feedback == AUTO and any(told <= each for each in ANSWERS)
+                self.settings.feedback == AUTO and any(reported <= each for each in ANSWERS)
             ):
                 names.add(output)
         return frozenset(names)

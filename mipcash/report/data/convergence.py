@@ -26,7 +26,7 @@ class Curve:
 
     Attributes:
         x, seconds, loss: (d,) of the evaluations that succeeded.
-        breaks: (d,) True if they violate an outcome constraint.
+        infeasible: (d,) True if they violate an outcome constraint.
         stopped: (d,) True if they were pruned, so that the loss is an estimate.
         failed, failed_seconds: (f,) of the failed evaluations.
         step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
@@ -38,8 +38,8 @@ class Curve:
     x: Vector
     seconds: Vector
     loss: Vector
-    breaks: Booleans
-    stopped: Booleans
+    infeasible: Booleans
+    pruned: Booleans
     failed: Vector
     failed_seconds: Vector
     step_x: Vector
@@ -71,7 +71,7 @@ class Curve:
 def curve(result: Result) -> Curve:
     """Return the convergence data of a result."""
     number, loss, incumbent, _ = result.convergence()
-    breaks = np.array([result.feasibility.feasible(k) is False for k in range(len(number))], dtype=bool)
+    infeasible = np.array([result.feasibility.feasible(k) is False for k in range(len(number))], dtype=bool)
     x, at = number.astype(float) + 1, at_work(result)
     done, known = np.isfinite(loss), np.isfinite(incumbent)
     failed = np.array([t.failed for t in result.history], dtype=bool)
@@ -81,7 +81,7 @@ def curve(result: Result) -> Curve:
         x[done],
         at[done],
         loss[done],
-        breaks[done],
+        infeasible[done],
         np.array([not t.whole for t in result.history], dtype=bool)[done],
         x[failed],
         at[failed],

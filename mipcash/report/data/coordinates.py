@@ -78,15 +78,15 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
         labels: parameters, the most important first; None: as they were declared.
         all_given: True to show exactly these parameters, in their order.
     """
-    told = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
-    told = sorted(told, key=lambda t: -(t.minimised or 0.0))
-    shown = told if len(told) <= LINES else _chosen(told)
-    names = list(dict.fromkeys(name for t in told for name in t.config))
+    reported = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
+    reported = sorted(reported, key=lambda t: -(t.minimised or 0.0))
+    shown = reported if len(reported) <= LINES else _chosen(reported)
+    names = list(dict.fromkeys(name for t in reported for name in t.config))
     declared = [n for n in (run.place.space.parameters if run.place else names) if n in names]
     wanted = [n for n in (labels or declared) if n in names]
     wanted += [n for n in declared if n not in wanted]
-    varied = [n for n in wanted if len({setting_text(t.config[n]) for t in told if n in t.config}) > 1]
-    often = [n for n in varied if sum(n in t.config for t in told) >= OFTEN * len(told)]
+    varied = [n for n in wanted if len({setting_text(t.config[n]) for t in reported if n in t.config}) > 1]
+    often = [n for n in varied if sum(n in t.config for t in reported) >= OFTEN * len(reported)]
     kept = (often if len(often) >= FEW else varied or wanted)[:AXES]
     kept = [n for n in labels or () if n in names] if all_given else [n for n in declared if n in kept]
     loss = np.array([t.loss for t in shown], dtype=float)
@@ -94,14 +94,14 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
     best = run.result.best
     at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
     axes = tuple(_axis(run, name, shown) for name in kept)
-    left = (len(declared) - len(kept), len(told) - len(shown))
+    left = (len(declared) - len(kept), len(reported) - len(shown))
     return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, word_of(run.result.objectives))
 
 
-def _chosen(told: Sequence[Trial]) -> list[Trial]:
+def _chosen(reported: Sequence[Trial]) -> list[Trial]:
     half = LINES // 2
-    spread = np.linspace(0, len(told) - half - 1, LINES - half).astype(int)
-    return [*(told[int(k)] for k in spread), *told[-half:]]
+    spread = np.linspace(0, len(reported) - half - 1, LINES - half).astype(int)
+    return [*(reported[int(k)] for k in spread), *reported[-half:]]
 
 
 def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:

@@ -64,10 +64,10 @@ def fronts(run: Run) -> list[FrontPair]:
     for pair in list(combinations(result.objectives.each, 2))[:PAIRS]:
         rows, values = [], []
         for t in result.history:
-            told = [t.outcome[objective.output].value for objective in pair]
-            if t.done and not t.repeat and all(v is not None and np.isfinite(v) for v in told):
+            reported = [t.outcome[objective.output].value for objective in pair]
+            if t.done and not t.repeat and all(v is not None and np.isfinite(v) for v in reported):
                 rows.append(t.number)
-                values.append([float(v) for v in told if v is not None])
+                values.append([float(v) for v in reported if v is not None])
         if not rows:
             continue
         at = next((k for k, n in enumerate(rows) if best is not None and n == best.number), None)

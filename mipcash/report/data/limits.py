@@ -28,7 +28,7 @@ class Against:
         keeps: (n,) True if the configuration is feasible.
         best: index of the best configuration; None: none.
         fronts: per end of the constraint, pairs of a bound and the best loss that it admits.
-        said: per end, a sentence on its violations and whether it binds.
+        text: per end, a sentence on its violations and whether it binds.
         objectives: the objectives.
     """
 
@@ -40,7 +40,7 @@ class Against:
     keeps: Booleans
     best: int | None
     fronts: tuple[tuple[tuple[float, float], ...], ...]
-    said: tuple[str, ...]
+    text: tuple[str, ...]
     objectives: Objectives = MINIMISED
 
 
@@ -49,9 +49,9 @@ def limits(run: Run) -> list[Against]:
     result = run.result
     feasibility = result.feasibility
     limited = {limit.output: limit for limit in result.under}
-    told = Counter(name for t in result.history if t.done for name in t.values if name not in limited)
+    reported = Counter(name for t in result.history if t.done for name in t.values if name not in limited)
     found = []
-    for output in [*limited, *told][: max(OUTPUTS, len(limited))]:
+    for output in [*limited, *reported][: max(OUTPUTS, len(limited))]:
         rows = []
         for t in result.history:
             outcome = feasibility.outcomes[t.number]
@@ -73,7 +73,7 @@ def limits(run: Run) -> list[Against]:
                 np.array([r[3] for r in rows], dtype=bool),
                 best,
                 tuple(tuple((s.bound, s.loss) for s in t.steps) for t in trades),
-                tuple(f"{t.name}: {t.said()}" for t in trades),
+                tuple(f"{t.name}: {t.text()}" for t in trades),
                 result.objectives,
             )
         )

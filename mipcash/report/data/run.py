@@ -116,8 +116,8 @@ class Run:
                 raise StorageError(f"{name} is damaged: {error}; start a new journal") from error
         else:
             trials = tuple(readable_trial(row, record.objectives) for row in rows)
-        said = record.recommended
-        best = BY_LOSS if said is None else None if said == NOTHING else said
+        recommended = record.recommended
+        best = BY_LOSS if recommended is None else None if recommended == NOTHING else recommended
         declared = None if place is None else place.space
         result = Result(trials, record.space, record.stopped, best, read_limits(record.limits), declared)
         return cls(result, record, place, name, mode_of(path))

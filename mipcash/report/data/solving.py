@@ -61,11 +61,11 @@ def solving(run: Run) -> Solving:
     evaluations = np.array([math.nan if t.duration is None else t.duration for t in trials], dtype=float)
     sums: dict[str, float] = {}
     for t in trials:
-        told = {k: float(v) for k, v in t.seconds.items() if k != "ask" and np.isfinite(v)}
-        for name, value in told.items():
+        reported = {k: float(v) for k, v in t.seconds.items() if k != "ask" and np.isfinite(v)}
+        for name, value in reported.items():
             called = PARTS.get(name, visible(name))
             sums[called] = sums.get(called, 0.0) + value
-        rest = t.seconds.get("ask", 0.0) - sum(told.values())
+        rest = t.seconds.get("ask", 0.0) - sum(reported.values())
         sums["other"] = sums.get("other", 0.0) + max(0.0, rest)
     gaps = np.array([math.nan if t.proof is None else t.proof.gap for t in trials], dtype=float)
     gaps[~np.isfinite(gaps)] = math.nan

@@ -43,8 +43,8 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     kinds: dict[str, list[tuple[float, float, str]]] = {}
     inside = curve.inside
     for k in range(len(xs)):
-        kind = "limit" if curve.breaks[k] else "dot"
-        kind = "estimate" if curve.stopped[k] else kind
+        kind = "limit" if curve.infeasible[k] else "dot"
+        kind = "estimate" if curve.pruned[k] else kind
         tip = _tip(curve, k)
         if not inside[k]:
             chart.path(
@@ -64,7 +64,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
 
 
 def _tip(curve: Curve, k: int) -> str:
-    how = "\nviolates a constraint" if curve.breaks[k] else "\npruned: an estimate" if curve.stopped[k] else ""
+    how = "\nviolates a constraint" if curve.infeasible[k] else "\npruned: an estimate" if curve.pruned[k] else ""
     loss = f"{word_of(curve.objectives)} {number(curve.loss[k])}"
     return f"evaluation {int(curve.x[k])}\n{loss}{how}\nafter {seconds(curve.seconds[k])}"
 
@@ -153,8 +153,8 @@ def _turned(ends: tuple[float, float, bool]) -> tuple[float, float, bool]:
 
 
 def _pair_tip(pair: FrontPair, k: int) -> str:
-    told = zip(pair.objectives, pair.values[k].tolist(), strict=True)
-    values = [f"{objective.output} {number(value)}" for objective, value in told]
+    reported = zip(pair.objectives, pair.values[k].tolist(), strict=True)
+    values = [f"{objective.output} {number(value)}" for objective, value in reported]
     return "\n".join([f"trial {pair.trial[k]}", *values, *(["on the front"] if pair.on[k] else [])])
 
 
@@ -174,9 +174,9 @@ def residuals_chart(residuals: Residuals, width: float) -> str:
 def times_chart(solving: Solving, width: float) -> str:
     """Return the chart of the seconds of each proposal and each evaluation, on a logarithmic scale."""
     chart = Chart(width, 250, "Seconds of each suggestion and of each evaluation")
-    told = np.concatenate([solving.ask, solving.evaluation])
-    told = told[np.isfinite(told) & (told > 0.0)]
-    low, high = (float(told.min()), float(told.max())) if told.size else (0.1, 1.0)
+    reported = np.concatenate([solving.ask, solving.evaluation])
+    reported = reported[np.isfinite(reported) & (reported > 0.0)]
+    low, high = (float(reported.min()), float(reported.max())) if reported.size else (0.1, 1.0)
     low = max(low, high * 1e-6, 1e-6)
     x, y = chart.scales((0.5, float(solving.x.max(initial=1.0)) + 0.5), (low / 1.6, high * 1.6), log_y=True)
     chart.axes(x, y, "evaluation", "seconds (log scale)", whole_x=True)
@@ -198,7 +198,7 @@ def gaps_chart(solving: Solving, width: float) -> str:
     x, y = chart.scales((0.5, float(solving.x.max(initial=1.0)) + 0.5), (0.0, top * 1.06))
     chart.axes(x, y, "evaluation", "gap (%)", whole_x=True)
     for a, gap in zip(solving.x[known], 100 * solving.gap[known], strict=True):
-        kind, said = ("dot", "proven optimal") if gap <= 1e-4 else ("limit", f"gap {number(float(gap))} %")
+        kind, text = ("dot", "proven optimal") if gap <= 1e-4 else ("limit", f"gap {number(float(gap))} %")
         chart.line(x(a), chart.y0, x(a), y(float(gap)), "stem")
-        chart.dot(x(a), y(float(gap)), kind, f"evaluation {int(a)}: {said}", 3)
+        chart.dot(x(a), y(float(gap)), kind, f"evaluation {int(a)}: {text}", 3)
     return chart.svg()

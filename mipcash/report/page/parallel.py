@@ -109,13 +109,13 @@ def _ticks_below(chart: Chart, x: object, h: float, axis: Axis) -> None:
     until = -math.inf
     for place, text in axis.ticks:
         at = x(place)  # type: ignore[operator]
-        said = _cut(text, 16)
-        wide = 6.4 * len(said)
+        message = _cut(text, 16)
+        wide = 6.4 * len(message)
         begin = at if place < 0.05 else at - wide if place > 0.95 else at - wide / 2
         if begin < until + 6:
             continue
         anchor = "start" if place < 0.05 else "end" if place > 0.95 else "middle"
-        chart.text(at, h + 16, said, anchor, "tick halo")
+        chart.text(at, h + 16, message, anchor, "tick halo")
         until = begin + wide
 
 

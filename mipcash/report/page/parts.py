@@ -49,9 +49,9 @@ def legend(*entries: tuple[str, str]) -> str:
 
 def card(title: str, body: str, note: str = "", ident: str = "", kind: str = "") -> str:
     """Return a part of the page; ``body`` is HTML, ``title`` and ``note`` are text."""
-    said = f'<p class="note">{escaped(note)}</p>' if note else ""
+    message = f'<p class="note">{escaped(note)}</p>' if note else ""
     anchor = f' id="{escaped(ident)}"' if ident else ""
-    return f'<section class="card {kind}"{anchor}><h2>{escaped(title)}</h2>{said}{body}</section>'
+    return f'<section class="card {kind}"{anchor}><h2>{escaped(title)}</h2>{message}{body}</section>'
 
 
 def tile(name: str, value: str, detail: str = "", kind: str = "") -> str:
@@ -81,8 +81,8 @@ def table(
 
 def _broken(text: str) -> str:
     """Return a cell; long names may break after dots and underscores."""
-    said = escaped(text)
-    return said if len(text) <= LONG else said.replace("_", "_<wbr>").replace(".", ".<wbr>")
+    message = escaped(text)
+    return message if len(text) <= LONG else message.replace("_", "_<wbr>").replace(".", ".<wbr>")
 
 
 def switch(name: str, choices: Sequence[tuple[str, str]]) -> str:
@@ -98,10 +98,8 @@ def switch(name: str, choices: Sequence[tuple[str, str]]) -> str:
 
 def code(text: str) -> str:
     """Return code to be copied."""
-    said = html.escape(visible(text, lines=True))
-    return (
-        f'<div class="code"><button type="button" class="copy" hidden>Copy</button><pre><code>{said}</code></pre></div>'
-    )
+    message = html.escape(visible(text, lines=True))
+    return f'<div class="code"><button type="button" class="copy" hidden>Copy</button><pre><code>{message}</code></pre></div>'
 
 
 def missing(what: str, cure: str) -> str:

@@ -62,8 +62,8 @@ def tiles(run: Run) -> str:
     asked = sum(not t.known for t in result.history)
     each = f"{seconds(spent['ask'] / asked)} a suggestion" if asked else ""
     found.append(parts.tile("time suggesting", seconds(spent["ask"]), each))
-    told = sum(t.duration is not None for t in result.history)
-    each = f"{seconds(spent['evaluation'] / told)} an evaluation" if told else ""
+    reported = sum(t.duration is not None for t in result.history)
+    each = f"{seconds(spent['evaluation'] / reported)} an evaluation" if reported else ""
     found.append(parts.tile("time evaluating", seconds(spent["evaluation"]), each))
     return f'<div class="tiles">{"".join(found)}</div>'
 
@@ -78,8 +78,8 @@ def convergence_card(run: Run) -> str:
         for name, by in (("by evaluations", False), ("by seconds", True))
     ]
     entries = [("best", "best so far"), ("dot", "evaluation")]
-    entries += [("limit", "violates a constraint")] if found.breaks.any() else []
-    entries += [("estimate", "pruned, an estimate")] if found.stopped.any() else []
+    entries += [("limit", "violates a constraint")] if found.infeasible.any() else []
+    entries += [("estimate", "pruned, an estimate")] if found.pruned.any() else []
     entries += [("off", "off the scale")] if (~found.inside).any() else []
     entries += [("failed", "failed")] if len(found.failed) else []
     body = parts.switch("convergence-by", views) + parts.legend(*entries)
@@ -109,8 +109,8 @@ def best_card(run: Run) -> str:
     """Return the section on the best configuration, as a table and as code."""
     result, best = run.result, incumbent(run)
     if best is None:
-        said = result.problem() or "No evaluation has a loss yet."
-        return parts.card("Best configuration", parts.missing(one_line(said, 400), ""), ident="best")
+        wording = result.problem() or "No evaluation has a loss yet."
+        return parts.card("Best configuration", parts.missing(one_line(wording, 400), ""), ident="best")
     rows = [(name, setting_text(value)) for name, value in best.config.items()]
     values = [(word_of(result.objectives), number(best.loss) if best.loss is not None else "–")]
     further = result.values if result.best else best.values
@@ -154,8 +154,8 @@ def effects_card(run: Run, effects: Effects | None) -> str:
     if effects.pairs:
         right += both(*(model.pairs_chart(effects, w) for w in (HALF, NARROW)))
         paired = min(PAIRED, len(effects.parameters))
-        said = f"Of the {paired} most important parameters: what two do together and neither alone."
-        right += f'<p class="note">{said}</p>'
+        wording = f"Of the {paired} most important parameters: what two do together and neither alone."
+        right += f'<p class="note">{wording}</p>'
     else:
         right += parts.missing("There is one parameter.", "")
     more = len(effects.parameters) - model.SHOWN
@@ -192,9 +192,9 @@ def limits_card(run: Run) -> str:
         return ""
     cells = []
     for each in found:
-        said = "".join(f'<p class="note">{escaped(text)}</p>' for text in each.said)
+        wording = "".join(f'<p class="note">{escaped(text)}</p>' for text in each.text)
         chart = charts.against_chart(each, 400) if len(each.value) else parts.missing("Nothing is known of it yet.", "")
-        cells.append(f"<figure><h3>{escaped(each.output, 48)}</h3>{chart}{said}</figure>")
+        cells.append(f"<figure><h3>{escaped(each.output, 48)}</h3>{chart}{wording}</figure>")
     limited = any(a.limit is not None for a in found)
     entries = [("dot", "satisfies all constraints" if limited else "evaluation"), ("star", "best configuration")]
     if limited:
@@ -259,11 +259,11 @@ def _share(run: Run) -> str:
         f'<div class="point" style="left:{100 * box.share:.2f}%"></div></div>'
         '<div class="ends"><span>0 %</span><span>100 %</span></div>'
     )
-    said = (
+    wording = (
         f"of the box is legal, between {_percent(low)} and {_percent(high)} with 95 % confidence: {k:,} of {n:,} "
         "draws, every parameter by itself and uniform over its range. No proposal is drawn that way: all are legal."
     )
-    return f'<p class="big">{escaped(share)}</p>{bar}<p class="note">{escaped(said)}</p>'
+    return f'<p class="big">{escaped(share)}</p>{bar}<p class="note">{escaped(wording)}</p>'
 
 
 def _percent(share: float) -> str:
@@ -302,17 +302,17 @@ def _trials(run: Run, trials: Sequence[Trial]) -> str:
     head = [
         "trial",
         word_of(result.objectives),
-        *(["breaks"] if result.under else []),
+        *(["violations"] if result.under else []),
         "evaluation",
         "origin",
         "configuration or failure",
     ]
     rows = []
     for k, t in enumerate(trials):
-        broken = [] if t.failed or t.pending else [one_line(", ".join(map(str, result.breaks(t))), 60)]
-        said = "failed" if t.failed else "open" if t.pending else number(t.loss) if t.loss is not None else "–"
+        broken = [] if t.failed or t.pending else [one_line(", ".join(map(str, result.violations(t))), 60)]
+        wording = "failed" if t.failed else "open" if t.pending else number(t.loss) if t.loss is not None else "–"
         what = one_line(t.message, 120) if t.failed else ", ".join(f"{n}={value_text(v)}" for n, v in t.config.items())
-        row = [str(t.number), said, *((broken or [""]) if result.under else [])]
+        row = [str(t.number), wording, *((broken or [""]) if result.under else [])]
         rows.append([*row, seconds(t.duration or math.nan), one_line(t.origin, 30), one_line(what, 160)])
         if result.best is not None and t.number == result.best.number:
             marked.append(k)

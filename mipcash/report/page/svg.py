@@ -19,8 +19,8 @@ LETTER = 6.5
 
 def escaped(text: object, limit: int | None = None) -> str:
     """Return text for HTML and SVG, escaped so that it is shown literally, on one line, and cut at a limit."""
-    said = " ".join(visible(str(text), lines=True).split())
-    return html.escape(said if limit is None or len(said) <= limit else said[: max(1, limit - 1)] + "…")
+    message = " ".join(visible(str(text), lines=True).split())
+    return html.escape(message if limit is None or len(message) <= limit else message[: max(1, limit - 1)] + "…")
 
 
 def number(value: float) -> str:
@@ -217,8 +217,8 @@ class Chart:
 def _tipped(tag: str, shape: str, tip: str) -> str:
     if not tip:
         return f"<{tag} {shape}/>"
-    said = html.escape(visible(tip, lines=True))
-    return f'<{tag} {shape} tabindex="-1"><title>{said}</title></{tag}>'
+    message = html.escape(visible(tip, lines=True))
+    return f'<{tag} {shape} tabindex="-1"><title>{message}</title></{tag}>'
 
 
 def both(wide: str, narrow: str) -> str:

@@ -108,8 +108,8 @@ def _members(group: int) -> Iterator[tuple[int, int]]:
 
 def _listed_by_ps(group: int) -> Iterator[tuple[int, int]]:
     """Yield the same by ``ps``, which reports kilobytes, on systems without /proc such as macOS."""
-    told = subprocess.run(["ps", "-A", "-o", "pgid=,pid=,rss="], capture_output=True, text=True, check=False)
-    for line in told.stdout.splitlines():
+    reported = subprocess.run(["ps", "-A", "-o", "pgid=,pid=,rss="], capture_output=True, text=True, check=False)
+    for line in reported.stdout.splitlines():
         own, pid, kilobytes = map(int, line.split())
         if own == group:
             yield pid, kilobytes * 1024

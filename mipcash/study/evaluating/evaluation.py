@@ -103,8 +103,8 @@ def evaluate(
             returned = gathered(returned, fits, lambda fit: _numbers(fit, owed), judge)
             if len(reports):
                 raise TypeError("the objective yields its results and reports them too; do one of the two")
-        if said := reports.forgotten(returned):
-            raised = Raised(said)
+        if message := reports.forgotten(returned):
+            raised = Raised(message)
     except Failed as failed:
         returned = failed
     except BaseException as error:
@@ -120,13 +120,13 @@ def evaluate(
 
 def _beside(function: Function, config: Configuration, task: Task, reports: Reports) -> dict[str, Any]:
     """Return the keyword arguments ``repeat`` and ``trial``, as far as a function has such parameters."""
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     if task.repeat and takes(function, "repeat"):
-        told["repeat"] = task.repeat
+        reported["repeat"] = task.repeat
     if takes(function, "trial"):
         origin = repeat_origin(task.repeat)
-        told["trial"] = Trial(task.trial, {**config}, attempt=task.attempt, origin=origin, reports=reports)
-    return told
+        reported["trial"] = Trial(task.trial, {**config}, attempt=task.attempt, origin=origin, reports=reports)
+    return reported
 
 
 def _numbers(fit: Any, owed: Sequence[str]) -> dict[str, float] | None:

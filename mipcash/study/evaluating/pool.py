@@ -52,27 +52,27 @@ def check_sendable(objective: Objective, executor: Any) -> None:
         )
 
 
-def parcel(objective: Objective, told: Any = None) -> bytes:
+def parcel(objective: Objective, reported: Any = None) -> bytes:
     """Return an objective, or other data, as bytes.
 
     Raises:
         ObjectiveError: it cannot be pickled.
     """
     try:
-        text: bytes = cloudpickle.dumps(objective if told is None else told)
+        pickled: bytes = cloudpickle.dumps(objective if reported is None else reported)
     except Exception as error:
         raise ObjectiveError(unsendable(objective, error)) from error
-    return text
+    return pickled
 
 
-def evaluate_parcels(objective: bytes, told: bytes) -> Evaluation:
+def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
     """Call ``mipcash.study.evaluating.evaluation.evaluate`` with what ``parcel`` made.
 
     Raises:
         ObjectiveError: it cannot be loaded in this process.
     """
     try:
-        function, arguments = _opened(objective), pickle.loads(told)
+        function, arguments = _opened(objective), pickle.loads(reported)
     except Exception as error:
         raise ObjectiveError(
             f"the objective cannot be loaded in the executor's process: {describe_error(error)}. Put its module where the workers "
@@ -206,8 +206,8 @@ class Pool:
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         future: Future[Evaluation]
         if self._parcel:  # impure: a cached result of an earlier evaluation must not be reused
-            told = parcel(self._objective, (config, outputs, task))
-            future = self._executor.submit(evaluate_parcels, self._parcel, told, pure=False)
+            reported = parcel(self._objective, (config, outputs, task))
+            future = self._executor.submit(evaluate_parcels, self._parcel, reported, pure=False)
         else:
             future = self._executor.submit(evaluate, self._objective, config, outputs, task)
         return future
@@ -239,8 +239,8 @@ def collect(future: Future[Evaluation]) -> Evaluation:
             raise
         if _lost(error):
             raise LostWorkerError(describe_error(error)) from error
-        text = f"the executor failed: {describe_error(error)}"
-        return Evaluation(Failed(text), 0.0, raised=Raised(text))
+        pickled = f"the executor failed: {describe_error(error)}"
+        return Evaluation(Failed(pickled), 0.0, raised=Raised(pickled))
 
 
 def _lost(error: BaseException) -> bool:

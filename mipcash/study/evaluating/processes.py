@@ -212,13 +212,13 @@ class _Process:
         except (TimeoutError, _TooLargeError) as exceeded:
             large = isinstance(exceeded, _TooLargeError)
             self.kill(0.0 if large else GRACE)  # it could allocate more while it cleans up
-            said = allowed.large if large else allowed.late
-            return Evaluation(Failed(said), time.perf_counter() - began, self.name)
+            wording = allowed.large if large else allowed.late
+            return Evaluation(Failed(wording), time.perf_counter() - began, self.name)
         except LostWorkerError:
             raise
         except Exception as error:  # unpickling runs code of the returned object's class
-            said = f"what the objective returned cannot be read here: {describe_error(error)}"
-            return Evaluation(Failed(said), time.perf_counter() - began, self.name, Raised(said))
+            wording = f"what the objective returned cannot be read here: {describe_error(error)}"
+            return Evaluation(Failed(wording), time.perf_counter() - began, self.name, Raised(wording))
         if what == STOPPED:
             raise about
         evaluation: Evaluation = about
@@ -263,12 +263,12 @@ class _Process:
                     raise TimeoutError
                 if megabytes is not None and self.holds(megabytes) > megabytes:
                     raise _TooLargeError
-            text = self._talk.recv_bytes()
+            pickled = self._talk.recv_bytes()
         except (EOFError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise
             raise self._lost() from error
-        return pickle.loads(text)
+        return pickle.loads(pickled)
 
     def _lost(self) -> LostWorkerError:
         self.kill()  # its children are still alive
@@ -319,11 +319,11 @@ def _sent(objective: Objective) -> tuple[bytes, _Process]:
     """
     by_value: list[str] = []
     while True:
-        text = _pickled(objective, by_value)
+        pickled = _pickled(objective, by_value)
         process = _Process()
-        error, missing = process.load(text)
+        error, missing = process.load(pickled)
         if not error:
-            return text, process
+            return pickled, process
         top = "" if missing is None else missing.partition(".")[0]
         if top not in sys.modules or top in by_value:
             raise ObjectiveError(
@@ -336,7 +336,7 @@ def _pickled(objective: Objective, by_value: list[str]) -> bytes:
     try:
         for name in by_value:
             cloudpickle.register_pickle_by_value(sys.modules[name])
-        text: bytes = cloudpickle.dumps(objective)
+        pickled: bytes = cloudpickle.dumps(objective)
     except Exception as error:
         raise ObjectiveError(
             f"the objective {shown(objective)} cannot be sent to a worker process, {NEEDED}: {describe_error(error)}. {CURE}"
@@ -344,7 +344,7 @@ def _pickled(objective: Objective, by_value: list[str]) -> bytes:
     finally:
         for name in by_value:
             cloudpickle.unregister_pickle_by_value(sys.modules[name])
-    return text
+    return pickled
 
 
 def _signal_name(number: int) -> str:

@@ -75,19 +75,19 @@ def _answer(function: Function, config: Any, seconds: float | None, output: str,
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:
         faulthandler.cancel_dump_traceback_later()
-    said = f"the objective returned {kind(evaluation.returned)}, which cannot be sent from its worker process; return numbers"
-    unsent = Evaluation(Failed(said), evaluation.seconds, evaluation.worker, Raised(said))
+    wording = f"the objective returned {kind(evaluation.returned)}, which cannot be sent from its worker process; return numbers"
+    unsent = Evaluation(Failed(wording), evaluation.seconds, evaluation.worker, Raised(wording))
     return _sent((DONE, evaluation), (DONE, unsent))
 
 
 def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:
     """Return a pickled message if it can be unpickled again, otherwise the pickled replacement."""
     try:
-        text: bytes = cloudpickle.dumps(message)
-        pickle.loads(text)
+        pickled: bytes = cloudpickle.dumps(message)
+        pickle.loads(pickled)
     except Exception:
-        text = pickle.dumps(otherwise)
-    return text
+        pickled = pickle.dumps(otherwise)
+    return pickled
 
 
 def _end_with(life: int) -> None:

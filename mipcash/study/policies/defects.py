@@ -58,7 +58,7 @@ class Defect:
         n, raised = len(self.trials), self.raised or Raised("")
         which = ", whatever the configuration" if self.certain else f" at each of its first {n} evaluations alike"
         cure = f"Install what is missing ({raised.cure})" if raised.cure else "Mend it"
-        said = [
+        statements = [
             f"the objective failed{which}: {self.text}",
             raised.trace,
             f"{cure} and run again: nothing of the budget was spent, and the same configurations are evaluated again",
@@ -66,7 +66,7 @@ class Defect:
             if self.certain
             else "Where it is they that fail, let the objective raise mc.Failed('why'): then the run goes on",
         ]
-        return "\n".join(line for line in said if line)
+        return "\n".join(line for line in statements if line)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,9 @@ class Defects:
         self._certain: list[int] = []
         self._latest: tuple[str, Raised | None] | None = None
 
-    def note(self, told: Trial, returned: object, raised: Raised | None, trials: Callable[[], Sequence[Trial]]) -> None:
+    def note(
+        self, reported: Trial, returned: object, raised: Raised | None, trials: Callable[[], Sequence[Trial]]
+    ) -> None:
         """Update the detector with the outcome of an evaluation.
 
         Args:
@@ -111,22 +113,22 @@ class Defects:
             raised: the exception; None if it returned.
             trials: returns all trials of the study.
         """
-        self._succeeded |= told.done
-        said = (statement(returned, told.evaluate or (name,)) for name in told.objectives.names)
+        self._succeeded |= reported.done
+        statements = (statement(returned, reported.evaluate or (name,)) for name in reported.objectives.names)
         unnamed = (
-            told.objectives.several and isinstance(returned, Real) and math.isfinite(returned)
+            reported.objectives.several and isinstance(returned, Real) and math.isfinite(returned)
         )  # it is unknown which objective the number belongs to
-        at_fault = told.failed and (raised is not None or unnamed or not all(said))
+        at_fault = reported.failed and (raised is not None or unnamed or not all(statements))
         at_fault = (
-            at_fault and kind_of_failure(told.message) != OUT_OF_MEMORY
+            at_fault and kind_of_failure(reported.message) != OUT_OF_MEMORY
         )  # memory use depends on the configuration
         if not at_fault or self._succeeded:
             self._latest = None
             self.found = self.found if self._certain else None
             return
-        self._latest = told.message, raised
+        self._latest = reported.message, raised
         if raised is not None and raised.certain:
-            self._certain += [t.number for t in _own(trials()) if t.failed and t.message == told.message]
+            self._certain += [t.number for t in _own(trials()) if t.failed and t.message == reported.message]
             self.found = Defect(tuple(dict.fromkeys(self._certain)), raised.text, raised, True)
         elif not self._certain:
             self.found = self._doubtful(trials(), SUSPICIOUS)
@@ -155,7 +157,7 @@ class DefectsByOutput:
         return min(found, key=lambda defect: not defect.certain, default=None)
 
     def note(
-        self, told: Trial, called: Mapping[str, tuple[object, Raised | None]], trials: Callable[[], Sequence[Trial]]
+        self, reported: Trial, called: Mapping[str, tuple[object, Raised | None]], trials: Callable[[], Sequence[Trial]]
     ) -> None:
         """Update the detectors with the outcome of an evaluation.
 
@@ -163,7 +165,7 @@ class DefectsByOutput:
             called: what each function returned and raised, by output; the empty name stands for a single function.
         """
         for name, (returned, raised) in called.items():
-            part = _part(told, name) if name else told
+            part = _part(reported, name) if name else reported
             if name and isinstance(returned, Mapping):  # the function of one output has to return a number
                 returned = None
             self._by_output.setdefault(name, Defects()).note(part, returned, raised, _parts(trials, name))
@@ -187,7 +189,7 @@ class EndAtDefect(Policy):
         """Return True while a defect is suspected: running evaluations may still disprove it."""
         return self._defects.found is not None
 
-    def told(self, trial: Trial, evaluation: Evaluation | None) -> str:
+    def evaluated(self, trial: Trial, evaluation: Evaluation | None) -> str:
         if evaluation is not None:
             parts = evaluation.parts or {"": evaluation}
             called = {name: (part.returned, part.raised) for name, part in parts.items()}
@@ -231,23 +233,23 @@ def _own(trials: Sequence[Trial]) -> list[Trial]:
     return [t for t in trials if not (t.known or t.pending)]
 
 
-def failed_alike(told: Sequence[Trial]) -> bool:
+def failed_alike(reported: Sequence[Trial]) -> bool:
     """Return True if all trials failed with one message, possibly up to numbers or values of their configurations.
 
     The type and place of the error must agree if they are given; memory addresses are ignored.
     """
     forms = (lambda t: without_address(t.message), _without_numbers, _without_values)
-    return all(t.failed for t in told) and any(len({form(t) for t in told}) == 1 for form in forms)
+    return all(t.failed for t in reported) and any(len({form(t) for t in reported}) == 1 for form in forms)
 
 
-def _without_numbers(told: Trial) -> str:
-    return _general(told.message, ())
+def _without_numbers(reported: Trial) -> str:
+    return _general(reported.message, ())
 
 
-def _without_values(told: Trial) -> str:
+def _without_values(reported: Trial) -> str:
     """Return the message without numbers and values. A value may coincide with an unrelated word, so this form is tried last."""
-    written = {readable(v, write) for v in told.config.values() for write in (str, repr)}
-    return _general(told.message, sorted(written - {""}, key=lambda w: (-len(w), w)))
+    written = {readable(v, write) for v in reported.config.values() for write in (str, repr)}
+    return _general(reported.message, sorted(written - {""}, key=lambda w: (-len(w), w)))
 
 
 def _general(message: str, values: Sequence[str]) -> str:

@@ -29,6 +29,6 @@ class Callbacks(Policy):
     def __init__(self, study: Study, callbacks: Sequence[Callback]) -> None:
         self._study, self._callbacks = study, callbacks
 
-    def told(self, trial: Trial, evaluation: object) -> str:
+    def evaluated(self, trial: Trial, evaluation: object) -> str:
         ends = [callback(self._study, trial) is True for callback in self._callbacks]
         return CALLBACK if any(ends) else ""

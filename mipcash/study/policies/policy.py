@@ -40,7 +40,7 @@ class Policy:
         """Return True if the trials in flight must end before another trial starts."""
         return False
 
-    def told(self, trial: Trial, evaluation: Evaluation | None) -> str:
+    def evaluated(self, trial: Trial, evaluation: Evaluation | None) -> str:
         """Process an outcome. Return the reason why it ends the run, or an empty text.
 
         Args:

@@ -31,9 +31,9 @@ class WithinBudget(Policy):
 
     def waits(self, in_flight: Collection[Trial]) -> bool:
         """Return True while the first evaluation runs under a budget in steps, since the number of steps is not known before."""
-        return self._spending.by_steps and bool(in_flight) and not self._study.n_told
+        return self._spending.by_steps and bool(in_flight) and not self._study.n_evaluated
 
-    def told(self, trial: Trial, evaluation: object) -> str:
+    def evaluated(self, trial: Trial, evaluation: object) -> str:
         """Warn if more steps were taken than the budget has.
 
         Raises:
@@ -65,7 +65,7 @@ class WithinBudget(Policy):
         spending, mine = self._spending, {trial.number for trial in in_flight}
         in_flight = [*in_flight, *(trial for trial in study.table.elsewhere if trial.number not in mine)]
         if not (spending.costs or spending.by_steps):
-            return spending.admits(study.n_told + len(in_flight) + 1 + self._reserve.evaluations)
+            return spending.admits(study.n_evaluated + len(in_flight) + 1 + self._reserve.evaluations)
         trials = study.trials
         kept = self._reserve.of(spending, trials)
         if spending.by_steps:

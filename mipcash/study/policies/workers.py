@@ -43,16 +43,16 @@ class Shown(Policy):
         self._arrived()
         return ""
 
-    def told(self, trial: Trial, evaluation: object) -> str:
+    def evaluated(self, trial: Trial, evaluation: object) -> str:
         self._arrived()
-        self._display.told(trial)
-        if self._study.n_told == SUSPICIOUS and self._study.result.problem():
+        self._display.evaluated(trial)
+        if self._study.n_evaluated == SUSPICIOUS and self._study.result.problem():
             self._display.note(self._study.result.problem())
         return ""
 
     def _arrived(self) -> None:
         for trial in self._study.table.arrived():
-            self._display.elsewhere(trial)
+            self._display.evaluated_by_others(trial)
 
 
 class Pace(Policy):
@@ -65,7 +65,7 @@ class Pace(Policy):
         self._asks: deque[float] = deque(maxlen=LATEST)
         self._evaluations: deque[float] = deque(maxlen=LATEST)
 
-    def told(self, trial: Trial, evaluation: object) -> str:
+    def evaluated(self, trial: Trial, evaluation: object) -> str:
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
         return ""

@@ -37,12 +37,12 @@ def objectives_of(direction: Any = MINIMIZE) -> Objectives:
         )
     if not isinstance(direction, Mapping):
         return Objectives(tuple(Objective(name, MINIMIZE) for name in direction))
-    return Objectives(tuple(Objective(name, _direction(name, said)) for name, said in direction.items()))
+    return Objectives(tuple(Objective(name, _direction(name, message)) for name, message in direction.items()))
 
 
-def _direction(name: str, said: Any) -> str:
+def _direction(name: str, message: Any) -> str:
     try:
-        return direction_of(said)
+        return direction_of(message)
     except SpaceError as error:
         raise ValueError(f"objective {name!r}: {error}") from None
 

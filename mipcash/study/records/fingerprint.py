@@ -131,8 +131,8 @@ def _later_differences(then: Mapping[str, str], now: Mapping[str, str], found: l
         if not name.startswith(LATER) or then.get(name) == now.get(name):
             continue
         subject = name[len(NUMBERS) :] if name.startswith(NUMBERS) else None
-        told = any(f.startswith(f"{subject} ") for f in found) if subject else name.startswith(ORDER) and found
-        if not told:
+        reported = any(f.startswith(f"{subject} ") for f in found) if subject else name.startswith(ORDER) and found
+        if not reported:
             more.append(_changed(name, then.get(name, "not there"), now.get(name, "not there")))
     return more
 

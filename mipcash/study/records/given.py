@@ -126,16 +126,16 @@ class Known:
         ]
 
     @classmethod
-    def told(cls, trial: Trial) -> Known:
+    def of_trial(cls, trial: Trial) -> Known:
         """Restore the evaluation from its trial."""
         return cls(trial.config, trial.outcome, trial.legal)
 
     def key(self, space: Space) -> str:
         """Return a key that is equal for equal evaluations with equal outcomes."""
-        told = sorted(
+        reported = sorted(
             (n, o.status, repr(o.value), o.message, *map(repr, o.folds)) for n, o in self.outcome.outputs.items()
         )
-        return f"{self.legal} {encode_config(space, self.config)} {told}"
+        return f"{self.legal} {encode_config(space, self.config)} {reported}"
 
     def row(self, space: Space, number: int, state: Mapping[str, Any]) -> TrialRow:
         """Return the row of a trial that has its outcome from the start."""
@@ -145,8 +145,8 @@ class Known:
             for name, o in self.outcome.outputs.items()
         )
         origin, status = KNOWN if self.legal else ILLEGAL, self.outcome.status(self.outputs)
-        told = {"finished": now, "duration": 0.0, "evaluations": evaluations}
-        return _row(space, number, status, self.config, origin, state, self.outputs, **told)
+        reported = {"finished": now, "duration": 0.0, "evaluations": evaluations}
+        return _row(space, number, status, self.config, origin, state, self.outputs, **reported)
 
 
 def wanted(space: Space, config: Any) -> Configuration:

@@ -38,7 +38,7 @@ class Telling:
     def of(
         cls,
         trial: Trial,
-        told: Any,
+        reported: Any,
         partial: bool | None,
         cost: float | Mapping[str, float],
         limits: Sequence[Limit] = (),
@@ -49,10 +49,10 @@ class Telling:
         """
         asked, known, objectives = trial.evaluate, trial.outcome, trial.objectives
         if partial is None:
-            partial = bool(asked) and isinstance(told, Mapping)
+            partial = bool(asked) and isinstance(reported, Mapping)
         missing = known.missing(asked or dict.fromkeys((*objectives.names, *(limit.output for limit in limits))))
         wanted = missing if asked or LOSS in missing or objectives.several else (LOSS, *missing)
-        part = read_outcome(told, wanted, () if partial else missing, cost)
+        part = read_outcome(reported, wanted, () if partial else missing, cost)
         if objectives.several and not partial:
             part = completed(objectives, known, part)
         outcome = known.with_part(part)

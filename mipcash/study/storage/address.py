@@ -211,11 +211,11 @@ class Address:
         return self._text(user=False, secret=False)
 
     def _text(self, user: bool, secret: bool) -> str:
-        told = {"study": self.study} if self.study else {}
-        told |= {name: value for name, value in self.query.items() if secret or name in SHOWN}
+        reported = {"study": self.study} if self.study else {}
+        reported |= {name: value for name, value in self.query.items() if secret or name in SHOWN}
         if self.heartbeat_seconds != HEARTBEAT:
-            told["heartbeat_seconds"] = f"{self.heartbeat_seconds:g}"
-        query = f"?{urlencode(told)}" if told else ""
+            reported["heartbeat_seconds"] = f"{self.heartbeat_seconds:g}"
+        query = f"?{urlencode(reported)}" if reported else ""
         if self.kind == SQLITE:
             return f"{SQLITE}:///{quote(self.path)}{query}"
         host = f"[{self.host}]" if self.host and ":" in self.host else quote(self.host or "", safe="")

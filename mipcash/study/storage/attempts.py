@@ -13,7 +13,7 @@ Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
 """The new row, and its evaluations that changed."""
 
 
-def begun(row: TrialRow, worker: str, now: float) -> Change:
+def started(row: TrialRow, worker: str, now: float) -> Change:
     """Start another attempt at the missing outputs."""
     names = row.outcome.missing(asked_for(json.loads(row.outputs)))
     attempt = row.attempt + 1
@@ -21,7 +21,7 @@ def begun(row: TrialRow, worker: str, now: float) -> Change:
     return with_evaluations(row, rows), rows
 
 
-def told(
+def recorded(
     row: TrialRow,
     part: Outcome,
     status: str,
@@ -76,9 +76,9 @@ def ended(row: TrialRow, status: str, message: str, now: float, worker: str | No
 
 def reopened(row: TrialRow) -> Change:
     """Discard the outcome, so that the trial waits for another attempt. The failure message stays with the old attempt."""
-    told = (e for e in row.evaluations if e.told is not None)
+    reported = (e for e in row.evaluations if e.recorded is not None)
     rows = tuple(
-        replace(e, status=RETURNED, value=None, variance=None, finished=e.finished or row.finished) for e in told
+        replace(e, status=RETURNED, value=None, variance=None, finished=e.finished or row.finished) for e in reported
     )
     row = replace(row, status=PENDING, finished=None, duration=None)
     return with_evaluations(row, rows), rows

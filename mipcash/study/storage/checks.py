@@ -102,8 +102,8 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
     columns["seed"] = int(columns["seed"])
     for name in ("listing", "options"):
         columns[name] = parse(columns[name], name)
-        for key, said in columns[name].items():
-            text(said, f"{name} {key!r}")
+        for key, wording in columns[name].items():
+            text(wording, f"{name} {key!r}")
     columns["settings"] = parse(columns["settings"], "settings", (dict, type(None)))
     if columns["objective"] is not None:
         columns["objective"] = parse(columns["objective"], "objective")
@@ -217,8 +217,8 @@ def _check_status(row: TrialRow, asked: Sequence[str], where: str) -> None:
         raise DamageError(f"the status {where} is {row.status!r}, which its evaluations contradict")
 
 
-def _limits(said: Any) -> dict[str, list[float | None]]:
-    limits: dict[str, list[float | None]] = parse(said, "limits")
+def _limits(wording: Any) -> dict[str, list[float | None]]:
+    limits: dict[str, list[float | None]] = parse(wording, "limits")
     for name, ends in limits.items():
         if not isinstance(ends, list) or len(ends) != 2:
             raise DamageError(f"the limit {name!r} is {shown(ends)} and no pair")
@@ -231,14 +231,14 @@ def _limits(said: Any) -> dict[str, list[float | None]]:
     return limits
 
 
-def parse(said: Any, what: str, kinds: type | tuple[type, ...] = dict) -> Any:
+def parse(wording: Any, what: str, kinds: type | tuple[type, ...] = dict) -> Any:
     """Return the value of a JSON text.
 
     Raises:
         DamageError: it is no JSON, is nested too deeply, has a name twice, or is of another type than ``kinds``.
     """
     try:
-        value = json.loads(text(said, what), object_pairs_hook=_distinct)
+        value = json.loads(text(wording, what), object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
         raise DamageError(f"the {what} is not JSON that mipcash wrote ({shown(error)})") from error
     if not isinstance(value, kinds):

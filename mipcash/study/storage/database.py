@@ -126,18 +126,18 @@ class Rows:
         Raises:
             DamageError: a row was not written by mipcash.
         """
-        told: dict[Any, list[dict[str, Any]]] = {}
+        reported: dict[Any, list[dict[str, Any]]] = {}
         for columns in self._selected("evaluation", which, **given):
             columns["output"] = decoded_name(columns["output"])
             columns["value"] = math.nan if columns["value"] == NAN else columns["value"]
-            told.setdefault(columns["trial"], []).append(columns)
+            reported.setdefault(columns["trial"], []).append(columns)
         found = []
         for number, columns in enumerate(self._selected("trial", which, **given)):
             revision = columns.pop(REVISION)
             expected = number if which == "all" else columns["number"]
-            found.append((trial_row(columns, told.pop(expected, []), expected), revision))
-        if told:
-            raise DamageError(f"it holds an evaluation of trial {next(iter(told))!r}, which is not there")
+            found.append((trial_row(columns, reported.pop(expected, []), expected), revision))
+        if reported:
+            raise DamageError(f"it holds an evaluation of trial {next(iter(reported))!r}, which is not there")
         return found
 
     def insert(self, row: TrialRow, evaluations: Iterable[EvaluationRow], revision: int) -> None:
@@ -287,10 +287,10 @@ class Database:
                     self.release(connection)
         except Exception as error:
             if isinstance(error, (*self.errors, DamageError, UnicodeDecodeError)):
-                raise self.told(error) from None
+                raise self.storage_error(error) from None
             raise
 
-    def told(self, error: Exception) -> StorageError:
+    def storage_error(self, error: Exception) -> StorageError:
         """Convert an exception to a StorageError that names the database, the cause and the cure."""
         if isinstance(error, self.errors):
             return StorageError(self.explanation(error))

@@ -151,7 +151,7 @@ class EvaluationRow:
         output: str,
         attempt: int,
         worker: str,
-        told: Output,
+        reported: Output,
         started: float,
         finished: float | None,
         running: bool = False,
@@ -161,12 +161,12 @@ class EvaluationRow:
         Args:
             running: True if the attempt goes on.
         """
-        status, folds = RUNNING if running else told.status, json.dumps(told.folds)
-        said = (status, told.value, told.message, started, finished, told.cost, folds, told.variance)
-        return cls(trial, output, attempt, worker, *said)
+        status, folds = RUNNING if running else reported.status, json.dumps(reported.folds)
+        wording = (status, reported.value, reported.message, started, finished, reported.cost, folds, reported.variance)
+        return cls(trial, output, attempt, worker, *wording)
 
     @property
-    def told(self) -> Output | None:
+    def recorded(self) -> Output | None:
         """Recorded output; None if there is none."""
         status = self.status
         if status == RUNNING:  # a part is recorded, and the attempt goes on
@@ -207,8 +207,8 @@ class TrialRow:
     @cached_property
     def outcome(self) -> Outcome:
         """Known outputs; for each output, the latest attempt that recorded it counts."""
-        told = ((e.output, e.told) for e in sorted(self.evaluations, key=lambda e: e.attempt))
-        return Outcome({name: output for name, output in told if output is not None})
+        reported = ((e.output, e.recorded) for e in sorted(self.evaluations, key=lambda e: e.attempt))
+        return Outcome({name: output for name, output in reported if output is not None})
 
     @property
     def loss(self) -> float | None:

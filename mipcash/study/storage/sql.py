@@ -183,8 +183,8 @@ class SQLStorage:
             revision = max(rows.latest()) + 1
             for worker, (promised, witnessed) in rows.silent(self.worker).items():
                 name = ":".join(worker.split(":")[:2])
-                said = "ended without a word" if promised is None else f"gave no sign of life for {promised:g} seconds"
-                self._give_up(rows, revision, LOST if witnessed else RETURNED, f"its worker {name} {said}", worker)
+                text = "ended without a word" if promised is None else f"gave no sign of life for {promised:g} seconds"
+                self._give_up(rows, revision, LOST if witnessed else RETURNED, f"its worker {name} {text}", worker)
 
     def _give_up(self, rows: Rows, revision: int, status: str, message: str, worker: str | None = None) -> None:
         now = rows.now()

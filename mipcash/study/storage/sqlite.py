@@ -80,7 +80,7 @@ class Journal(Database):
             for setting in self.settings:
                 self._connection.execute(f"PRAGMA {setting}")
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self.told(error) from None
+            raise self.storage_error(error) from None
 
     def is_new(self) -> bool:
         """Return True if the file is empty, since a run may be killed before its first transaction."""

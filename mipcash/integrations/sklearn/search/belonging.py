@@ -122,8 +122,8 @@ def _text(value: Any) -> str:
 
     if isinstance(value, BaseEstimator) and not isinstance(value, type):
         with sklearn.config_context(print_changed_only=True):
-            told = " ".join(value.__repr__(N_CHAR_MAX=10**9).split())
-        return without_address(told)
+            reported = " ".join(value.__repr__(N_CHAR_MAX=10**9).split())
+        return without_address(reported)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name!r}: {_text(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, (list, tuple)):

@@ -153,7 +153,7 @@ class SearchObjective:
     ) -> Generator[dict[str, float], None, dict[str, float]]:
         """Yield the outputs of each fold, and return the outputs of all folds: scores and times are means."""
         splits = self.data.of_repeat(repeat)
-        told: list[dict[str, float]] = []
+        reported: list[dict[str, float]] = []
         first: tuple[Any, Any] | None = None
         joined: NDArray[np.float64] | None = None
         for train, held_out in splits:
@@ -164,16 +164,16 @@ class SearchObjective:
                 if joined is None:
                     joined = np.full((_rows(self.data.x), *predicted.shape[1:]), np.nan)
                 joined[held_out] = predicted
-            told.append(outputs)
-            if len(told) == len(splits) and self.predictions is not None and joined is not None:
+            reported.append(outputs)
+            if len(reported) == len(splits) and self.predictions is not None and joined is not None:
                 self.predictions.put(config, repeat, joined)  # before pruning may close this generator
             yield outputs
         means = {
-            name: float(np.mean([fold[name] for fold in told]))
-            for name in told[0]
-            if all(name in fold for fold in told)
+            name: float(np.mean([fold[name] for fold in reported]))
+            for name in reported[0]
+            if all(name in fold for fold in reported)
         }
-        return means | self._measured(first, told)
+        return means | self._measured(first, reported)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
         """Return the outputs of all folds at once."""
@@ -242,12 +242,12 @@ class SearchObjective:
         predicted = None if self.predictions is None else predict(estimator, x_out, self.classes)
         return estimator, x_out, outputs, predicted
 
-    def _measured(self, first: tuple[Any, Any] | None, told: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    def _measured(self, first: tuple[Any, Any] | None, reported: Sequence[Mapping[str, float]]) -> dict[str, float]:
         found = {}
         with self._as_configured():
             for name in self.scores.measures:
                 if name == FIT_SECONDS:
-                    found[name] = sum(fold["fit_time"] for fold in told)
+                    found[name] = sum(fold["fit_time"] for fold in reported)
                 elif first is not None:
                     found[name] = MEASURES[name](*first)
         return found

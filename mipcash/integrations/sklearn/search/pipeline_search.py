@@ -272,9 +272,9 @@ class PipelineSearchCV(SpaceSearch):
         preparation = preparation_of(x)
         numbers = x if preparation is None else preparation.fit_transform(x)
         numbers = check_array(numbers, dtype=np.float64)
-        told = np.unique(y, return_inverse=True)[1].astype(np.int64) if self._classifies() else np.asarray(y, float)
+        reported = np.unique(y, return_inverse=True)[1].astype(np.int64) if self._classifies() else np.asarray(y, float)
         space, build = import_module(MODEL).pipelines_of(
-            numbers, told, [train for train, _ in splits], space=self.space or SPACES[0], seed=seed
+            numbers, reported, [train for train, _ in splits], space=self.space or SPACES[0], seed=seed
         )
         return space, Prepared(preparation, build, build.starts(space))
 
@@ -294,9 +294,11 @@ class PipelineSearchCV(SpaceSearch):
         inner = {
             name: getattr(step, "regressor", None) or step for name, step in steps.items()
         }  # behind a transformed target
-        told = {f"{n}sample_weight": weights for n, step in inner.items() if has_fit_parameter(step, "sample_weight")}
+        reported = {
+            f"{n}sample_weight": weights for n, step in inner.items() if has_fit_parameter(step, "sample_weight")
+        }
         with sklearn.config_context(enable_metadata_routing=False):  # the steps request no metadata
-            return estimator.fit(x, y, **told)
+            return estimator.fit(x, y, **reported)
 
     def _built_of(self) -> Any:
         return {"task": self.task_, "build": self.build, "estimators": self.estimators}

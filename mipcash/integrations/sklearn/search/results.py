@@ -47,8 +47,8 @@ def cv_results(
     if result.under:
         table["feasible"] = feasible
         for limit in result.under:
-            told = (t.outcome[limit.output].value for t in trials)
-            table[f"limited_{limit.output}"] = np.array([np.nan if v is None else v for v in told])
+            reported = (t.outcome[limit.output].value for t in trials)
+            table[f"limited_{limit.output}"] = np.array([np.nan if v is None else v for v in reported])
     return table
 
 
@@ -62,17 +62,17 @@ def check_failures(trials: Sequence[Trial], splits: int) -> None:
     if not failed:
         return
     reasons = list(dict.fromkeys(t.message for t in failed))
-    told = "\n".join(f"  {reason}" for reason in reasons[:3]) + ("\n  ..." if len(reasons) > 3 else "")
+    reported = "\n".join(f"  {reason}" for reason in reasons[:3]) + ("\n  ..." if len(reasons) > 3 else "")
     if len(failed) == len(trials):
         raise DataError(
             f"all {len(failed)} configurations failed, so that there is nothing to choose from; the pipeline, the data or the "
-            f"scoring is at fault, and error_score='raise' shows where. The reasons:\n{told}"
+            f"scoring is at fault, and error_score='raise' shows where. The reasons:\n{reported}"
         )
     from sklearn.exceptions import FitFailedWarning
 
     warnings.warn(
         f"{len(failed)} of {len(trials)} configurations failed and have the score nan; the search learned from "
-        f"that. The reasons:\n{told}",
+        f"that. The reasons:\n{reported}",
         FitFailedWarning,
         stacklevel=3,
     )
@@ -86,8 +86,8 @@ def _folds(trials: Sequence[Trial], name: str, splits: int) -> NDArray[np.float6
     """Return an output by fold, shape (candidates, splits); nan where a fold was not run."""
     table = np.full((len(trials), splits), np.nan)
     for row, trial in zip(table, trials, strict=True):
-        told = trial.outcome[name].folds[:splits]
-        row[: len(told)] = told
+        reported = trial.outcome[name].folds[:splits]
+        row[: len(reported)] = reported
     return table
 
 

@@ -199,9 +199,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         """Return the identity of the scores for the storage; empty without a storage."""
         if self.storage is None:
             return {}
-        told = belonging_of(objective.data, self._scoring_told(), objective.scores.metric, self._built_of())
-        check_belonging(self.storage, told)
-        return told
+        reported = belonging_of(objective.data, self._scoring_told(), objective.scores.metric, self._built_of())
+        check_belonging(self.storage, reported)
+        return reported
 
     def _tabulate(self, scores: Scores) -> None:
         trials = candidates_of(self.result_)
@@ -291,11 +291,11 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return [violation for violation in found if violation.by]
 
     def _violated(self, index: int, broken: Sequence[Violation], refitted: int) -> str:
-        told = [f"{b} (on folds: {self.cv_results_[f'limited_{b.limit.output}'][index]:.6g})" for b in broken]
+        reported = [f"{b} (on folds: {self.cv_results_[f'limited_{b.limit.output}'][index]:.6g})" for b in broken]
         others = "" if refitted == 1 else f"; so do the next best that were refitted, {refitted - 1} of them"
         return (
-            f"the best configuration violates the limits after its refit to all rows: {'; '.join(told)}{others}. It is returned; "
-            "give a lower limit, so that there is room for the difference between a fold and all rows"
+            f"the best configuration violates the limits after its refit to all rows: {'; '.join(reported)}{others}. "
+            "It is returned; give a lower limit, so that there is room for the difference between a fold and all rows"
         )
 
     # -- options ------------------------------------------------------------------------------------------------

@@ -183,8 +183,8 @@ def parameters_of(config: Mapping[str, Any], names: Mapping[str, str | None]) ->
     """Return the parameters that a configuration sets, by the estimator's names."""
     found = {}
     for name, value in config.items():
-        if (told := names[name]) is not None:
-            found[told] = value
+        if (reported := names[name]) is not None:
+            found[reported] = value
     return found
 
 
@@ -206,13 +206,13 @@ def names_of(space: Space, estimator: Any) -> dict[str, str | None]:
     chosen = [v for p in space.parameters.values() for v in getattr(p.domain, "values", ()) if hasattr(v, "get_params")]
     found: dict[str, str | None] = {}
     for name in space.parameters:
-        told = own.get(name, name)
-        if _has(estimator, told, chosen):
-            found[name] = told
+        reported = own.get(name, name)
+        if _has(estimator, reported, chosen):
+            found[name] = reported
         elif name in modules:
             found[name] = None
         else:
-            raise SpaceError(_lacks(space, name, told, estimator))
+            raise SpaceError(_lacks(space, name, reported, estimator))
     return found
 
 
@@ -225,7 +225,7 @@ def _has(estimator: Any, name: str, chosen: Sequence[Any]) -> bool:
     return bool(rest) and step in known and any(rest in e.get_params() for e in chosen)
 
 
-def _lacks(space: Space, name: str, told: str, estimator: Any) -> str:
-    hint = meant(told, estimator.get_params())
-    of = f" (here {told!r})" if told != name else ""
+def _lacks(space: Space, name: str, reported: str, estimator: Any) -> str:
+    hint = meant(reported, estimator.get_params())
+    of = f" (here {reported!r})" if reported != name else ""
     return f"parameter {name!r} of space {space.name!r}{of} is no parameter of {type(estimator).__name__}; {hint}"
