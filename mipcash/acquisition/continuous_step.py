@@ -40,9 +40,9 @@ TAKINGS = 8
 BLOCK = 60
 """Numbers that SLSQP moves together. The time of its iterations grows with the cube of this number."""
 WALK_STEPS = 6
-"""Hit-and-run steps of ``ContinuousStep.wander``."""
+"""Hit-and-run steps of ``ContinuousStep.perturbed``."""
 SPREAD = 0.15
-"""Standard deviation, on the unit scale, of the random steps in ``ContinuousStep.wander`` of numbers that are in no rule."""
+"""Standard deviation, on the unit scale, of the random steps in ``ContinuousStep.perturbed`` of numbers that are in no rule."""
 NEARER = 3.0
 
 
@@ -115,12 +115,7 @@ class ContinuousStep:
             return None
         natural = self.scale.natural(point.units)
         x = np.array([natural[label] for label in legal.labels])
-
-        def missed(part: NumberRules) -> float:
-            body = part.body(x)
-            return float(np.maximum(np.maximum(part.row_low - body, body - part.row_high), 0.0).sum())
-
-        return min(legal.parts, key=missed)
+        return min(legal.parts, key=lambda part: part.missed(x))
 
     def repaired(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
         """Minimise f(z, .) from numbers that may violate rules at these levels.

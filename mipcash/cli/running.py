@@ -73,7 +73,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
         _interrupted(plan, stream)
     except DefectError as error:
         raise DefectError(
-            f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}{plan.beyond}"
+            f"{error}.\nTo go on, once it is corrected: {_resume_command(plan.storage)}{plan.beyond}"
         ) from error
     old = archive.open_archive(plan.storage)
     closing = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()

@@ -30,6 +30,7 @@ from mipcash.modelling.indicators import Activities
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
 from mipcash.modelling.quadratic import Condition, Junction, Quadratic, take_apart
+from mipcash.modelling.rules import split_relation
 from mipcash.modelling.wording import written
 
 OFF = -1
@@ -88,8 +89,14 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
             f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {_given(indicator)}"
         )
     if isinstance(indicator, RelationalExpression):
+        found = _of_levels(declaration, what, indicator)
+        if found is not None:
+            return found
         raise SpaceError(
-            f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {written(indicator)}"
+            f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), or a relation over one discrete parameter such as "
+            f"layers >= 2, not the relation {written(indicator)}. Declare a categorical parameter for the cases, "
+            "size = space.categorical('size', ['short', 'long']), take size['long'] as when=, and bind the cases by rules, "
+            "space.rule('short', length <= 1.5, when=size['short'])"
         )
     polynomial = take_apart(indicator, f"the condition of {what}")
     declaration.refuse_foreign(f"the condition of {what}", polynomial)
@@ -101,6 +108,25 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
             f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
         )
     return polynomial
+
+
+def _of_levels(declaration: Declared, what: str, relation: Any) -> Quadratic | None:
+    """Return a relation over one discrete parameter as the indicator of the levels at which it holds, else None."""
+    body, lower, upper = split_relation(what, relation, strict=True)
+    polynomial = take_apart(body, f"the condition of {what}")
+    groups = [g for g in declaration.groups if polynomial.ids & {id(v) for v in g.variables}]
+    if len(groups) != 1 or polynomial.products or not polynomial.ids <= {id(v) for v in groups[0].variables}:
+        return None
+    values = {id(v): polynomial.constant + polynomial.linear.get(id(v), 0.0) for v in groups[0].variables}
+    ends = getattr(relation, "strict", False)
+    below, above = ends if isinstance(ends, tuple) else (ends, ends)
+    holding = [
+        v
+        for v in groups[0].variables
+        if (lower < values[id(v)] if below else lower <= values[id(v)])
+        and (values[id(v)] < upper if above else values[id(v)] <= upper)
+    ]
+    return Quadratic(0.0, {id(v): 1.0 for v in holding}, {}, {id(v): v for v in holding})
 
 
 def _given(value: Any) -> str:

@@ -123,6 +123,11 @@ class Parameter:
         """Return the values of the levels and their binaries."""
         block = self._columns()
         levels = getattr(self.domain, "values", None)
+        if not getattr(self, "tuned", True):
+            raise SpaceError(
+                f"auxiliary variable {self.label!r} has no indicators: it is not expanded into levels. Compare it in a rule "
+                "instead, or declare a categorical parameter for the cases"
+            )
         if levels is None or block.component("z") is None:
             many = f" (up to Space(expand_limit={len(levels)}))" if levels is not None else ""
             raise SpaceError(

@@ -171,6 +171,8 @@ class ModelBased(Optimizer):
         best = step.data.best(1)[0]
         starts = [best, found] if np.array_equal(best.levels, found.levels) else [found]
         for k in range(MOVES):
+            if k and self.domain.deadline.passed:
+                break
             start = starts[k % len(starts)]
             moved = Point(start.levels, numbers.perturbed(start, step.rng))
             if not self.domain.repeats(self.domain.decode(moved), step.before):

@@ -28,7 +28,7 @@ from mipcash.space.solution import Solution
 class Observation:
     """One configuration that was proposed, or whose results were imported.
 
-    Attributes:
+    Args:
         config: the configuration.
         status: ``done``, ``failed`` (raised, nan, inf, or reported as Failed) or ``pending`` (being evaluated).
         loss: finite if known, else None. A done observation has one unless only other outputs were evaluated. A pending one has one
@@ -41,6 +41,11 @@ class Observation:
         asked: the outputs that were to be evaluated; empty for all.
         repeat: k > 0 for the k-th repeated evaluation of a configuration after the search. It was not proposed, so ``known`` is
             True.
+
+    Examples:
+        >>> from mipcash.optimizers.optimizer import Observation
+        >>> Observation({"a": 1}, "done", 0.5).loss
+        0.5
     """
 
     config: Configuration
@@ -137,7 +142,7 @@ def _whole(parts: History) -> Observation:
 class Request:
     """Input of one call of ``ask``.
 
-    Attributes:
+    Args:
         history: all observations so far by trial number, with pending and failed trials. An observation stays the same object until
             more of its outputs are known, and must not be modified.
         rng: the only source of randomness.
@@ -151,6 +156,12 @@ class Request:
             part that reaches the limit returns the best it has found, so such runs differ between machines
             (``Proposal.trace["cut"]`` names the parts). If no legal new configuration is known by then, see
             ``mipcash.optimizers.in_time``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from mipcash.optimizers.optimizer import Observation, Request
+        >>> Request([Observation({"a": 1}, "done", 0.5)], np.random.default_rng(0)).before
+        [{'a': 1}]
     """
 
     history: History
@@ -181,7 +192,7 @@ class Request:
 class Proposal:
     """A configuration to evaluate, and its origin.
 
-    Attributes:
+    Args:
         config: legal under the space's rules.
         solution: certificate of the solver, in most cases a bound on the model; None if no solver was used.
         origin: ``initial design``, ``acquisition`` ...; for tables.
@@ -191,6 +202,11 @@ class Proposal:
             are neither known nor pending; that is a further trial.
         trace: details of this step for reports (residuals, the choice of a bandit ...): JSON-serialisable, never read by the loop.
         stop: reason for which the optimizer requests a stop, else empty. The loop evaluates this proposal and starts no other.
+
+    Examples:
+        >>> from mipcash.optimizers.optimizer import Proposal
+        >>> Proposal({"a": 1}, origin="mine").config
+        {'a': 1}
     """
 
     config: Configuration

@@ -67,7 +67,7 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
             "zorder": 3,
         }
         above = axes.get_xaxis_transform()
-        axes.scatter(failed, np.full(failed.size, 1.03), label="failed", transform=above, **style)
+        axes.scatter(failed, np.full(failed.size, 0.985), label="failed", transform=above, **style)
     if c.step_y.size > 1:
         axes.step(step, c.step_y, where="post", color=STEP, linewidth=2, label="best so far", zorder=4)
         found = c.found

@@ -358,7 +358,7 @@ class Domain:
 
         Args:
             before: earlier configurations, whose values count as covered; none of them is returned again.
-            apart: configurations to keep a distance from.
+            min_distance: configurations to keep a distance from.
 
         Raises:
             InfeasibleSpaceError: nothing is legal.
@@ -376,9 +376,9 @@ class Domain:
     def exclusions(
         self, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
     ) -> list[Exclusion]:
-        """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
+        """Return what a new proposal must differ from: earlier configurations without active numbers, and others at a distance.
 
-        Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
+        Levels identify a configuration without active numbers. A minimum distance applies to those of ``min_distance``.
         """
         return exclusions(self.space, configs, min_distance)
 

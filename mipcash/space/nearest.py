@@ -84,13 +84,13 @@ def why_illegal(space: CompiledSpace, config: Configuration) -> str:
         return ""
     text = "; ".join(map(str, violations))
     try:
-        mended = nearest(space, config)
+        repaired = nearest(space, config)
     except InfeasibleSpaceError:
         return f"{text}. No configuration is legal: {explained(space, space.backend)}"
     changes = [
-        f"{name} = {mended[name]!r}" if name in mended else f"without {name}"
-        for name in {**mended, **config}
-        if not (name in config and name in mended and config[name] == mended[name])
+        f"{name} = {repaired[name]!r}" if name in repaired else f"without {name}"
+        for name in {**repaired, **config}
+        if not (name in config and name in repaired and config[name] == repaired[name])
     ]
     return f"{text}. The nearest legal configuration has {', '.join(changes)}"
 

@@ -15,9 +15,9 @@ REPEAT_TOLERANCE = 1e-6
 def exclusions(
     space: CompiledSpace, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
 ) -> list[Exclusion]:
-    """Return what a new proposal must differ from: earlier configurations without active numbers, and those of ``apart``.
+    """Return what a new proposal must differ from: earlier configurations without active numbers, and others at a distance.
 
-    Levels identify a configuration without active numbers. A minimum distance applies to the configurations of ``apart``.
+    Levels identify a configuration without active numbers. A minimum distance applies to those of ``min_distance``.
     """
     numbers, program = {x.label for x in space.tuned}, space.program
     closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}

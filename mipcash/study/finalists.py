@@ -128,9 +128,12 @@ def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
 
     The best of several noisy means is biased downwards. With v the variance of one repeat and s^2 that of the finalists' means, the
     expected bias is v / R / s^2 of its distance to their mean (James and Stein 1961). If all finalists have the same repeats, an
-    effect that a repeat has on all of them does not count as noise.
+    effect that a repeat has on all of them does not count as noise. If none has two repeats, v is half the variance of the
+    differences between the search's losses and the fresh ones.
     """
     able = [f for f in finalists if len(f.fresh) > 1 and not f.problem]
+    if not able:
+        return _estimate_of_single([f for f in finalists if f.fresh and not f.problem], chosen)
     if chosen not in able or len(able) < 2:
         return chosen.mean
     repeats = {len(f.fresh) for f in able}
@@ -141,8 +144,20 @@ def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
         left = [x - f.mean - c for f in able for x, c in zip(f.fresh, shift, strict=True)]
     else:
         left, freedom = [x - f.mean for f in able for x in f.fresh], sum(len(f.fresh) - 1 for f in able)
-    noise, apart = sum(e * e for e in left) / freedom / len(chosen.fresh), float(np.var([f.mean for f in able], ddof=1))
-    share = min(1.0, noise / apart) if apart and math.isfinite(noise + apart) else 0.0
+    return _shrunk(chosen, able, sum(e * e for e in left) / freedom / len(chosen.fresh))
+
+
+def _estimate_of_single(able: Sequence[Finalist], chosen: Finalist) -> float:
+    """Return the estimate of a finalist if each has one repeat."""
+    if len(able) < 3:
+        return chosen.mean
+    return _shrunk(chosen, able, variance(f.mean - f.searched for f in able) / 2.0)
+
+
+def _shrunk(chosen: Finalist, able: Sequence[Finalist], noise: float) -> float:
+    """Return a finalist's mean, moved towards the mean of all by the share of a noise variance in the variance of their means."""
+    spread = float(np.var([f.mean for f in able], ddof=1))
+    share = min(1.0, noise / spread) if spread and math.isfinite(noise + spread) else 0.0
     return chosen.mean + share * (fmean(f.mean for f in able) - chosen.mean)
 
 
@@ -180,7 +195,7 @@ def table_of(
     rows = []
     sign = -1.0 if maximised else 1.0
     for f in sorted(finalists, key=lambda f: (bool(f.problem), math.isnan(f.mean), sign * f.mean)):
-        fresh = f"{f.mean:.6g}" if f.fresh else "-"
+        fresh = f"{f.mean:.6g}" + (f" ({len(f.fresh)} repeats)" if len(f.fresh) > 1 else "") if f.fresh else "-"
         rows.append((str(f.number), f"{f.searched:.6g}", fresh, _compared(f, best)))
     return rows
 
@@ -194,7 +209,9 @@ def _compared(f: Finalist, best: Finalist | None) -> str:
         return "the answer"
     worse = Difference.of(f, best)
     error = "" if math.isnan(worse.error) else f", standard error {worse.error:.2g}"
-    return f"{worse.mean:+.2g} to the answer{error}"
+    shared = min(len(f.fresh), len(best.fresh))
+    where = f" on {shared} repeats of both" if len(f.fresh) != len(best.fresh) else ""
+    return f"{worse.mean:+.2g} to the answer{where}{error}".replace(" 1 repeats", " the first repeat")
 
 
 HEAD = ("trial", "search", "fresh", "")

@@ -56,6 +56,10 @@ class Method:
                 f"optimizer must be a name, mc.Method(...), or an object of a class derived from "
                 f"mipcash.optimizers.optimizer.Optimizer; got {shown(self.optimizer)}"
             )
+        if isinstance(self.optimizer, Optimizer) and not isinstance(getattr(self.optimizer, "name", None), str):
+            raise TypeError(
+                f"class {type(self.optimizer).__name__} needs a name for journals and messages: name = 'mine'"
+            )
         seconds_of("seconds_per_proposal", self.seconds_per_proposal)
 
     @classmethod

@@ -111,13 +111,20 @@ class Proposer:
         found = self.optimizer.finalists(searched, self.limits, count)
         return [next(k for k, o in enumerate(history) if o is one) for one in found]
 
+    @property
+    def _whose(self) -> str:
+        """Sentence on whose mistake an illegal proposal is."""
+        if type(self.optimizer).__module__.startswith("mipcash."):
+            return "This is a bug, please report it with the space."
+        return f"Its class {type(self.optimizer).__name__} must propose legal configurations only; space.is_legal() checks one."
+
     def _check(self, number: int, proposal: Proposal) -> None:
         violations = self.space.validate(proposal.config)
         if violations:
             reasons = "; ".join(v.message for v in violations)
             raise IllegalProposalError(
                 f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
-                f"This is a bug, please report it with the space and this configuration: {proposal.config!r}"
+                f"{self._whose} The configuration: {proposal.config!r}"
             )
         unknown = [name for name in proposal.outputs if self.costs and name not in self.costs]
         if unknown:

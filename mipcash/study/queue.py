@@ -41,7 +41,7 @@ class Queue:
         """Return the next trial to evaluate, its attempt started; None if it may not start.
 
         Args:
-            apart: the rest of a batch, and the minimum distance to it.
+            min_distance: the rest of a batch, and the minimum distance to it.
             seconds: limit for this proposal, if lower than the general limit.
             admits: called when the trial is about to start. None: it may start.
 

@@ -265,7 +265,7 @@ class Reserve:
 
     Attributes:
         evaluations: number of evaluations that it leaves.
-        said: their purpose, for messages.
+        message: their purpose, for messages.
         paid: True if the budget pays for them; for a budget in steps this is known after the first evaluation.
     """
 

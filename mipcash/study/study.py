@@ -92,7 +92,7 @@ class Study:
         ...     for _ in range(3):
         ...         trial = study.ask()
         ...         _ = study.tell(trial, trial.config["a"] + 2 * trial.config["b"])
-        >>> study.n_told, space.is_legal(study.result.config)
+        >>> study.n_evaluated, space.is_legal(study.result.config)
         (3, True)
     """
 

@@ -50,7 +50,7 @@ class TradeOff:
         steps: tightest bound first.
         binds: True if a better loss was found beyond the bound, with the other constraints satisfied.
         broken: number of evaluations that violate this end.
-        told: number of evaluations whose output is known.
+        known: number of evaluations whose output is known.
         failed: number of evaluations whose output failed.
         objectives: the objectives.
     """

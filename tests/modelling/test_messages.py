@@ -116,8 +116,9 @@ def test_bounds_that_a_live_model_could_refuse() -> None:
 
 
 def test_unknown_sense_and_negative_samples() -> None:
+    space = base()
     with pytest.raises(SpaceError, match="upwards"):
-        base().optimum(base()["layers"], "upwards")
+        space.optimum(space["layers"], "upwards")
     with pytest.raises(SpaceError, match="-1"):
         base().sample(-1)
     with pytest.raises(MipcashError, match="no parameters"):

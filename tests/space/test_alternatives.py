@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -158,3 +159,29 @@ def test_a_run_ends_with_the_last_configuration_of_overlapping_alternatives() ->
     assert (result.n_evaluations, len({str(t.config) for t in result.history})) == (8, 8)
     assert result.stopped.startswith("space exhausted")
     assert space.optimum(deep + wide, "max").value == 2
+
+
+@pytest.mark.parametrize("how", ["<=", "<", ">=", ">", "=="])
+def test_a_relation_over_one_discrete_parameter_is_a_condition(how: str) -> None:
+    compared = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt, "==": operator.eq}[how]
+    space = mc.Space("relations")
+    n, k = space.integer("n", 1, 4), space.categorical("k", ["a", "b"])
+    space.real("x", 0, 1, when=compared(n, 2) if how != "==" else n == 2)
+    inner = space.integer("inner", 0, 3, when=k["a"])
+    space.real("y", 0, 1, when=inner <= 1)  # where ``inner`` is inactive, so is y
+    found = space.sample(60, seed=0)
+    assert all(("x" in c) == compared(c["n"], 2) for c in found)
+    assert all(("y" in c) == (c.get("inner", 9) <= 1) for c in found)
+    assert space.count() == 4 * 5
+
+
+def test_a_relation_that_levels_do_not_decide_is_refused_with_a_way_out() -> None:
+    space = mc.Space("refused")
+    n, x = space.integer("n", 1, 4), space.real("x", 0, 1)
+    for relation in (x >= 0.5, n + x >= 2):
+        with pytest.raises(
+            SpaceError, match=r"over one discrete parameter .*Declare a categorical parameter for the cases"
+        ):
+            space.real("y", 0, 1, when=relation)
+    with pytest.raises(SpaceError, match="auxiliary variable 'u' has no indicators"):
+        space.auxiliary("u", 0, 1).is_(1)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mipcash as mc
 from mipcash.backends.pyomo import backend
 from mipcash.backends.registry import solvers
 from mipcash.errors import InfeasibleSpaceError
+from mipcash.space.compiled import compiled
+from mipcash.space.numbers.legal_numbers import NEAREST
+from mipcash.space.numbers.part import NumberRules
 
 
 @pytest.mark.parametrize("high", [1e-6, 1e9])
@@ -78,3 +82,29 @@ def test_the_default_comes_near_an_optimum_on_the_border_of_a_product() -> None:
     space.rule("product", x * y <= 100)
     run = mc.minimize(lambda c: abs(c["x"] - 10) + abs(c["y"] - 10), space, 60, progress=False)
     assert run.value < 1.0  # random search: 2.2 to 6.8
+
+
+def test_samples_of_an_equation_of_products_are_spread() -> None:
+    space = mc.Space("wall")
+    d, length = space.real("d", 10, 50), space.real("length", 0.5, 6)
+    space.rule("product", space.real("wall", 4, 300) == d * length)
+    found = space.sample(30, seed=0)
+    assert sum(c["d"] in (10.0, 50.0) or c["length"] in (0.5, 6.0) for c in found) < 10
+    assert all(abs(c["wall"] - c["d"] * c["length"]) < 1e-12 * c["wall"] for c in found)
+
+
+def test_illegal_numbers_are_moved_into_few_of_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One part for each value of the auxiliary variable, up to 64; each costs several linear programs."""
+    space = mc.Space("parts")
+    x, y, u = space.real("x", 0, 10), space.real("y", 0, 10), space.auxiliary("u", 1, 60)
+    space.rule("above", u <= x * y)
+    space.rule("useful", u * x >= 100)
+    cleaned: list[int] = []
+    clean = NumberRules.clean
+    monkeypatch.setattr(NumberRules, "clean", lambda self, x: (cleaned.append(1), clean(self, x))[1])
+    inner = compiled(space)
+    legal = inner.legal_numbers(np.zeros(0, dtype=np.int64), np.full(inner.program.n, np.nan))
+    assert legal is not None
+    assert len(legal.parts) == 60
+    legal.clean(np.array([1.0, 1.0]))
+    assert 0 < len(cleaned) <= NEAREST

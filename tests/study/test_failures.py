@@ -314,7 +314,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "error: the objective failed, whatever the configuration: ModuleNotFoundError: No module named 'no_such_pack",
         "    import no_such_package_at_all",
         "Install what is missing (pip install no_such_package_at_all) and run again: nothing of the budget was spent",
-        "To go on, once it is mended: mipcash resume m.db --model ",
+        "To go on, once it is corrected: mipcash resume m.db --model ",
     ):
         assert any(said.startswith(line) for said in ran.splitlines()), ran
     shown = " ".join(mipcash("show m.db", "pass", 0).split())

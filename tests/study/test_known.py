@@ -267,4 +267,4 @@ def test_show_and_progress_tell_them_apart(journal: Path, tmp_path: Path, capsys
     assert shown.exit_code == 0, shown.output
     assert "3 done, 0 failed, 3 known from elsewhere, stopped: budget" in shown.output
     assert shown.output.count("  known  ") == 3
-    assert open_archive(journal).told == 3
+    assert open_archive(journal).n_evaluated == 3

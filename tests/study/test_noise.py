@@ -124,3 +124,9 @@ def test_an_estimate_is_moved_by_the_share_of_noise() -> None:
     loud = [Finalist(0, 0.0, (-1.0, 1.0), ((), ())), Finalist(1, 0.0, (2.0, 4.0, 6.0), ((), (), ()))]
     assert estimate_of(loud, loud[0]) == pytest.approx((5 / 3) / 8 * 2.0)
     assert estimate_of(loud[:1], loud[0]) == 0.0
+    # one repeat each: half the variance of the differences from the search's losses
+    single = [
+        Finalist(k, float(searched), (float(fresh),), ())
+        for k, (searched, fresh) in enumerate([(0, 0), (2, 1), (1, 2)])
+    ]
+    assert estimate_of(single, single[0]) == pytest.approx(0.0 + 0.5 * 1.0)

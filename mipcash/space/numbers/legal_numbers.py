@@ -24,6 +24,10 @@ LONGEST = 500
 """Largest number of steps of a walk: a walk over a hundred numbers stays closer to the middle where it began."""
 
 
+NEAREST = 4
+"""Number of parts, those with the least violation, that illegal numbers are moved into, each by linear programs."""
+
+
 @dataclass(frozen=True)
 class LegalNumbers:
     """Parts of the legal set over the same numbers, at least one."""
@@ -48,8 +52,9 @@ class LegalNumbers:
         here = self.part_at(x)
         if here is not None and (found := here.clean(x)) is not None:
             return found
+        nearest = sorted(self.parts, key=lambda part: part.missed(x))[:NEAREST]
         width = np.maximum(self.parts[0].high - self.parts[0].low, 1e-300)
-        near = [y for y in (part.clean(x) for part in self.parts) if y is not None]
+        near = [y for y in (part.clean(x) for part in nearest) if y is not None]
         return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
 
     def spread(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
@@ -59,10 +64,13 @@ class LegalNumbers:
             start: legal start of the walk if the middle of the part is unknown.
             steps: least number of steps; many dimensions take more.
         """
-        for k in rng.permutation(len(self.parts)):
-            middle = self.parts[k].centre
+        for k in rng.permutation(len(self.parts)).tolist():
+            part: NumberRules = self.parts[k]
+            if (found := part.on_equations(rng)) is not None:
+                return found
+            middle = part.centre
             if middle is not None:
-                if self.parts[k].is_point:
+                if part.is_point:
                     return np.array(middle)
                 start = middle
                 break

@@ -168,6 +168,12 @@ class NumberRules:
         slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
         return bool(np.all((body >= self.row_low - slack) & (body <= self.row_high + slack)))
 
+    def missed(self, x: Vector) -> float:
+        """Return the total violation of the rules at x, relative to their slacks."""
+        body = self.body(x)
+        missed = np.maximum(np.maximum(self.row_low - body, body - self.row_high), 0.0)
+        return float(np.sum(missed / np.maximum(self.slack, 1e-300)))
+
     @cached_property
     def _reach(self) -> Vector:
         return np.maximum(np.abs(self.low), np.abs(self.high))
@@ -354,6 +360,24 @@ class NumberRules:
             if found is not None:
                 return found
         return x
+
+    # -- samples ------------------------------------------------------------------------------------------------
+
+    def on_equations(self, rng: np.random.Generator) -> Vector | None:
+        """Draw numbers over the box and move them onto the equations that multiply numbers; no line of a walk stays on those.
+
+        Returns:
+            None if there are no such equations, or none of a few draws can be moved.
+        """
+        if not np.any(self.equal & self.curved):
+            return None
+        for _ in range(CORRECTIONS):
+            drawn = rng.uniform(self.low, self.high)
+            drawn[self.log] = np.exp(rng.uniform(np.log(self.low[self.log]), np.log(self.high[self.log])))
+            found = self.clean(self._on_grid(drawn))
+            if found is not None:
+                return found
+        return None
 
     # -- walks --------------------------------------------------------------------------------------------------
 

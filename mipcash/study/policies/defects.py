@@ -108,7 +108,7 @@ class Defects:
         """Update the detector with the outcome of an evaluation.
 
         Args:
-            told: the evaluated trial.
+            reported: the evaluated trial.
             returned: the value returned by the objective.
             raised: the exception; None if it returned.
             trials: returns all trials of the study.
