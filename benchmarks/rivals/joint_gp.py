@@ -164,7 +164,7 @@ class JointGP(ModelBased):
         x = self.cube.encode(step.data.points)
         gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT), step.data.noise())
         awaited = self.cube.encode(self.awaited(step.request))
-        incumbents = np.concatenate([x[step.data.legal & step.data.whole], awaited])
+        incumbents = np.concatenate([x[step.data.legal & step.data.complete], awaited])
         log_ei = LogEI(float(np.min(gp(incumbents)[0])) - self.settings.jitter)
         gp = gp.given(awaited)
 

@@ -121,7 +121,7 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
     table = _table("trial", *names, *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
-        loss = loss if trial.whole else f"{loss} pruned at step {trial.steps}"
+        loss = loss if trial.complete else f"{loss} pruned at step {trial.steps}"
         values = [loss, *[""] * (len(names) - 1)] if trial.loss is None or len(names) == 1 else objectives_of(trial)
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())

@@ -58,14 +58,14 @@ class Data:
     def of(cls, domain: Domain, history: History, limits: Sequence[Limit] = ()) -> Data:
         """Return the data of a history, for the loss and the constrained outputs."""
         names = (LOSS, *(limit.output for limit in limits))
-        reported = [row.whole for row in joined(history, names)]
+        reported = [row.merged for row in joined(history, names)]
         losses = np.array([np.nan if o.loss is None else o.loss for o in reported])
         known = np.flatnonzero(np.isfinite(losses))
         failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in reported], dtype=bool)
         by_limit, scales = violations(reported, limits)
         outside: Vector = sum(by_limit.T, np.zeros(len(reported)))
         legal = np.array([o.legal for o in reported], dtype=bool)
-        whole = np.array([not o.outcome.stopped for o in reported], dtype=bool)
+        whole = np.array([not o.outcome.pruned for o in reported], dtype=bool)
         ranked = known[legal[known] & whole[known]]
         if not len(ranked):  # limits may be known where no loss is
             ranked = np.flatnonzero(legal & np.isfinite(outside))
@@ -85,9 +85,9 @@ class Data:
         return np.array([o.legal for o in self.observations], dtype=bool)
 
     @property
-    def whole(self) -> Booleans:
+    def complete(self) -> Booleans:
         """True for observations that were not pruned: shape (t,)."""
-        return np.array([not o.outcome.stopped for o in self.observations], dtype=bool)
+        return np.array([not o.outcome.pruned for o in self.observations], dtype=bool)
 
     def noise(self, rows: Indices | None = None, output: str = LOSS) -> Noise:
         """Return the noise variances of an output, (k,), on the scale on which it is modelled, or 0.0 if all evaluations are

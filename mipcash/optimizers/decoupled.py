@@ -236,7 +236,7 @@ class Begun:
 
     def first(self, request: Request) -> Proposal | None:
         """Propose all missing outputs of the first configuration whose loss is unknown or the lowest; None if there is none."""
-        sure = self.data.feasible & self.data.whole
+        sure = self.data.feasible & self.data.complete
         feasible = self.data.losses[self.data.known[sure[self.data.known]]]
         best = feasible.min(initial=math.inf)
         for o in self.observations:

@@ -282,7 +282,7 @@ class Hybrid(ModelBased):
             )
             low, high = posterior.scaled(np.array(ends)).tolist()
             limited[name] = Limited(posterior, low, high)
-        best = float(np.min(loss.fitted[(data.feasible & data.whole)[rows]], initial=math.inf))
+        best = float(np.min(loss.fitted[(data.feasible & data.complete)[rows]], initial=math.inf))
         if others:
             after["outputs"] = others
         found = AcquisitionInputs(loss, best, limited)

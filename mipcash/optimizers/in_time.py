@@ -83,7 +83,7 @@ def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configurat
 def neighbour(domain: Domain, request: Request) -> Configuration | None:
     """Return a new legal configuration close to one of the best evaluated ones; None if none is found in time."""
     reported = [
-        (_broken(o, request), np.inf if o.loss is None or o.outcome.stopped else o.loss, k)
+        (_broken(o, request), np.inf if o.loss is None or o.outcome.pruned else o.loss, k)
         for k, o in enumerate(request.history)
         if o.legal
     ]

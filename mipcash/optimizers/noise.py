@@ -31,7 +31,7 @@ LEAST = 4
 
 def evident_noise(history: History) -> float:
     """Return v, the evident noise variance of losses; 0 if there is no evidence."""
-    done = [o for o in history if o.status == DONE and o.loss is not None and not o.outcome.stopped and not o.repeat]
+    done = [o for o in history if o.status == DONE and o.loss is not None and not o.outcome.pruned and not o.repeat]
     return max(_of_fits(done), _of_measurements(done))
 
 

@@ -94,11 +94,11 @@ class Joined:
     """All known outputs of one configuration, possibly from several decoupled evaluations.
 
     Attributes:
-        whole: an observation with all outputs; the original one if there is only one part.
+        merged: an observation with all outputs; the original one if there is only one part.
         parts: indices of the observations in their history, increasing.
     """
 
-    whole: Observation
+    merged: Observation
     parts: tuple[int, ...]
 
 
@@ -332,8 +332,8 @@ class Optimizer(ABC):
             The observations, best first.
         """
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
-        kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
-        kept = [k for k in kept if not history[k].outcome.stopped]
+        kept = [k for row in rows if row.merged.legal and _keeps(row.merged, limits) for k in row.parts]
+        kept = [k for k in kept if not history[k].outcome.pruned]
         done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
         return [history[k] for _, k in sorted(done)]
 

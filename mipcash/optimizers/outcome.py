@@ -129,7 +129,7 @@ class Outcome:
         return max((len(o.folds) for o in self.outputs.values()), default=0) or 1
 
     @property
-    def stopped(self) -> bool:
+    def pruned(self) -> bool:
         """True if the evaluation was pruned before its last fit, so that the loss is an estimate."""
         return self[LOSS].variance is not None
 

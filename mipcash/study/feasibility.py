@@ -114,7 +114,7 @@ class Feasibility:
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Feasibility:
         rows = joined(without_repeats(trials), (LOSS, *(limit.output for limit in limits)))
         seen = objectives_of_all(trials).turned(limits)
-        return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], seen)[0])
+        return cls(trials, tuple(limits), rows, violations([row.merged for row in rows], seen)[0])
 
     @property
     def objectives(self) -> Objectives:
@@ -128,7 +128,7 @@ class Feasibility:
         for row in self.rows:
             for number in row.parts:
                 if len(row.parts) > 1:
-                    whole = row.whole.outcome
+                    whole = row.merged.outcome
                     found[number] = whole.turned() if self.objectives.maximised else whole
         return found
 
@@ -149,17 +149,19 @@ class Feasibility:
     def inside(self) -> list[Joined]:
         """Rows that are legal, feasible and have a loss, as far as is known. Estimates of pruned evaluations are included."""
         inside = (self.violations == 0.0).all(axis=1)
-        return [r for r, keeps in zip(self.rows, inside, strict=True) if keeps and _has_loss(r.whole) and r.whole.legal]
+        return [
+            r for r, keeps in zip(self.rows, inside, strict=True) if keeps and _has_loss(r.merged) and r.merged.legal
+        ]
 
     @cached_property
     def kept(self) -> list[Joined]:
         """Rows that are legal, feasible and have the loss of a complete evaluation."""
-        return [row for row in self.inside if not row.whole.outcome.stopped]
+        return [row for row in self.inside if not row.merged.outcome.pruned]
 
     @property
     def best(self) -> Trial | None:
         """The first feasible trial with the best loss; None if there is none."""
-        found = ((row.whole.loss, self.tells(row)) for row in self.kept)
+        found = ((row.merged.loss, self.tells(row)) for row in self.kept)
         _, number = min(((l, k) for l, k in found if l is not None), default=(None, None))
         return None if number is None else self.trials[number]
 
@@ -168,7 +170,7 @@ class Feasibility:
         losses = np.full(len(self.trials), math.nan)
         for row in self.kept:
             last = row.parts[-1]  # a row is complete with the last of its parts
-            losses[last] = np.fmin(losses[last], math.nan if row.whole.loss is None else row.whole.loss)
+            losses[last] = np.fmin(losses[last], math.nan if row.merged.loss is None else row.merged.loss)
         return np.asarray(self.objectives.sign * np.fmin.accumulate(losses) if losses.size else losses)
 
     @property
@@ -192,12 +194,12 @@ class Feasibility:
         """Sort keys: number of constraints with unknown output, violation, loss, number of the trial, row."""
         ranked = []
         for k, row in enumerate(self.rows):
-            here, whole = self.violations[k], row.whole
+            here, whole = self.violations[k], row.merged
             if (
                 not whole.legal
                 or whole.status == PENDING
                 or whole.outcome[LOSS].status == FAILED
-                or whole.outcome.stopped
+                or whole.outcome.pruned
             ):
                 continue
             loss = math.inf if whole.loss is None else whole.loss

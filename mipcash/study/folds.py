@@ -47,7 +47,7 @@ class Folds:
     Args:
         values: one per step: the loss, or a dict with ``"loss"`` and further named numbers.
         outcome: outcome of the evaluation; None: the mean of each output over the steps that gave it.
-        stopped: estimates for the complete evaluation if it was pruned; empty otherwise.
+        pruned: estimates for the complete evaluation if it was pruned; empty otherwise.
 
     Examples:
         >>> import mipcash as mc
@@ -60,7 +60,7 @@ class Folds:
 
     values: Sequence[Any]
     outcome: Any = None
-    stopped: Estimates = field(default_factory=dict)
+    pruned: Estimates = field(default_factory=dict)
 
 
 def gathered(

@@ -286,7 +286,7 @@ def _all_known(study: Study) -> bool:
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal and not t.repeat]
     if not study.costs:
-        return all(t.done and t.whole and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
+        return all(t.done and t.complete and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
     reported: dict[str, Outcome] = {}
     for trial in legal:
         key = repr(trial.config)
@@ -301,5 +301,5 @@ def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
     known = [limit for limit, output in reported if output.status == PRESENT and output.variance is None]
     broken = any(limit.violation(outcome[limit.output].value) > 0.0 for limit in known)
     return broken or (
-        outcome.loss is not None and not outcome.stopped and (len(known) == len(limits) or outcome.loss >= best)
+        outcome.loss is not None and not outcome.pruned and (len(known) == len(limits) or outcome.loss >= best)
     )

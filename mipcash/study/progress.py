@@ -101,7 +101,7 @@ class Progress:
         if trial.evaluate and self.limits:
             self._parts.append(trial)
             return Feasibility.of(self._parts, self.limits).best
-        keeps = trial.legal and trial.whole and not violated(trial.outcome, self.limits)
+        keeps = trial.legal and trial.complete and not violated(trial.outcome, self.limits)
         return trial if keeps else None
 
     def _count_of(self, trial: Trial) -> float:
@@ -206,7 +206,7 @@ class Bar(Progress):
         super().evaluated(trial)
         self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
         broken = _broken(trial, self.limits)
-        self._last += "" if trial.whole else f" (pruned at step {trial.steps})"
+        self._last += "" if trial.complete else f" (pruned at step {trial.steps})"
         self._last += f" (violates {broken})" if broken else ""
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
@@ -277,7 +277,7 @@ def _said(trial: Trial) -> str:
         word = trial.objectives.word
         return (
             f"{word} {trial.loss:.6g}"
-            if trial.whole
+            if trial.complete
             else f"{word} about {trial.loss:.6g}, pruned at step {trial.steps}"
         )
     return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)

@@ -352,7 +352,7 @@ def so_far(folds: Sequence[float], averaged: bool) -> list[float]:
 
 def _comparable(trial: Trial) -> bool:
     """Return True for a complete evaluation of this study with several steps."""
-    return trial.done and not trial.known and trial.loss is not None and trial.whole and len(trial.folds) > 1
+    return trial.done and not trial.known and trial.loss is not None and trial.complete and len(trial.folds) > 1
 
 
 def _by_loss(trial: Trial) -> tuple[float, int]:

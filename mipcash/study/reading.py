@@ -141,14 +141,14 @@ def _read_folds(reported: Folds, wanted: Sequence[str], required: Sequence[str])
     means = {name: _mean(rows) for name, rows in by_name.items()}
     if reported.outcome is not None:
         found = _read(
-            reported.outcome, wanted, owed if reported.stopped else required
+            reported.outcome, wanted, owed if reported.pruned else required
         )  # steps not run may give the rest
     elif fits:
-        left_out = {} if reported.stopped else _left_out(required, means, means)
+        left_out = {} if reported.pruned else _left_out(required, means, means)
         found = {**left_out, **means}
     else:
         found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each step")
-    return {name: _with_folds(output, means.get(name), reported.stopped.get(name)) for name, output in found.items()}
+    return {name: _with_folds(output, means.get(name), reported.pruned.get(name)) for name, output in found.items()}
 
 
 def _names(fits: Sequence[Mapping[str, Output]]) -> list[str]:

@@ -37,7 +37,7 @@ def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | 
     measured: dict[str, list[Observation]] = {}
     first: dict[str, int] = {}
     for number, o in enumerate(history):
-        if o.repeat or not (o.status == DONE and o.loss is not None and not o.outcome.stopped):
+        if o.repeat or not (o.status == DONE and o.loss is not None and not o.outcome.pruned):
             if repr(o.config) in first and o.repeat:
                 measured[repr(o.config)].append(o)
         elif not violated(o.outcome, limits):

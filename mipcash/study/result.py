@@ -276,8 +276,8 @@ class Result:
         if not isinstance(probability, Real) or not 0.0 <= float(probability) <= 1.0:
             raise ValueError(f"safe() takes a probability between 0 and 1, such as 0.95; got {shown(probability)}")
         rows = zip(self.feasibility.rows, self._probabilities, strict=True)
-        sure = [self.feasibility.tells(row) for row, p in rows if p >= probability and row.whole.legal]
-        found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.whole]
+        sure = [self.feasibility.tells(row) for row, p in rows if p >= probability and row.merged.legal]
+        found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.complete]
         kept = (t for t in found if not any(violation.known for violation in self.violations(t)))
         return min(kept, key=lambda t: math.inf if t.minimised is None else t.minimised, default=None)
 
@@ -325,7 +325,7 @@ class Result:
     @property
     def n_pruned(self) -> int:
         """Number of evaluations of this study that were pruned."""
-        return sum(not (t.whole or t.known) for t in self.history)
+        return sum(not (t.complete or t.known) for t in self.history)
 
     @property
     def n_steps_saved(self) -> int:
@@ -457,8 +457,8 @@ class Result:
 
 
 def _saved(trials: Sequence[Trial]) -> int:
-    whole = max((t.steps for t in trials if t.done and t.whole), default=0)
-    return sum(max(0, whole - t.steps) for t in trials if not (t.whole or t.known))
+    whole = max((t.steps for t in trials if t.done and t.complete), default=0)
+    return sum(max(0, whole - t.steps) for t in trials if not (t.complete or t.known))
 
 
 def same_failures(reported: Sequence[Trial]) -> list[Trial]:

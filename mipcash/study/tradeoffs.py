@@ -84,7 +84,7 @@ class TradeOff:
         """Make the trade-off of the m-th constraint."""
         limit, sign = feasibility.limits[m], 1.0 if end == "high" else -1.0
         given = limit.high if end == "high" else limit.low
-        outputs = [row.whole.outcome[limit.output] for row in feasibility.rows]
+        outputs = [row.merged.outcome[limit.output] for row in feasibility.rows]
         values = np.array([math.nan if o.value is None or not math.isfinite(o.value) else o.value for o in outputs])
         objectives = feasibility.objectives
         opposite = values < limit.low if end == "high" else values > limit.high
@@ -92,8 +92,8 @@ class TradeOff:
         reported = np.isfinite(values)
         ranked = []
         for k in np.flatnonzero(others & reported).tolist():
-            whole = feasibility.rows[k].whole
-            if whole.legal and whole.loss is not None and not whole.outcome.stopped:
+            whole = feasibility.rows[k].merged
+            if whole.legal and whole.loss is not None and not whole.outcome.pruned:
                 ranked.append((sign * values[k], whole.loss, feasibility.tells(feasibility.rows[k])))
         steps: list[Step] = []
         best = math.inf

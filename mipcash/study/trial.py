@@ -211,7 +211,7 @@ class Trial:
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
         wording = [f"{name} {value:.6g}" for name, value in reported]
         wording += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
-        stopped = [] if self.whole else [f"pruned after {counted(self.steps, 'step')}"]
+        stopped = [] if self.complete else [f"pruned after {counted(self.steps, 'step')}"]
         return ", ".join([self.status, *wording, *stopped])
 
     def _repr_html_(self) -> str:
@@ -261,9 +261,9 @@ class Trial:
         return self.outcome.folds
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """True if the loss is that of a complete evaluation, not an estimate after pruning."""
-        return not self.outcome.stopped
+        return not self.outcome.pruned
 
     @property
     def steps(self) -> int:

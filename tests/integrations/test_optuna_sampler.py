@@ -256,7 +256,7 @@ def test_pruned_trials_are_noisier_observations_and_failed_ones_failures() -> No
     outcome = outcome_of(pruned, 1.0, (), complete)
     assert outcome.loss == pytest.approx(4.5)  # whole evaluations came to 0.5 less than what they reported there
     assert outcome.variance == pytest.approx(0.01)
-    assert outcome.stopped  # so that it is never the answer
+    assert outcome.pruned  # so that it is never the answer
     few = outcome_of(pruned, -1.0, (), complete[:2])
     assert (few.loss, few.variance) == (-5.0, 0.5)
     for failed in ({"state": TrialState.PRUNED}, {"state": TrialState.FAIL}, {"value": float("inf")}):

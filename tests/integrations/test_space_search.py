@@ -245,7 +245,7 @@ def test_racing_leaves_folds_out_and_says_so() -> None:
         SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=12, cv=4, pruning=True
     ).fit(x, y)
     table = found.cv_results_
-    stopped = table["status"] == "stopped"
+    stopped = table["status"] == "pruned"
     assert stopped.any()
     assert np.isnan(table["mean_test_score"][stopped]).all()
     assert not np.isnan(table["split0_test_score"]).any()

@@ -76,10 +76,10 @@ def test_the_same_output_again_is_another_measurement() -> None:
     history = [told(1, ms=3.0, loss=1.0, size=1.0), told(1, ms=6.0), told(1, loss=0.5)]
     rows = joined(history, NAMES)
     assert [row.parts for row in rows] == [(0,), (1, 2)]
-    assert rows[0].whole is history[0]
-    assert rows[1].whole.outcome["ms"].value == 6.0
+    assert rows[0].merged is history[0]
+    assert rows[1].merged.outcome["ms"].value == 6.0
     whole = [told(n % 2, loss=float(n)) for n in range(4)]
-    assert all(row.whole is whole[k] for k, row in enumerate(joined(whole, NAMES)))
+    assert all(row.merged is whole[k] for k, row in enumerate(joined(whole, NAMES)))
 
 
 def test_the_answer_is_known_to_keep_all_limits() -> None:
@@ -257,7 +257,7 @@ def test_what_was_stopped_is_not_recommended(name: str) -> None:
     limits = [Limit("ms", high=3.0)] if optimizer.takes_limits else []
     found = optimizer.recommend(stopped_one(), limits)
     assert found is not None
-    assert not found.outcome.stopped
+    assert not found.outcome.pruned
 
 
 def test_failures_count_as_the_worst_loss() -> None:

@@ -50,7 +50,7 @@ def test_the_outcome_is_the_mean_of_what_is_yielded() -> None:
     assert trial.loss == math.fsum(trial.folds) / 4
     assert (trial.values, trial.texts) == ({"ms": 3.0}, {"note": "fold 0.0"})
     assert trial.outcome["ms"].folds == (4.0, 2.0, 6.0, 0.0)
-    assert (trial.steps, trial.outcome.stopped, trial.outcome.variance) == (4, False, 0.0)
+    assert (trial.steps, trial.outcome.pruned, trial.outcome.variance) == (4, False, 0.0)
 
 
 def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
@@ -191,7 +191,7 @@ def test_halving_tells_the_worst_as_the_worst() -> None:
         return (1.0 - config["rate"]) ** 20
 
     result = mc.minimize(train, space, 20, optimizer="random", pruning="halving", progress=False)
-    stopped = [t for t in result.history if not t.whole]
+    stopped = [t for t in result.history if not t.complete]
     assert stopped
     for trial in stopped:
         assert trial.loss == pytest.approx((1.0 - trial.config["rate"]) ** 20, abs=0.12)

@@ -63,7 +63,7 @@ def told(found: mc.Result) -> list[tuple[Any, ...]]:
 
 def by_formula(history: tuple[mc.Trial, ...], number: int, c: float = 1.5) -> tuple[int, float | None, float]:
     """Fits, estimate and variance of a trial, by the rule as it is written in docs/model.md."""
-    earlier = [t for t in history[:number] if t.whole]
+    earlier = [t for t in history[:number] if t.complete]
     rows = np.array([t.folds for t in earlier])
     if len(rows) < 5:
         return FITS, None, 0.0
@@ -84,7 +84,7 @@ def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() ->
     assert 10 < found.n_pruned < 36
     for trial in found.history:
         fits, estimate, variance = by_formula(found.history, trial.number)
-        assert (trial.steps, trial.whole) == (fits, estimate is None)
+        assert (trial.steps, trial.complete) == (fits, estimate is None)
         assert trial.folds == tuple(fold(trial.config, k) for k in range(fits))
         if estimate is not None:
             assert trial.loss == pytest.approx(estimate, rel=1e-9)
@@ -95,7 +95,7 @@ def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() ->
 
 def test_estimates_are_as_far_out_as_their_variance_says() -> None:
     found = run(folds, 120, pruning=mc.Racing(c=0.5))
-    stopped = [t for t in found.history if not t.whole and t.outcome.variance > 0.0]
+    stopped = [t for t in found.history if not t.complete and t.outcome.variance > 0.0]
     true = np.array([np.mean([fold(t.config, k) for k in range(FITS)]) for t in stopped])
     out = (true - [t.loss for t in stopped]) / np.sqrt([t.outcome.variance for t in stopped])
     assert len(out) > 60
@@ -110,7 +110,7 @@ def test_a_resumed_run_goes_on_as_an_unbroken_one(racing: Any, optimizer: str, t
     assert whole.n_pruned
     assert told(run(folds, 11, optimizer, pruning=racing, storage=journal)) == told(whole)
     rows = read_journal(journal)[1]
-    assert [r.outcome.stopped for r in rows] == [not t.whole for t in whole.history]
+    assert [r.outcome.pruned for r in rows] == [not t.complete for t in whole.history]
     assert [r.outcome.variance for r in rows] == [t.outcome.variance for t in whole.history]
 
 
@@ -118,7 +118,7 @@ def test_workers_race_by_what_was_told_when_they_began() -> None:
     found = run(folds, 40, pruning=True, execution=mc.Execution(workers=3))
     assert found.n_pruned > 10
     assert found.best is not None
-    assert found.best.whole
+    assert found.best.complete
 
 
 @pytest.mark.parametrize(("racing", "seed"), [(True, 0), ("halving", 1), (mc.Racing(c=0.01, least=2), 2)])
@@ -138,8 +138,8 @@ def test_what_was_stopped_is_closed_marked_and_never_the_answer(
     found = run(objective, 25, seed=seed, pruning=racing, progress=None)
     assert closed == [t.steps for t in found.history]
     assert found.best is not None
-    assert found.best.whole
-    assert found.best.loss == min(t.loss for t in found.history if t.whole)
+    assert found.best.complete
+    assert found.best.loss == min(t.loss for t in found.history if t.complete)
     assert np.nanmin(found.convergence().incumbent) == found.best.loss
     assert found.feasibility.best == found.best
     said = capsys.readouterr().err
@@ -150,8 +150,8 @@ def test_what_was_stopped_is_closed_marked_and_never_the_answer(
 def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
     found = run(beside, 40, pruning=True, limits={"ms": (5.0, None)})
     assert found.best is not None
-    for trial in (t for t in found.history if not t.whole):
-        before = [t for t in found.history[: trial.number] if t.whole]
+    for trial in (t for t in found.history if not t.complete):
+        before = [t for t in found.history[: trial.number] if t.complete]
         best = min((t for t in before if t.values["ms"] >= 5.0), key=lambda t: t.loss)
         k = trial.steps
         paired = np.subtract(trial.folds, best.folds[:k]).mean()
@@ -182,7 +182,7 @@ def test_fits_of_other_numbers_are_no_error_and_failures_in_the_middle_are_failu
     assert all(t.steps == 1 for t in found.history if t.failed)
     assert found.n_done + found.n_failed == 40
     assert found.best is not None
-    assert found.best.whole
+    assert found.best.complete
 
 
 @pytest.mark.parametrize("objective", [folds, curve])
@@ -201,14 +201,14 @@ def test_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]
                 expected = rung
                 break
         assert trial.steps == expected
-        assert trial.whole == (expected == length)
+        assert trial.complete == (expected == length)
         for rung, there in rungs.items():
             if rung <= trial.steps:
                 there.append(float(np.mean(trial.folds[:rung])) if averaged else trial.folds[rung - 1])
-        whole += trial.whole
+        whole += trial.complete
     assert found.n_steps_saved > 0.35 * 45 * length
     assert found.best is not None
-    assert found.best.whole
+    assert found.best.complete
 
 
 def test_known_evaluations_are_not_raced_against() -> None:
@@ -230,7 +230,12 @@ def test_optimizers_see_fits_folds_and_the_variance() -> None:
     found = mc.minimize(objective, space, 30, optimizer=optimizer, pruning=True, progress=False)
     assert found.n_pruned
     for o, t in zip(optimizer.histories[-1], found.history, strict=False):
-        assert (o.steps, o.folds, o.variance, o.outcome.stopped) == (t.steps, t.folds, t.outcome.variance, not t.whole)
+        assert (o.steps, o.folds, o.variance, o.outcome.pruned) == (
+            t.steps,
+            t.folds,
+            t.outcome.variance,
+            not t.complete,
+        )
 
 
 # -- the budget, what is shown, bad input ---------------------------------------------------------------------------

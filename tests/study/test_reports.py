@@ -110,7 +110,9 @@ def test_what_is_maximised_is_reported_as_it_is() -> None:
         return -at(config, epoch)
 
     found, same = run(gain, pruning="halving", direction="maximize"), run(training, pruning="halving")
-    assert [(t.loss, t.steps, t.whole) for t in found.history] == [(-t.loss, t.steps, t.whole) for t in same.history]
+    assert [(t.loss, t.steps, t.complete) for t in found.history] == [
+        (-t.loss, t.steps, t.complete) for t in same.history
+    ]
 
 
 def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole() -> N
         best = study.result.best
         assert best is not None
         assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
-        assert (after.done, after.whole, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
+        assert (after.done, after.complete, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
         size = after.outcome["size"]  # which only a whole evaluation tells
         assert (size.status, size.value) == (("present", 3.0) if isinstance(outcome, dict) else ("missing", None))
         assert after.values.get("ms", 3.0) == 3.0
@@ -161,7 +163,7 @@ def test_what_was_told_to_stop_may_fail_or_go_on() -> None:
         trial.report(k, 5.0)
         assert trial.should_stop() == (k < 4)
     after = study.tell(trial, 5.0)
-    assert (after.loss, after.whole, after.steps) == (5.0, True, 5)
+    assert (after.loss, after.complete, after.steps) == (5.0, True, 5)
 
 
 def reporting(*losses: Any, raises: bool = False) -> mc.Trial:

@@ -95,7 +95,7 @@ class Limits:
             values = outputs(history, limit.output)
             known &= np.isfinite(values)
             h[:, m] = imputed(self._outside(limit, values) / self.units[m])
-        whole = np.array([not o.outcome.stopped for o in history], dtype=bool)
+        whole = np.array([not o.outcome.pruned for o in history], dtype=bool)
         variance = np.array([o.variance for o in history], dtype=float) / unit / unit
         return Measured(imputed(losses), known, h, variance, whole)
 

@@ -214,7 +214,7 @@ class Jopt(ModelBased):
             deadline=self.domain.deadline.share(FIT),
         )
         awaited = self.cube.encode(self.awaited(step.request))
-        means = process.predict(np.concatenate([x[step.data.legal & step.data.whole], awaited]))[0]
+        means = process.predict(np.concatenate([x[step.data.legal & step.data.complete], awaited]))[0]
         step.clock.add("surrogate", began)
         began = time.perf_counter()
         s = self.settings

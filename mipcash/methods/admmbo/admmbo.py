@@ -72,7 +72,7 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
     data = models.data
     if any(not len(models.known(name)[0]) for name in (LOSS, *(limit.output for limit in limits))):
         return None
-    sure = data.legal & ~data.failed & data.whole
+    sure = data.legal & ~data.failed & data.complete
     for limit in limits:
         kept = models.limit(limit)
         mean, deviation = kept.posterior.predict(data.points)
@@ -81,7 +81,7 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
         return None
     means = np.where(sure, models.fitted(LOSS).predict(data.points)[0], math.inf)
     config = data.observations[int(np.argmin(means))].config
-    same = [o for o in history if o.config == config and o.legal and not o.outcome.stopped]
+    same = [o for o in history if o.config == config and o.legal and not o.outcome.pruned]
     return next((o for o in same if o.loss is not None), same[0])
 
 
@@ -303,7 +303,7 @@ class _Ask:
             known = self._quadratic(OPT, self.loss_scale)
             losses = self.data.losses[rows]
             objective = posterior.scaled(losses) + known.at(self.vectors[rows])
-            best = float(np.min(objective, where=self.data.whole[rows], initial=math.inf))
+            best = float(np.min(objective, where=self.data.complete[rows], initial=math.inf))
             improvement = augmented_ei(Augmented(posterior, known), best)
         else:
             kept = self.models.limit(self.limits[j - 1], waiting)

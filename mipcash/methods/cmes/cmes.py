@@ -208,8 +208,8 @@ class Cmes(Hybrid):
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         safe = []
         for row, p in zip(rows, sure.tolist(), strict=True):
-            values = (limit.violation(row.whole.outcome[limit.output].value) for limit in limits)
-            if p >= 1.0 - delta and row.whole.legal and not (any(values) or row.whole.outcome.stopped):
+            values = (limit.violation(row.merged.outcome[limit.output].value) for limit in limits)
+            if p >= 1.0 - delta and row.merged.legal and not (any(values) or row.merged.outcome.pruned):
                 safe += [history[k] for k in row.parts if history[k].loss is not None and history[k].status == DONE]
         return min(safe, key=lambda o: o.loss or 0.0, default=usual)
 

@@ -82,7 +82,7 @@ def curve(result: Result) -> Curve:
         at[done],
         loss[done],
         infeasible[done],
-        np.array([not t.whole for t in result.history], dtype=bool)[done],
+        np.array([not t.complete for t in result.history], dtype=bool)[done],
         x[failed],
         at[failed],
         np.append(x[known], last),

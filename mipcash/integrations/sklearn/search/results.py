@@ -30,7 +30,7 @@ def cv_results(
     scikit-learn's columns there are ``status`` (``done``, ``failed`` or ``stopped``). Under outcome constraints there are also
     ``feasible`` and ``limited_NAME``, the value of each constrained output. Feasible configurations rank before infeasible ones.
     """
-    feasible = np.array([bool(result.feasibility.feasible(t.number)) and t.whole for t in trials], dtype=bool)
+    feasible = np.array([bool(result.feasibility.feasible(t.number)) and t.complete for t in trials], dtype=bool)
     table: dict[str, Any] = {}
     for name in ("fit_time", "score_time"):
         _times(table, name, _folds(trials, name, splits))
@@ -43,7 +43,7 @@ def cv_results(
         trained = name.replace("test_", "train_", 1)
         if scores.train:
             _scores(table, trained, _folds(trials, trained, splits))
-    table["status"] = np.array([t.status if t.whole else "stopped" for t in trials], dtype=object)
+    table["status"] = np.array([t.status if t.complete else "pruned" for t in trials], dtype=object)
     if result.under:
         table["feasible"] = feasible
         for limit in result.under:
