@@ -120,7 +120,6 @@ def test_attributes_of_other_libraries_are_answered_with_ours() -> None:
         result = study.result
         for of, wrong, ours in (
             (result, "best_params", "; use result.config"),
-            (result, "trials_dataframe", "; use result.to_rows()"),
             (result, "histroy", "; use result.history"),
             (trial, "params", "; use trial.config"),
             (study, "enqueue_trial", "; use study.enqueue()"),
@@ -129,3 +128,5 @@ def test_attributes_of_other_libraries_are_answered_with_ours() -> None:
             with pytest.raises(AttributeError, match=re.escape(ours) if ours.startswith(";") else ours):
                 getattr(of, wrong)
         assert not hasattr(trial, "params")
+        assert result.best_trial is result.best or result.best_trial == result.best
+        assert result.trials_dataframe().to_dict("records") == result.to_rows()

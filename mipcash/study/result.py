@@ -116,6 +116,11 @@ class Result:
         return self.feasibility.best
 
     @property
+    def best_trial(self) -> Trial | None:
+        """The same as ``best``, by Optuna's name."""
+        return self.best
+
+    @property
     def front(self) -> tuple[Trial, ...]:
         """The Pareto front: the legal, feasible trials that no other trial dominates.
 
@@ -373,6 +378,23 @@ class Result:
         rows = [{**flat_row(trial), **self._stands(trial)} for trial in self.history]
         front = {t.number for t in self.front} if self.objectives.several else set()
         return [{**row, "front": row["number"] in front} for row in rows] if self.objectives.several else rows
+
+    def trials_dataframe(self) -> Any:
+        """Return ``to_rows()`` as a ``pandas.DataFrame``, by Optuna's name.
+
+        Returns:
+            One row per trial.
+
+        Raises:
+            MipcashError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MipcashError(
+                "trials_dataframe() needs the package pandas: pip install pandas; to_rows() needs none"
+            ) from error
+        return pandas.DataFrame(self.to_rows())
 
     def _stands(self, trial: Trial) -> dict[str, Any]:
         if not self.under:

@@ -103,8 +103,8 @@ def _controls(character: str) -> bool:
 
 
 COUNTERPARTS = {
-    **{"best_trial": ".best", "best_trials": ".front", "best_params": ".config", "best_value": ".value"},
-    **{"best_params_": ".config", "best_score_": ".value", "trials_dataframe": ".to_rows()", "trials": ".history"},
+    **{"best_trials": ".front", "best_params": ".config", "best_value": ".value"},
+    **{"best_params_": ".config", "best_score_": ".value", "trials": ".history"},
     **{"params": ".config", "state": ".status", "add_trial": ".add()"},
     **{
         "enqueue_trial": ".enqueue()",
