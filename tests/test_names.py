@@ -129,4 +129,5 @@ def test_attributes_of_other_libraries_are_answered_with_ours() -> None:
                 getattr(of, wrong)
         assert not hasattr(trial, "params")
         assert result.best_trial is result.best or result.best_trial == result.best
+        pytest.importorskip("pandas")
         assert result.trials_dataframe().to_dict("records") == result.to_rows()
