@@ -140,6 +140,10 @@ CERTAIN: list[tuple[Callable[..., Any], str]] = [
     (missing_name, r"whatever the configuration: NameError: name 'undefined_name' is not defined \(.*test_failures"),
     (lambda config: missing_name(config), r"(?s)in <lambda>\n.*in missing_name\n +return undefined_name"),
     (missing_package, r"Install what is missing \(pip install no_such_package_at_all\) and run again"),
+    (
+        lambda trial: trial.suggest_float("lr", 0, 1),
+        r"Take values from the configuration, config\['lr'\] for trial.suggest_float",
+    ),
     (lambda config: raising(EXTRA), r"Install what is missing \(pip install \"mipcash\[xgboost\]\"\) and run again"),
     (lambda config: raising(NO_FILE), r"ModelError: there is no file mnist_5k.npz; fetch it"),
     (lambda config: eval("1 +"), r"SyntaxError: invalid syntax"),

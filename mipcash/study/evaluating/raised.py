@@ -24,7 +24,7 @@ class Raised:
         text: type, message and place.
         trace: the last frames of the objective.
         certain: True if it cannot depend on the configuration.
-        cure: command that installs a missing package; else empty.
+        cure: what to do, if the exception tells; else empty.
     """
 
     text: str
@@ -40,7 +40,9 @@ class Raised:
         certain = uncallable or (isinstance(error, CERTAIN) and not isinstance(error, UnboundLocalError))
         cure = ""
         if isinstance(error, ModuleNotFoundError) and isinstance(error.name, str):
-            cure = pip_command(error.name)
+            cure = f"Install what is missing ({pip_command(error.name)})"
+        elif isinstance(error, AttributeError) and isinstance(error.obj, dict) and str(error.name).startswith("suggest_"):
+            certain, cure = True, "Take values from the configuration, config['lr'] for trial.suggest_float('lr', ...),"
         lines = "".join(traceback.format_list(traceback.extract_tb(inside, limit=-FRAMES)))
         return cls(describe_error(error), storable(lines.rstrip(), MESSAGE_LIMIT), certain, cure)
 

@@ -57,7 +57,7 @@ class Defect:
     def __str__(self) -> str:
         n, raised = len(self.trials), self.raised or Raised("")
         which = ", whatever the configuration" if self.certain else f" at each of its first {n} evaluations alike"
-        cure = f"Install what is missing ({raised.cure})" if raised.cure else "Mend it"
+        cure = raised.cure or "Correct it"
         statements = [
             f"the objective failed{which}: {self.text}",
             raised.trace,
