@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -170,7 +171,8 @@ class Result:
     def _correction(self) -> float:
         """Correction for the selection bias of the best of several noisy losses: v / (v + tau^2) of its distance to their mean.
 
-        v is the noise variance shown by the evaluations, v + tau^2 the variance of the feasible losses (James and Stein 1961).
+        v is the noise variance shown by the evaluations, v + tau^2 the variance of the feasible losses (James and Stein 1961). If
+        the configuration was measured several times (with known data), its loss is their mean.
         """
         from mipcash.optimizers.noise import evident_noise  # imports surrogates
 
@@ -181,9 +183,16 @@ class Result:
         ]
         if not noise or best is None or best.loss is None or len(losses) < 2:
             return 0.0
+        measured = [
+            t.loss
+            for t in self.history
+            if t.config == best.config and t.loss is not None and t.complete and not t.repeat
+        ]
+        own, noise = fmean(measured or [best.loss]), noise / max(1, len(measured))
         whole, mean = float(np.var(losses, ddof=1)), float(np.mean(losses))
         # the squares of losses beyond 1e150 overflow
-        return min(1.0, noise / whole) * (mean - best.loss) if whole and math.isfinite(whole + mean) else 0.0
+        share = min(1.0, noise / whole) if whole and math.isfinite(whole + mean) else 0.0
+        return own - best.loss + share * (mean - own)
 
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:

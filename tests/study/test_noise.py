@@ -130,3 +130,18 @@ def test_an_estimate_is_moved_by_the_share_of_noise() -> None:
         for k, (searched, fresh) in enumerate([(0, 0), (2, 1), (1, 2)])
     ]
     assert estimate_of(single, single[0]) == pytest.approx(0.0 + 0.5 * 1.0)
+
+
+def test_the_value_of_a_configuration_measured_several_times_is_no_lucky_one() -> None:
+    """Pooled results of earlier runs: the best row is luck, their mean is not."""
+    space, rng = mc.Space("pooled"), np.random.default_rng(0)
+    space.categorical("c", ["a", "b", "c"])
+    with mc.Study(space, "random") as study:
+        for c, mean in (("a", 0.0), ("b", 0.3), ("c", 2.0)):
+            for _ in range(6):
+                study.add({"c": c}, mean + float(rng.normal()))
+        result = study.result
+    own = [t.loss for t in result.history if t.config == result.config and t.loss is not None]
+    assert result.best is not None
+    assert result.best.loss == min(own)
+    assert np.mean(own) <= result.value

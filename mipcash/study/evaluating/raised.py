@@ -41,7 +41,9 @@ class Raised:
         cure = ""
         if isinstance(error, ModuleNotFoundError) and isinstance(error.name, str):
             cure = f"Install what is missing ({pip_command(error.name)})"
-        elif isinstance(error, AttributeError) and isinstance(error.obj, dict) and str(error.name).startswith("suggest_"):
+        elif (
+            isinstance(error, AttributeError) and isinstance(error.obj, dict) and str(error.name).startswith("suggest_")
+        ):
             certain, cure = True, "Take values from the configuration, config['lr'] for trial.suggest_float('lr', ...),"
         lines = "".join(traceback.format_list(traceback.extract_tb(inside, limit=-FRAMES)))
         return cls(describe_error(error), storable(lines.rstrip(), MESSAGE_LIMIT), certain, cure)
