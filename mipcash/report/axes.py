@@ -33,6 +33,7 @@ from mipcash.report.drawing import (
     STEP,
     VIOLET,
     draw_bars,
+    draw_best_so_far,
     draw_convergence,
     draw_slice,
     dress,
@@ -52,7 +53,12 @@ SHOWN = 12
 
 
 def plot_convergence(
-    source: Source, *, by: str = "evaluations", ax: Axes | None = None, space: Space | None = None
+    source: Source,
+    *,
+    by: str = "evaluations",
+    ax: Axes | None = None,
+    space: Space | None = None,
+    label: str | None = None,
 ) -> Axes:
     """Plot all evaluations, including infeasible and failed ones, and the best value so far.
 
@@ -61,6 +67,7 @@ def plot_convergence(
         by: ``evaluations``, or ``seconds`` of work (without pauses).
         ax: axes to draw on; None: new axes.
         space: space of a journal; a result or a study has its own.
+        label: name of the run. With a name only the best value so far is drawn, to compare several runs on the same axes.
 
     Returns:
         The axes.
@@ -80,7 +87,10 @@ def plot_convergence(
     if by not in BY:
         raise MipcashError(f"convergence is drawn by {' or '.join(map(repr, BY))}; got {shown(by)}")
     axes, run = new_axes(ax), Run.of(source, space)
-    draw_convergence(axes, curve(run.result), by == "seconds")
+    if label is None:
+        draw_convergence(axes, curve(run.result), by == "seconds")
+    else:
+        draw_best_so_far(axes, curve(run.result), by == "seconds", label)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return axes

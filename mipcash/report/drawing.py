@@ -83,6 +83,15 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
     dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.objectives))
 
 
+def draw_best_so_far(axes: Axes, c: Curve, by_seconds: bool, label: str) -> None:
+    """Draw the best value so far of one of several runs, in the next colour, up to the end of its run."""
+    unit, name = time_unit(c.last_seconds) if by_seconds else (1.0, "")
+    x, last = (c.step_seconds / unit, c.last_seconds / unit) if by_seconds else (c.step_x, c.last)
+    if c.step_y.size:
+        axes.step([*x, last], [*c.step_y, c.step_y[-1]], where="post", linewidth=2, label=plain(label, 44))
+    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.objectives))
+
+
 def drawable() -> bool:
     """Return True if matplotlib, the extra ``plots``, is installed."""
     return find_spec("matplotlib") is not None

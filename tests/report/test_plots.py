@@ -11,6 +11,7 @@ import pytest
 import tinyrun
 from reported import RUNS
 
+import mipcash as mc
 import mipcash.report as pictures
 from mipcash.errors import MipcashError
 from mipcash.optimizers.optimizer import Limit
@@ -195,3 +196,20 @@ def test_what_cannot_be_drawn_says_why(tmp_path: Path, monkeypatch: pytest.Monke
     for call in (pictures.plot_convergence, lambda run: plots.save_convergence(run, tmp_path / "picture.png")):
         with pytest.raises(MipcashError, match=r"matplotlib; pip install 'mipcash\[plots\]'"):
             call(some)
+
+
+def test_several_runs_are_compared_on_the_same_axes() -> None:
+    from matplotlib import pyplot as plt
+
+    _, axes = plt.subplots()
+    space = mc.Space("box")
+    space.integer("a", 0, 9)
+    runs = [mc.minimize(lambda c: float(c["a"]), space, 5, optimizer="random", seed=s, progress=False) for s in (1, 2)]
+    for k, run in enumerate(runs):
+        pictures.plot_convergence(run, ax=axes, label=f"seed {k}")
+    lines = axes.get_lines()
+    assert [line.get_label() for line in lines] == ["seed 0", "seed 1"]
+    assert lines[0].get_color() != lines[1].get_color()
+    assert [float(line.get_ydata()[-1]) for line in lines] == [run.value for run in runs]
+    assert axes.get_legend() is not None
+    plt.close("all")
