@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.fuzz.described import Drawn, Parameter, Term, Value
 from tests.fuzz.record import Record
-from tests.fuzz.table import OPEN
+from tests.fuzz.table import HOLDS_UP_TO, OPEN
 from tests.fuzz.truth import ALLOWED, Truth
 
 TINY = 1e-5
@@ -70,6 +70,10 @@ def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     slack = [ENDS * max(abs(float(e)), 1e-3 * (p.high - p.low)) for e in (low, high)]
     if p.high - p.low < TINY:  # what decimals are rounded by moves an equation's solution by more
         slack = [s + 10.0 * ENDS * (p.high - p.low) for s in slack]
+    if any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal)):
+        # to where the ends move as the doubt about rounding goes to nothing
+        half = _ends(truth, p, HOLDS_UP_TO / 2)
+        slack = [s + 2.0 * max(0.0, float(d)) for s, d in zip(slack, (half[0] - low, high - half[1]), strict=True)]
     near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
     if not extent.proven:  # it says that it is wider than it may have to be
         near = extent.low <= float(low) + slack[0] and extent.high >= float(high) - slack[1]

@@ -14,7 +14,7 @@ from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.fuzz.clean import check_numbers
 from tests.fuzz.described import Choice, Term, Value
 from tests.fuzz.questions import Interview
-from tests.fuzz.table import Config
+from tests.fuzz.table import HOLDS_UP_TO, Config
 from tests.named import OPTIMIZERS
 
 Loss = Callable[[Config], float]
@@ -117,8 +117,10 @@ def _moves(asked: Interview) -> bool:
     for row in np.flatnonzero(asked.truth.legal).tolist():
         for p in asked.drawn.reals:
             if asked.truth.table.on[p.name][row]:
-                low, high = asked.truth.ends((Term(1.0, (Value(p.name),)),), row)
-                if float(high - low) > MOVES * (p.high - p.low):
+                term = (Term(1.0, (Value(p.name),)),)
+                (low, high), half = asked.truth.ends(term, row), asked.truth.ends(term, row, HOLDS_UP_TO / 2)
+                # what is left without any doubt about rounding
+                if float(2 * (half[1] - half[0]) - (high - low)) > MOVES * (p.high - p.low):
                     return True
     return False
 

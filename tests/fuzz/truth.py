@@ -190,9 +190,9 @@ class Truth:
         both = [self.reach(body, r, tolerance) for r in rows.tolist()]
         return min(l for l, _ in both), max(h for _, h in both)
 
-    def ends(self, terms: tuple[Term, ...], row: int) -> tuple[Fraction, Fraction]:
-        """Least and greatest value of a sum of terms at a legal row."""
-        return self.reach(Body(self.table, Relation(terms, "<=", 0.0)), row)
+    def ends(self, terms: tuple[Term, ...], row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
+        """Least and greatest value of a sum of terms at a legal row; at a tolerance: with all rules loosened by it."""
+        return self.reach(Body(self.table, Relation(terms, "<=", 0.0)), row, tolerance)
 
     def violation(self, config: Config) -> Fraction | None:
         """Greatest relative violation of a configuration beyond float rounding, at the best values of the helpers.
