@@ -25,11 +25,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.certificate import certified
+from mipcash.backends.certificate import CLOSED, certified
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.branching import Best, Effort, prove
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
-from mipcash.backends.task import CUT_SLACK, FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, Cut, SolverSettings, Task
+from mipcash.backends.task import (
+    CUT_SLACK,
+    FEASIBLE,
+    INFEASIBLE,
+    OPTIMAL,
+    UNKNOWN,
+    Answer,
+    Cut,
+    SolverSettings,
+    Task,
+    relative_gap,
+)
 from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
@@ -157,7 +168,7 @@ class EnumerationBackend:
         if space.within is None:
             raise _out_of_reach("its rules leave more than pairs of few states, and its levels are too many to list")
         if isinstance(space.within, LegalLevels):
-            return _least(space.within, space.legality, task, began)
+            return _least(space.within, space.legality, task, settings, began)
         network = space.within.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
@@ -181,9 +192,7 @@ class EnumerationBackend:
         columns = space.legality.completed(network.levels_of(np.sort(best.states)))
         value = task.form.value(columns)
         if proven:
-            return Answer(
-                OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began, EnumerationBackend.name
-            )
+            return _proven(columns, value, value - best.tolerance, settings, began)
         return Answer(
             FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began, EnumerationBackend.name
         )
@@ -242,7 +251,14 @@ def _separated(task: Task, began: float) -> Answer:
     return Answer(OPTIMAL, columns, value, value, time.perf_counter() - began, EnumerationBackend.name)
 
 
-def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: float) -> Answer:
+def _proven(columns: Vector, value: float, bound: float, settings: SolverSettings, began: float) -> Answer:
+    """Return the answer of a completed proof; it is optimal if the precision of the costs closes the gap."""
+    closed = relative_gap(value, bound) <= settings.gap + CLOSED
+    seconds = time.perf_counter() - began
+    return Answer(OPTIMAL if closed else FEASIBLE, columns, value, bound, seconds, EnumerationBackend.name)
+
+
+def _least(legal_levels: LegalLevels, legality: Legality, task: Task, settings: SolverSettings, began: float) -> Answer:
     """Return the least of the level vectors that the cuts allow, the first among equals."""
     values = np.where(legal_levels.admitted(task.cuts), legal_levels.values(task.form), math.inf)
     at = int(np.argmin(values)) if len(values) else -1
@@ -250,9 +266,7 @@ def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: flo
         return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
     columns = legality.completed(legal_levels.levels[at])
     value, spread = task.form.value(columns), float(np.ptp(values[values < math.inf]))
-    return Answer(
-        OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began, EnumerationBackend.name
-    )
+    return _proven(columns, value, value - PRECISION * spread, settings, began)
 
 
 def _inexpressible(task: Task) -> str:

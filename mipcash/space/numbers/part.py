@@ -229,13 +229,14 @@ class NumberRules:
 
     def _first_kept(self, points: Sequence[Vector]) -> Vector | None:
         """Return the first point that satisfies the rules in floats: as it is, with fewer digits, or after refinement."""
-        for near in (*points, *map(self._short, points)):
-            if self._kept(near):
-                return near
-        for refined in map(self._refined, points):
-            for near in (self._short(refined), refined):
-                if self._kept(near):
-                    return near
+        for near in points:
+            for tried in (near, self._short(near)):
+                if self._kept(tried):
+                    return tried
+            refined = self._refined(near)
+            for tried in (self._short(refined), refined):
+                if self._kept(tried):
+                    return tried
         return None
 
     def _snapped_within(self, x: Vector, width: Vector) -> Vector:
