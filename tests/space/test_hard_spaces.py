@@ -12,6 +12,7 @@ from pyomo.gdp import Disjunct, Disjunction
 import mipcash as mc
 from mipcash.backends.registry import solvers
 from mipcash.errors import InfeasibleSpaceError, SpaceError
+from mipcash.space.compiled import compiled
 
 SOLVERS = [s.name for s in solvers() if s.installed and s.name != "auto"]
 CONTINUOUS = [s for s in SOLVERS if s not in ("enumeration", "toulbar2")]
@@ -236,6 +237,27 @@ def test_a_rule_over_integers_that_floats_miss_does_not_hold_samples_at_a_corner
     drawn = [c["x"] for c in space.sample(20, seed=0)]
     assert len(set(drawn)) == 20
     assert max(drawn) <= 10.0
+
+
+def test_an_optimum_is_as_tight_as_its_status_says_beside_a_range_of_two_billion() -> None:
+    space = mc.Space("tight", expand_limit=3)
+    c, w = space.integer("c", 1, 7, step=3), space.integer("w", -7, 1999999993, step=1000000000)
+    space.rule("r", w.is_(1999999993) + (1 - c.is_(4, 7)) <= 0)
+    for solver in ("auto", "enumeration"):
+        found = space.optimum(c - w, "max", solver=solver)
+        assert found.value == 14.0
+        assert found.status == "feasible" or found.bound - found.value <= 1e-6 * found.value
+
+
+def test_numbers_near_a_bound_go_there_before_digits_are_kept() -> None:
+    space = mc.Space("mixture")
+    x, y, z = space.real("x", 0.0, 1.0), space.real("y", -5.0, 0.0), space.real("z", 0.5, 2.5)
+    space.rule("sum", x + y + z == -0.5)
+    inner = compiled(space)
+    legal = inner.legal_numbers(np.zeros(0, dtype=np.int64), np.full(inner.program.n, np.nan))
+    assert legal is not None
+    for near in ([1.1e-14, -1.0000000000000107, 0.5], [3e-13, -1.0 - 3e-13, 0.5]):
+        assert legal.clean(np.array(near)).tolist() == [0.0, -1.0, 0.5]
 
 
 def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
