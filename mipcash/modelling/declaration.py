@@ -157,7 +157,7 @@ class Declaration:
         shape = "{'forest': {'depth': mc.Integer(1, 9)}, 'linear': {}}"
         if isinstance(algorithms, (list, tuple)):
             algorithms = {a: {} for a in algorithms} if len(set(map(str, algorithms))) == len(algorithms) else None
-        if not isinstance(algorithms, Mapping):
+        if not isinstance(algorithms, Mapping) or not algorithms:
             raise SpaceError(
                 f"module {name!r} takes a dict, algorithm -> hyperparameters, {shape}, or a list of different names of algorithms "
                 "without any"
