@@ -25,6 +25,9 @@ TERMS = {
     "wander": "perturb",
     "helpers": "auxiliary variables",
     "ingredients": "acquisition inputs",
+    "begun": "partially evaluated, started",
+    "mended": "repaired, corrected",
+    "said": "reported, returned",
 }
 """Words that only their author knew, and what the field says."""
 LONGEST = 35

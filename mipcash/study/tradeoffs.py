@@ -161,7 +161,7 @@ class LimitTable(Sequence[dict[str, Any]]):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat dict per step: limit, output, end, bound, loss, trial, keeps, binds, broken, told, failed.
+        """One flat dict per step: limit, output, end, bound, loss, trial, keeps, binds, broken, known, failed.
 
         ``loss`` is the best that was found with this end of the constraint at ``bound`` and the other constraints unchanged.
         """
