@@ -127,7 +127,7 @@ def test_it_is_the_entropy_difference_of_what_is_evaluated(gamma: float, asked: 
         assert 0.0 < found < 0.02
 
 
-def test_a_loss_that_may_be_hidden_is_told_with_the_probability_that_it_is_not() -> None:
+def test_a_loss_that_may_be_hidden_is_reported_with_the_probability_that_it_is_not() -> None:
     """A.6: with the probability that the constraint is satisfied what A.3 says, else what A.5 says of the output alone."""
     both, alone = (told(-0.6, below(r=0.4), Option(frozenset("r"), loss)) for loss in (True, False))
     p = stats.norm.cdf(0.4)
@@ -144,7 +144,7 @@ def test_many_limits_that_hold_by_little_still_count() -> None:
     assert all(a > b for a, b in pairwise(values))
 
 
-def test_costs_divide_what_is_told() -> None:
+def test_costs_divide_what_is_reported() -> None:
     cheap, dear = Option(frozenset("r"), False, math.log(0.01)), Option(frozenset("r"), True, math.log(5.0))
     free = [Option(o.outputs, o.loss) for o in (dear, cheap)]
     assert searched(1.5, below(r=0.4), [dear, cheap]).ranked(FAR).tolist() == [1, 0]

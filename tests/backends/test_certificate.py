@@ -81,7 +81,7 @@ def test_an_answer_that_breaks_a_row_is_ruled_out_where_its_levels_are_illegal()
     assert answer.columns[[list(names).index(n) for n in ("k=off", "l=off")]].sum() < 2
 
 
-def test_an_answer_whose_numbers_are_off_is_mended_and_its_status_stays_honest() -> None:
+def test_an_answer_whose_numbers_are_off_is_corrected_and_its_status_stays_honest() -> None:
     space = switched()
     names = list(compiled(space).program.names)
     lie = point(space, **{"k=on": 1.0, "l=off": 1.0})

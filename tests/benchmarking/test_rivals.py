@@ -221,7 +221,7 @@ def test_it_is_the_expected_improvement_of_the_lagrangian() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("make", [sampled, optimistic])
-def test_it_selects_the_least_of_what_keeps_the_limits_and_else_the_least_violation(make: Any, seed: int) -> None:
+def test_it_selects_the_least_of_what_satisfies_the_limits_and_else_the_least_violation(make: Any, seed: int) -> None:
     setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
     acquisition: FeasibleFirst = make(setting, seed)
     every = setting.points

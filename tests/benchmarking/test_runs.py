@@ -122,7 +122,7 @@ def test_other_programs_are_given_the_folds_of_the_objective() -> None:
         assert set(np.flatnonzero(fold == k)) == set(held_out)
 
 
-def test_losses_and_what_peers_are_told_of_failures() -> None:
+def test_losses_and_what_peers_are_reported_of_failures() -> None:
     y = np.array([0, 0, 1, 1])
     assert data.loss("binary", y, np.array([0.1, 0.4, 0.35, 0.8])) == pytest.approx(0.25)
     assert data.loss("regression", np.arange(4.0), np.arange(4.0)) == 0.0

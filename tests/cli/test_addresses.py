@@ -57,7 +57,7 @@ def test_a_report_of_a_database_is_named_after_its_study(where: str, page: str) 
     assert archive.page_path(Path("runs/a.db"), replace(record, space="other")) == Path("runs/a.html")
 
 
-def test_another_direction_or_optimizer_is_told_without_what_follows_from_it(write: Write) -> None:
+def test_another_direction_or_optimizer_is_reported_without_what_follows_from_it(write: Write) -> None:
     write(TWO, "two.py")
     run = ["run", "two.py", "--storage", "run.db", "-q"]
     said(0, *run)

@@ -85,7 +85,7 @@ def test_one_flag_limits_a_run_and_the_journal_keeps_it(write: Write) -> None:
 
 
 @pytest.mark.usefixtures("pictures")
-def test_show_marks_what_breaks_a_limit_and_by_what(write: Write) -> None:
+def test_show_marks_what_violates_a_limit_and_by_what(write: Write) -> None:
     write(HOT, "hot.py")
     mipcash("run", "hot.py", "-q", "--limit", "heat=0.5")
     shown = mipcash("show", "runs/hot-seed0.db", "--plot", "run.svg").stdout
@@ -155,7 +155,7 @@ def test_finalists_are_shown_and_the_answer_is_kept(write: Write) -> None:
     assert "--confirm 3, or --confirm 0 for none" in said(2, "run", "luck.py", "--confirm", "1")
 
 
-def test_what_is_stopped_is_told_how_to_go_on_as_it_began(write: Write) -> None:
+def test_what_is_stopped_is_reported_how_to_go_on_as_it_began(write: Write) -> None:
     write(
         LUCK.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1"),
         "stops.py",

@@ -84,7 +84,7 @@ def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(w
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(write: Write, text: str, options: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_a_file_is_reported(write: Write, text: str, options: dict[str, Any], message: str) -> None:
     write(text, "wrong.py")
     with pytest.raises(ModelError, match=message):
         modelfile.load("wrong.py", options)

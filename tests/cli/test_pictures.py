@@ -60,7 +60,7 @@ def test_a_file_that_declares_a_space_alone_is_enough(write: Write) -> None:
     assert mipcash("report", "own.db", "--model", "declared.py").stderr == ""
 
 
-def test_what_cannot_be_reported_is_told_in_one_line(write: Write) -> None:
+def test_what_cannot_be_reported_is_reported_in_one_line(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--storage", "run.db", "-q")
     write("import mipcash as mc\nspace = mc.Space('bowl')\nspace.real('y', 0.0, 1.0)\n", "other.py")

@@ -118,7 +118,7 @@ def test_two_terminals_work_at_one_file(write: Callable[..., Path]) -> None:
     assert "seed was 0 and is 4 now" in said(2, *other)
 
 
-def test_a_storage_that_cannot_be_had_is_told_in_a_line(write: Callable[..., Path]) -> None:
+def test_a_storage_that_cannot_be_had_is_reported_in_a_line(write: Callable[..., Path]) -> None:
     write(MODEL, "marked.py")
     for storage in ("postgresql://ann:s3cr3t@127.0.0.1:1/d", "sqlite://run.db", "mysql://h/d"):
         refused = mipcash("work", storage, "--model", "marked.py")

@@ -146,7 +146,7 @@ def test_losses_that_are_known_of_feasible_ones_alone_end_the_design_and_a_batch
         history.append(Observation(proposal.config, "pending"))
 
 
-def test_the_design_covers_structures_whatever_keeps_the_limits() -> None:
+def test_the_design_covers_structures_whatever_satisfies_the_limits() -> None:
     """Six solver-made configurations from nothing: every kind, and both ends of what only one of them has."""
     proposals = list(run(made("hybrid"), [], 6))
     assert {p.origin for p in proposals} == {"initial design"}

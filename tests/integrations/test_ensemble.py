@@ -163,7 +163,7 @@ def test_members_keep_the_limits() -> None:
     assert {m.trial.config["kind"] for m in selected(result, objective).members} == {"linear"}
 
 
-def test_lost_predictions_are_computed_again_and_it_is_said(tmp_path: Path) -> None:
+def test_lost_predictions_are_computed_again_and_it_is_reported(tmp_path: Path) -> None:
     result, objective = searched(5)
     other = pickle.loads(pickle.dumps(objective))
     said = r"of 5 configurations are not here any more and are computed again \(25 fits\)"

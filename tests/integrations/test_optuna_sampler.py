@@ -200,7 +200,7 @@ def test_constraints_are_limits() -> None:
     assert sum(x <= 0.45 for x in late) >= 6
 
 
-def test_limits_on_user_attributes_are_told_to_optuna() -> None:
+def test_limits_on_user_attributes_are_reported_to_optuna() -> None:
     study = study_of(MipcashSampler(network(), limits={"size": (40, 100)}, seed=0))
 
     def sized(trial: Any) -> float:
@@ -377,7 +377,7 @@ def test_ranges_with_steps_are_compared(domain: Any, given: Any, same: bool) -> 
     assert same_values("p", domain, given) == same
 
 
-def test_the_same_values_said_otherwise() -> None:
+def test_the_same_values_reported_otherwise() -> None:
     space = mc.Space()
     grid = space.ordinal("grid", [0.1, 0.2, 0.3, 0.4])
     fine = space.real("fine", 0, 1, step=1e-4)

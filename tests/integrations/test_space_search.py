@@ -142,7 +142,7 @@ def test_estimators_are_values_with_parameters_of_their_own() -> None:
     assert found.best_estimator_["clf"] is not found.best_params_["clf"]
 
 
-def test_limits_are_kept_and_told() -> None:
+def test_limits_are_kept_and_reported() -> None:
     scoring = {"a": "accuracy", "leaves": lambda tree, x, y: -tree.get_n_leaves()}
     limits = {"leaves": (-3, None), "f1_macro": (0.5, None), "model_bytes": 1e9, "latency_ms": 1e4, "fit_seconds": 1e4}
     found = search(scoring=scoring, refit="a", limits=limits).fit(X, Y)
@@ -207,7 +207,7 @@ def test_the_limits_hold_for_what_is_returned(
     assert table[f"limited_{measure}"][found.best_index_] == 10.0 * depth
 
 
-def test_where_no_refit_keeps_the_limits_the_best_of_five_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_refit_satisfies_the_limits_the_best_of_five_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     found = search(Grown(random_state=0), {"max_depth": list(range(1, 9))}, n_iter=8, limits={"model_bytes": 0.5})
     monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: float(model.rows_ > ROWS))
     told = r"model_bytes 1 > 0.5 \(on folds: 0\); so do the next best that were refitted, 4 of them"
@@ -331,7 +331,7 @@ class Fragile(DecisionTreeClassifier):
         return super().fit(X, y)
 
 
-def test_what_fails_scores_nan_or_what_is_said() -> None:
+def test_what_fails_scores_nan_or_what_is_reported() -> None:
     with pytest.warns(FitFailedWarning, match="2 of 6 configurations failed.*\n.*too deep"):
         found = search(Fragile()).fit(X, Y)
     assert np.isnan(found.cv_results_["mean_test_score"]).sum() == 2

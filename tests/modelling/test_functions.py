@@ -115,7 +115,7 @@ def test_map_is_any_function_of_the_value() -> None:
         assert space.is_legal(config) == (log and cost)
 
 
-def test_what_is_said_shows_the_rule_as_written() -> None:
+def test_what_is_reported_shows_the_rule_as_written() -> None:
     space = base(64)
     a, o, c = space["a"], space["o"], space["c"]
     space.rule("far", abs(a - o) >= 4)

@@ -101,7 +101,7 @@ def test_true_and_one_stay_apart(space: mc.Space) -> None:
     assert [type(v) for v in decoded] == [bool, bool, int, int, type(None)]
 
 
-def test_large_integers_are_told_apart() -> None:
+def test_large_integers_are_distinguished() -> None:
     """A tolerance relative to the bound must not let neighbours of a large integer through."""
     space = mc.Space("large")
     a, b = space.integer("a", 1, 5000), space.integer("b", 1, 5000)

@@ -128,7 +128,7 @@ def test_the_output_that_tells_most_per_unit_of_cost_is_asked_for() -> None:
     assert sum("loss" in names for names in cheap) > sum("loss" in names for names in dear)
 
 
-def test_the_answer_keeps_its_limits_with_the_probability_that_is_asked_for() -> None:
+def test_the_answer_satisfies_its_limits_with_the_probability_that_is_asked_for() -> None:
     """Beside the wall the posterior is not sure; an answer that must be surer lies further off."""
     history = history_of(real, 14)
     close = {"kind": "a", "n": 4, "x": 0.5}
@@ -170,7 +170,7 @@ def test_a_small_space_is_searched_to_its_last_configuration(optimizer: str) -> 
     assert found.safe(0.95).config == {"n": 4}
 
 
-def test_pieces_that_were_begun_are_completed_until_something_keeps_the_limits() -> None:
+def test_pieces_that_were_started_are_completed_until_something_satisfies_the_limits() -> None:
     space = mc.Space("pieces")
     x, k = space.real("x", 0, 1), space.integer("k", 1, 5)
     space.categorical("c", ["a", "b"])

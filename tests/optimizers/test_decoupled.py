@@ -97,7 +97,7 @@ def run(costs: dict[str, float], cost: float, **further: Any) -> mc.Result:
     return mc.minimize({"loss": loss, "ms": ms}, wall(), mc.Budget(mc.Cost(cost), costs=costs), **given)
 
 
-def test_cheap_limits_are_looked_at_first_and_what_breaks_one_is_let_go() -> None:
+def test_cheap_limits_are_looked_at_first_and_what_violates_one_is_let_go() -> None:
     result = run({"loss": 20, "ms": 1}, 9 * 21, seed=1)
     at: dict[str, dict[str, int]] = {}
     for trial in result.history:

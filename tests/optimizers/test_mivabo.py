@@ -85,7 +85,7 @@ def test_a_certificate_bounds_the_sample_at_all_numbers():
         assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
 
 
-def test_beside_a_trial_that_told_no_loss_a_proposal_keeps_its_bound():
+def test_beside_a_trial_that_reported_no_loss_a_proposal_keeps_its_bound():
     """The model is the same and its sample too; the minimiser, which was proposed before, makes way."""
     space, certificate = ALL["conv_net"](), DecompositionSettings(iterations=3, nodes=2)
     settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)

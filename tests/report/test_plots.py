@@ -123,7 +123,7 @@ def limited(*outcomes: tuple[float, float] | None) -> Result:
     return Result(tuple(trials), "limited", under=(Limit("heat", high=0.5),))
 
 
-def test_what_breaks_a_limit_is_drawn_apart(tmp_path: Path) -> None:
+def test_what_violates_a_limit_is_drawn_apart(tmp_path: Path) -> None:
     case = limited((3.0, 0.6), (2.0, 0.4), None, (1.0, 0.9), (2.5, 0.1), (0.5, math.nan))
     drawn = curve(case)
     assert drawn.x.tolist() == [1, 2, 4, 5, 6]

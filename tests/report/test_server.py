@@ -92,7 +92,9 @@ def test_news_come_when_there_are_some_and_nothing_is_written(live: Dashboard, t
     assert ask(live, "news?since=")[0] == 200
 
 
-def test_a_port_that_is_taken_is_told_or_the_next_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_reported_or_the_next_one_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tinyrun.begun(tmp_path / "run.db", 1)
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))

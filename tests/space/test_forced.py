@@ -113,7 +113,7 @@ def test_rules_that_force_only_together() -> None:
     assert "force parameter 'estimator.forest.n' to be active" in message
 
 
-def test_it_is_said_once_by_a_study_too_and_where(recwarn: pytest.WarningsRecorder) -> None:
+def test_it_is_reported_once_by_a_study_too_and_where(recwarn: pytest.WarningsRecorder) -> None:
     space = network()
     space.rule("at least", space["dropout"] >= 0.2)
     mc.minimize(lambda config: 0.0, space, 1, optimizer="random", progress=False)

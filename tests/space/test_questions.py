@@ -44,7 +44,7 @@ def test_count_and_bounds_are_the_enumerated_ones():
     assert discrete().count().number == 11 * 5  # at most two of four bits, times green, blue and three kinds of red
 
 
-def test_many_values_are_told_by_the_first_and_the_last():
+def test_many_values_are_reported_by_the_first_and_the_last():
     space = mc.Space("wide")
     space.integer("units", 8, 512, step=8)
     space.integer("few", 1, 5)
@@ -137,7 +137,7 @@ UNWRITABLE = {
 }
 
 
-def test_a_program_that_cannot_be_written_is_told_of(tmp_path, monkeypatch):
+def test_a_program_that_cannot_be_written_is_reported_of(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken.lp").mkdir()
     (tmp_path / "file").touch()

@@ -200,7 +200,7 @@ def test_a_configuration_comes_back(name: str):
         assert space.is_legal(domain.decode(point))
 
 
-def test_an_illegal_point_is_told_and_not_decoded():
+def test_an_illegal_point_is_reported_and_not_decoded():
     domain = Domain.of(discrete())
     (point,) = domain.encode([{"b0": 1, "b1": 1, "b2": 1, "b3": 0, "colour": "green"}])
     assert not domain.is_legal(point)

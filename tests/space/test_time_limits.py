@@ -77,7 +77,7 @@ def test_a_count_is_an_integer_that_says_whether_it_is_exact() -> None:
     assert not copied.exact
 
 
-def test_fewer_samples_than_asked_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_samples_than_asked_for_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
     monkeypatch.setattr(Legality, "_tabulate", lambda *_: None)
     clock, space = FakeClock(), conv_net()  # only the solver tells what is legal

@@ -38,7 +38,7 @@ ADDRESSES = (
 PATHS = "run.db /data/ann@lab/run.db runs/a:b.db C:/a@b/run.db runs/100%25.db /data/a@b:c.db :memory:"
 
 
-def test_addresses_are_told_from_paths() -> None:
+def test_addresses_are_reported_from_paths() -> None:
     assert all(map(is_address, [*ADDRESSES.split(), " postgresql://u@h/d", "host=h dbname=d"]))
     for text in PATHS.split():
         assert not is_address(text)
@@ -82,7 +82,7 @@ def test_an_address_is_read() -> None:
         ("sqlite:///run.db?heartbeat_seconds=soon", "heartbeat_seconds in the storage's address must be a number"),
     ],
 )
-def test_what_is_no_address_is_told(space: mc.Space, text: str, said: str) -> None:
+def test_what_is_no_address_is_reported(space: mc.Space, text: str, said: str) -> None:
     with pytest.raises(StorageError, match=said) as error:
         mc.Study(space, storage=text)
     assert "s3cr3t" not in str(error.value)

@@ -60,7 +60,7 @@ def other_loss(config: Any) -> float:
 # -- another objective ----------------------------------------------------------------------------------------------
 
 
-def test_another_objective_is_told_with_both_names_and_the_cure(journal: Path) -> None:
+def test_another_objective_is_reported_with_both_names_and_the_cure(journal: Path) -> None:
     def interrupted(config: Any) -> float:
         raise KeyboardInterrupt
 
@@ -81,7 +81,7 @@ def test_another_objective_is_told_with_both_names_and_the_cure(journal: Path) -
     assert told(other_loss, journal, 5) == []  # it was said
 
 
-def test_a_worker_with_another_objective_is_told(journal: Path) -> None:
+def test_a_worker_with_another_objective_is_reported(journal: Path) -> None:
     place = sharing.in_file(journal)
     a, b = (mc.Study(tiny.tiny_space(), tiny.Counter(tiny.tiny_space()), storage=place.writer("")) for _ in range(2))
     run(a, tiny.loss, 2, progress=False)
@@ -179,7 +179,7 @@ def test_what_a_function_closes_over_and_its_defaults_count() -> None:
     assert {identity_of(f) for f in (closing(endless), *without_source)} == {None}  # what cannot be looked at
 
 
-def test_lambdas_of_one_line_are_told_apart() -> None:
+def test_lambdas_of_one_line_are_distinguished() -> None:
     both = {"loss": lambda c: c["x"], "ms": lambda c: (lambda d: d["y"])(c)}
     assert digest(both["loss"]) != digest(both["ms"])
     assert digest(both["loss"]) == digest(lambda c: c["x"])
@@ -358,7 +358,7 @@ def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_the_old_journal_is_kept_under_the_first_free_name_which_is_told(journal: Path) -> None:
+def test_the_old_journal_is_kept_under_the_first_free_name_which_is_reported(journal: Path) -> None:
     for budget, expected in ((1, []), (2, ["run.old-1.db"]), (3, ["run.old-2.db"])):
         notes = Notes()
         assert anew(journal, budget, progress=notes).n_done == budget

@@ -36,7 +36,7 @@ class MinimumDistance(tiny.Sampler):
         return replace(super().propose(request), outputs=(self.first,))
 
 
-def test_an_optimizer_is_told_the_costs_and_may_propose_a_configuration_for_the_rest(space: mc.Space) -> None:
+def test_an_optimizer_is_reported_the_costs_and_may_propose_a_configuration_for_the_rest(space: mc.Space) -> None:
     optimizer = MinimumDistance(space)
     study = mc.Study(space, optimizer, limits={"ms": 5.0}, costs=COSTS)
     first = study.tell(study.ask(), {"ms": 3.25})
@@ -159,7 +159,7 @@ def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Pa
     assert made == unbroken
 
 
-def test_parts_that_were_told_are_there_after_a_resume(space: mc.Space, journal: Path) -> None:
+def test_parts_that_were_reported_are_there_after_a_resume(space: mc.Space, journal: Path) -> None:
     options = {"limits": {"ms": 5.0}, "costs": COSTS, "storage": journal}
     with mc.Study(space, "random", **options) as study:
         study.tell(study.ask(), {"ms": 1.0})
@@ -188,7 +188,7 @@ def test_a_function_that_is_broken_is_a_defect_of_its_own(space: mc.Space, funct
 
 @settings(max_examples=8)
 @given(st.data())
-def test_parts_may_be_told_in_any_order(data: st.DataObject) -> None:
+def test_parts_may_be_reported_in_any_order(data: st.DataObject) -> None:
     """By hand: trials in any order, each in any parts, outputs failing or told again; the answer keeps the limit."""
     study = mc.Study(tiny.tiny_space(), "random", limits={"ms": 5.0}, costs=COSTS)
     batch = study.ask(4)

@@ -103,7 +103,7 @@ def test_a_search_of_the_same_seed_is_the_same_with_and_without() -> None:
     assert math.isnan(without.fresh)
 
 
-def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
+def test_a_finalist_satisfies_the_limits_on_fresh_repeats_too() -> None:
     hybrid = {"optimizer": mc.Method("hybrid", mc.settings.HybridSettings(n_initial=50))}
     result = minimize(limited, 49, **hybrid, limits={"ms": 5.0}, confirm=8)
     out = [f for f in result.finalists if f.problem]
@@ -201,7 +201,7 @@ def test_by_hand() -> None:
 # -- what cannot be confirmed ---------------------------------------------------------------------------------------
 
 
-def test_fits_that_do_not_pay_for_repeats_are_told_with_the_cure() -> None:
+def test_fits_that_do_not_pay_for_repeats_are_reported_with_the_cure() -> None:
     said = "12 steps where an evaluation takes 4, and the budget is 19 steps in all: nothing is confirmed"
     with pytest.warns(UserWarning, match=rf"{said}.*Give mc.Steps\(20\)"):
         result = minimize(folds, mc.Steps(19))

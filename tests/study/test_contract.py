@@ -76,7 +76,7 @@ def test_an_optimum_is_proven_only_where_all_losses_are_known(space: mc.Space) -
     assert (result.n_done, result.stopped) == (3, "space exhausted")
 
 
-def test_what_is_no_optimizer_no_proposal_or_no_storage_is_told(space: mc.Space) -> None:
+def test_what_is_no_optimizer_no_proposal_or_no_storage_is_reported(space: mc.Space) -> None:
     class Old(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
             return super().propose(request).config  # type: ignore[return-value]

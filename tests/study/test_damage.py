@@ -180,7 +180,7 @@ def attempts(folder: Path, journal: Path, optimizer: Any) -> dict[str, Callable[
     }
 
 
-def test_random_damage_is_told_or_harmless(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_damage_is_reported_or_harmless(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipcash.report.convergence.save_convergence", lambda *_, **__: "no picture")
     answers: Counter[str] = Counter()
     wrong = []

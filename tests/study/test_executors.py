@@ -61,7 +61,7 @@ def test_a_lent_pool_of_processes_is_left_open(space: mc.Space) -> None:
         assert pool.submit(abs, -1).result() == 1
 
 
-def test_an_objective_that_cannot_be_pickled_is_told_before_anything_is_evaluated(
+def test_an_objective_that_cannot_be_pickled_is_reported_before_anything_is_evaluated(
     space: mc.Space, journal: Path
 ) -> None:
     lock = threading.Lock()
@@ -77,7 +77,7 @@ def test_an_objective_that_cannot_be_pickled_is_told_before_anything_is_evaluate
         assert minimize(lambda config: 1.0, space, 3, threads).n_done == 3
 
 
-def test_an_executor_that_was_shut_down_is_told(space: mc.Space) -> None:
+def test_an_executor_that_was_shut_down_is_reported(space: mc.Space) -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     with pytest.raises(ExecutorError, match=r"takes no more evaluations .*cannot schedule new futures after shutdown"):

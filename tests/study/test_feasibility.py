@@ -56,7 +56,7 @@ def test_the_best_keeps_all_limits() -> None:
     assert curve.feasible.tolist() == [False, True, True, False, False, True, False]
 
 
-def test_what_breaks_a_limit_is_said() -> None:
+def test_what_violates_a_limit_is_reported() -> None:
     failed, lacks = "ms failed: nan, which is no finite number", "share is not known"
     said = [", ".join(map(str, CASES.violations(t))) for t in CASES.history]
     assert said == ["ms 9 > 5", "", "", "share 0.1 < 0.5", failed, "", lacks]

@@ -149,7 +149,7 @@ def test_one_that_yields_nothing_is_a_defect() -> None:
     assert found.n_failed == 9  # nan is a statement about a configuration
 
 
-def test_they_are_told_by_hand_and_known() -> None:
+def test_they_are_reported_by_hand_and_known() -> None:
     study = mc.Study(line(), "random")
     trial = study.tell(study.ask(), mc.Folds([0.25, {"loss": 0.5, "ms": 3}]))
     assert (trial.loss, trial.folds, trial.values) == (0.375, (0.25, 0.5), {"ms": 3.0})
@@ -171,7 +171,7 @@ def test_means_of_what_overflows_are_no_error() -> None:
 # -- learning curves that are stopped: told as what whole ones came to from there ---------------------------------------
 
 
-def test_ends_that_follow_the_rung_are_told_exactly_and_none_out_of_order() -> None:
+def test_ends_that_follow_the_rung_are_reported_exactly_and_none_out_of_order() -> None:
     pairs = [(v, 3.0 * v - 1.0) for v in (0.1, 0.4, 0.5, 0.9)]
     assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2)] == pytest.approx([-0.7, -0.1, 1.7, 2.6])
     assert Outlook.of(pairs).variance == pytest.approx(0.9**2 / 4)  # the least alone lies beyond the others

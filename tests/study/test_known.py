@@ -252,7 +252,7 @@ def test_an_optimizer_may_not_call_its_proposals_known(space: mc.Space) -> None:
         mc.Study(space, Liar(space)).ask()
 
 
-def test_show_and_progress_tell_them_apart(journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_and_progress_distinguish_them(journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     space = ruled()
     known = [(c, bowl(c)) for c in space.sample(3, seed=1)]
     mc.minimize(bowl, space, 2, optimizer="random", storage=journal, known=known, progress=Lines())

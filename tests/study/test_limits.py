@@ -42,7 +42,7 @@ BEST = -1.15
 """Of what satisfies the constraints: ``c`` at n = 7 and x = 0.15."""
 
 
-def test_the_answer_keeps_the_limits_and_is_near_the_best_that_does() -> None:
+def test_the_answer_satisfies_the_limits_and_is_near_the_best_that_does() -> None:
     space = mixed()
     result = mc.minimize(measured, space, 18, seed=0, limits=LIMITS, progress=False)
     assert all(space.is_legal(t.config) for t in result.history)
@@ -154,7 +154,7 @@ def test_a_limit_that_no_evaluation_gives_ends_the_run_early(returned: Any, work
     assert mended.value < 0.0
 
 
-def test_what_is_stated_of_a_limit_ends_no_run_and_is_said() -> None:
+def test_what_is_stated_of_a_limit_ends_no_run_and_is_reported() -> None:
     def unmeasured(config: dict[str, Any]) -> dict[str, Any]:
         return {"loss": config["x"], "heat": math.nan}
 

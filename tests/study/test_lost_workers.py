@@ -127,7 +127,7 @@ def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space,
     assert result.n_done == 8
 
 
-def test_what_is_no_executor_and_what_makes_broken_ones_is_told(space: mc.Space) -> None:
+def test_what_is_no_executor_and_what_makes_broken_ones_is_reported(space: mc.Space) -> None:
     class Broken(ProcessPoolExecutor):
         def submit(self, *_: Any, **__: Any) -> Future[Any]:  # type: ignore[override]
             raise BrokenProcessPool("no worker started")

@@ -52,7 +52,7 @@ def test_the_objective_may_ruin_its_copy(space: mc.Space) -> None:
     assert [t.config for t in run(space, greedy).history] == [t.config for t in run(space, tiny.loss).history]
 
 
-def test_an_objective_that_always_fails_is_said_to(space: mc.Space) -> None:
+def test_an_objective_that_always_fails_is_reported_to(space: mc.Space) -> None:
     def broken(config: dict[str, Any]) -> float:
         raise mc.Failed("no data.csv")
 
@@ -87,7 +87,7 @@ def test_an_exhausted_space_ends_the_run(space: mc.Space, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_timeout_ends_a_run_and_what_had_begun_is_told(space: mc.Space, workers: int) -> None:
+def test_a_timeout_ends_a_run_and_what_had_started_is_reported(space: mc.Space, workers: int) -> None:
     starts: list[int] = []
 
     def slow(config: dict[str, Any]) -> float:

@@ -206,7 +206,7 @@ def test_names_that_no_file_can_hold(journal: Path) -> None:
     assert read_journal(journal)[0].space == "\\udcff"
 
 
-def test_a_full_disk_leaves_the_trial_to_be_told_again(space: mc.Space, journal: Path) -> None:
+def test_a_full_disk_leaves_the_trial_to_be_reported_again(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         trial = study.ask()
         with sqlite3.connect(journal) as reader:

@@ -30,7 +30,7 @@ def opened(space: mc.Space, *outputs: str) -> tuple[mc.Study, tiny.Sampler]:
     return mc.Study(space, optimizer), optimizer
 
 
-def test_a_trial_told_in_parts_is_pending_until_it_is_complete(space: mc.Space) -> None:
+def test_a_trial_reported_in_parts_is_pending_until_it_is_complete(space: mc.Space) -> None:
     study, optimizer = opened(space)
     trial = study.ask()
     first = study.tell(trial, {"latency_ms": 3.2}, partial=True)
@@ -96,7 +96,7 @@ def test_an_output_that_was_asked_for_and_is_not_given_has_failed(space: mc.Spac
     assert study.tell(study.ask(), mc.Failed("oom")).outcome.outputs.keys() == {"loss", "latency_ms"}
 
 
-def test_what_is_told_again_replaces_what_was_told(space: mc.Space) -> None:
+def test_what_is_reported_again_replaces_what_was_reported(space: mc.Space) -> None:
     """Folds: the mean so far, until the last one."""
     study, _ = opened(space)
     trial = study.ask()

@@ -114,7 +114,7 @@ def test_a_resumed_run_goes_on_as_an_unbroken_one(racing: Any, optimizer: str, t
     assert [r.outcome.variance for r in rows] == [t.outcome.variance for t in whole.history]
 
 
-def test_workers_race_by_what_was_told_when_they_began() -> None:
+def test_workers_race_by_what_was_reported_when_they_began() -> None:
     found = run(folds, 40, pruning=True, execution=mc.Execution(workers=3))
     assert found.n_pruned > 10
     assert found.best is not None
@@ -147,7 +147,7 @@ def test_what_was_stopped_is_closed_marked_and_never_the_answer(
     assert f"steps: {found.n_steps}, {found.n_steps_saved} saved by pruning" in str(found)
 
 
-def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
+def test_an_incumbent_that_violates_limits_is_not_raced_against() -> None:
     found = run(beside, 40, pruning=True, limits={"ms": (5.0, None)})
     assert found.best is not None
     for trial in (t for t in found.history if not t.complete):
@@ -261,7 +261,7 @@ def test_a_budget_of_fewer_fits_than_one_evaluation_takes_is_refused_when_that_s
     assert run(folds, mc.Steps(6), storage=journal).n_evaluations == 1  # what was evaluated is kept
 
 
-def test_fits_beyond_the_budget_are_told() -> None:
+def test_fits_beyond_the_budget_are_reported() -> None:
     lengths = iter([2, 2, 9])
 
     def growing(config: dict[str, Any]) -> Iterator[float]:

@@ -136,7 +136,7 @@ def stopped_study(**given: Any) -> mc.Study:
     return study
 
 
-def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole() -> None:
+def test_whatever_is_reported_of_what_was_stopped_is_an_estimate_of_the_whole() -> None:
     for outcome in (None, 5.0, {"loss": 4.0, "size": 3.0}):
         study = stopped_study(limits={"size": 9.0})
         trial = pickle.loads(pickle.dumps(study.ask()))  # it may be evaluated elsewhere
@@ -152,7 +152,7 @@ def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole() -> N
         assert after.values.get("ms", 3.0) == 3.0
 
 
-def test_what_was_told_to_stop_may_fail_or_go_on() -> None:
+def test_what_was_reported_to_stop_may_fail_or_go_on() -> None:
     study = stopped_study()
     trial = study.ask()
     trial.report(0, 5.0)

@@ -95,7 +95,7 @@ def test_what_one_writer_knows_and_wants_is_there_for_all(place: sharing.Place) 
     assert a.n_evaluated == b.n_evaluated == 0
 
 
-def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_told(place: sharing.Place) -> None:
+def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_reported(place: sharing.Place) -> None:
     """The first outcome counts, whosever it is; the other is refused, and whoever is still at it gives up nothing but its work."""
     gone = place.writer("a")
     a, b = counting(gone), counting(place.writer("b"))
@@ -160,7 +160,7 @@ def test_the_last_worker_takes_up_what_one_that_vanished_was_at(place: sharing.P
     assert (result.n_done, result.history[trial.number].attempt) == (3, 2)
 
 
-def test_a_display_counts_what_others_told_and_a_late_outcome_is_ignored_with_a_note(place: sharing.Place) -> None:
+def test_a_display_counts_what_others_reported_and_a_late_outcome_is_ignored_with_a_note(place: sharing.Place) -> None:
     class Noting(Progress):
         def evaluated(self, trial: mc.Trial) -> None:
             super().evaluated(trial)

@@ -27,7 +27,7 @@ class Talkative(tiny.Counter):
         return replace(super().propose(request), outputs=("loss", "\ud800", '"quoted'), trace=said, stop=stop)
 
 
-def test_everything_that_is_told_comes_back(space: mc.Space, journal: Path) -> None:
+def test_everything_that_is_reported_comes_back(space: mc.Space, journal: Path) -> None:
     def go(storage: Any) -> tuple[mc.Study, list[mc.Trial]]:
         study = mc.Study(space, Talkative(space), storage=storage)
         first, second, third, fourth = (study.ask() for _ in range(4))

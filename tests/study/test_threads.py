@@ -51,7 +51,7 @@ def during(study: mc.Study, act: Callable[[], object]) -> mc.Trial:
         return asked.result(SOON)
 
 
-def test_outcomes_are_told_while_another_thread_asks(space: mc.Space, journal: Path) -> None:
+def test_outcomes_are_reported_while_another_thread_asks(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, Held(space), seed=3, storage=journal) as study:
         first = study.ask()
 

@@ -85,7 +85,7 @@ class TestLaplaceSurrogate(Conformance):
         return structured_part(posterior, points)
 
 
-def test_acquisitions_take_it_and_signs_are_told_again() -> None:
+def test_acquisitions_take_it_and_signs_are_reported_again() -> None:
     observed = observed_in("conv_net")
     surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
     posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))

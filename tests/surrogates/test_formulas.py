@@ -253,7 +253,7 @@ def test_sums_over_groups_of_neighbours_and_of_others(alike: bool) -> None:
     np.testing.assert_allclose(found, table[starts + levels].sum(axis=1), atol=1e-10)
 
 
-def test_distinct_rows_are_told_apart_even_where_their_keys_agree() -> None:
+def test_distinct_rows_are_distinguished_even_where_their_keys_agree() -> None:
     rows = np.array([[math.cos(2.0), 0.0], [0.0, math.cos(1.0)], [0.5, 0.5], [math.cos(2.0), 0.0]])
     unique, inverse = distinct_rows(rows)
     np.testing.assert_array_equal(unique[inverse], rows)

@@ -212,7 +212,7 @@ def test_an_equality_is_a_pair_of_inequalities() -> None:
     assert values["loss"] <= 0.32 + 0.08
 
 
-def test_what_is_recommended_keeps_limits_with_the_probability_asked_for() -> None:
+def test_what_is_recommended_satisfies_limits_with_the_probability_asked_for() -> None:
     """Along a line where g is noisy: the least loss is seen to keep the limit by chance, and is not sure enough."""
     space = mc.Space("line")
     space.real("x", 0.0, 1.0)

@@ -156,7 +156,7 @@ def test_with_exact_subproblems_it_is_admm_and_finds_the_constrained_minimum() -
     assert state.iteration > 5
 
 
-def test_residuals_are_those_of_the_paper_and_an_answer_that_breaks_a_limit_is_no_end() -> None:
+def test_residuals_are_those_of_the_paper_and_an_answer_that_violates_a_limit_is_no_end() -> None:
     state = replace(AdmmState.started(1, 2, 0.1, 1.0), x=np.array([0.3, 0.4]))
     z = np.array([[0.0, 0.4]])
     after = state.restored(z, True, SETTINGS)
