@@ -2,10 +2,7 @@
 
 Notation
     w = s a b        a bilinear column of the program, its factors and its scale; a box is [la, ua] x [lb, ub].
-    relaxation       the program with McCormick's four rows (McCormick 1976) for each w, over the box of a node:
-
-        w >= s (la b + lb a - la lb),   w >= s (ua b + ub a - ua ub),
-        w <= s (ua b + lb a - ua lb),   w <= s (la b + ub a - la ub)        (s > 0; exchanged for s < 0)
+    relaxation       the program with McCormick's four rows for each w over the box of a node (``reductions.mccormick``)
 
 A relaxation contains every legal point of its box. If it is infeasible, so is the box, and its bound is a bound on the box. It is
 exact where a factor is fixed, or at the corners of the box; its error is at most s (ua - la)(ub - lb) / 4. A node is solved in four
@@ -36,6 +33,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from mipcash.backends.reductions.mccormick import linearised, relaxation
 from mipcash.backends.task import (
     ABSOLUTE_GAP,
     FEASIBLE,
@@ -50,7 +48,6 @@ from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.products import Bilinear
 from mipcash.program.program import BinaryProgram
-from mipcash.program.rewriting import with_bounds, with_rows
 from mipcash.program.unit_scale import set_from_places, stepped_integers
 
 NODES = 1_000
@@ -333,58 +330,6 @@ def split_integers(program: BinaryProgram) -> Indices:
     low, high = program.low[: program.n], program.high[: program.n]
     binary = (low == 0.0) & (high == 1.0)
     return np.flatnonzero((program.integer[: program.n] > 0) & (low < high) & ~binary)
-
-
-def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear]) -> BinaryProgram:
-    """Return the program over a box of its base columns, (n,) each, with McCormick's rows for its products."""
-    rows, at, values, row_low, row_high = list[int](), list[int](), list[float](), list[float](), list[float]()
-    for p in products:
-        (la, ua), (lb, ub) = ((float(low[c]), float(high[c])) for c in (p.first, p.second))
-        for a, b, below in ((la, lb, True), (ua, ub, True), (ua, lb, False), (la, ub, False)):
-            below = below if p.scale > 0 else not below
-            # w - s a b' - s b a' >= - s a b  (or <=)
-            entries = {p.column: 1.0}
-            for c, v in ((p.second, a), (p.first, b)):
-                entries[c] = entries.get(c, 0.0) - p.scale * v
-            rows += [len(row_low)] * len(entries)
-            at += entries
-            values += entries.values()
-            end = -p.scale * a * b
-            room = ROUNDING * abs(p.scale) * max(abs(la), abs(ua)) * max(abs(lb), abs(ub))
-            row_low.append(end - room if below else -math.inf)
-            row_high.append(math.inf if below else end + room)
-    return _over(program, low, high, (rows, at, values), row_low, row_high)
-
-
-def linearised(
-    program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear], at: Vector
-) -> BinaryProgram:
-    """Return the program over a box of its base columns, (n,) each, with its products linearised at a point, (n,)."""
-    rows, columns, values, ends = list[int](), list[int](), list[float](), list[float]()
-    for p in products:
-        # w = s (b0 a + a0 b - a0 b0); entries of a square are summed
-        a, b = float(at[p.first]), float(at[p.second])
-        rows += [len(ends)] * 3
-        columns += [p.column, p.first, p.second]
-        values += [1.0, -p.scale * b, -p.scale * a]
-        ends.append(-p.scale * a * b)
-    return _over(program, low, high, (rows, columns, values), ends, ends)
-
-
-def _over(
-    program: BinaryProgram,
-    low: Vector,
-    high: Vector,
-    entries: tuple[list[int], list[int], list[float]],
-    row_low: list[float],
-    row_high: list[float],
-) -> BinaryProgram:
-    """Return the program over a box with further rows, given by their positions, columns and coefficients."""
-    rows, columns, values = entries
-    matrix = sparse.csr_array((values, (rows, columns)), shape=(len(row_low), program.n_columns))
-    matrix.eliminate_zeros()
-    ends = np.concatenate([low, program.low[program.n :]]), np.concatenate([high, program.high[program.n :]])
-    return with_rows(with_bounds(program, *ends), matrix, row_low, row_high)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def test_its_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("MIPCASH_DATA", raising=False)  # pages run for a reader who has no folder of data
     names = {"__name__": "page"}
     for number, code in enumerate(blocks(page)):
-        exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+        exec(compile(code, f"{page.name}, block {number}", "exec", dont_inherit=True), names)
     made = {p.name for p in tmp_path.iterdir()}
     drawn = set(re.findall(r"!\[[^\]]*\]\((?:\.\./)?([\w-]+\.(?:png|svg))\)", page.read_text(encoding="utf-8")))
     assert drawn <= made, "the page shows a picture that its code does not draw"
