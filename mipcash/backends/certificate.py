@@ -52,6 +52,11 @@ CLOSED = 1e-7
 Solve = Callable[[Task, SolverSettings], Answer]
 
 
+def closes(value: float, bound: float, settings: SolverSettings) -> bool:
+    """Return True if a bound that a solver returned itself closes the requested gap."""
+    return relative_gap(value, bound) <= settings.gap + CLOSED
+
+
 def certified(
     task: Task,
     settings: SolverSettings,
@@ -147,7 +152,7 @@ def _honest(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
     """
     if answer.value > answer.bound:
         answer = replace(answer, bound=min(answer.value, max(answer.bound, _least(task))))
-    unclosed = answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
+    unclosed = answer.status == OPTIMAL and not closes(answer.value, answer.bound, settings)
     return replace(answer, status=FEASIBLE) if unclosed else answer
 
 

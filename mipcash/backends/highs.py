@@ -19,7 +19,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from mipcash.backends.certificate import CLOSED, certified
+from mipcash.backends.certificate import certified, closes
 from mipcash.backends.reductions.dominated_levels import DominatedLevels
 from mipcash.backends.reductions.large_steps import LargeSteps
 from mipcash.backends.reductions.product_columns import ProductColumns
@@ -37,7 +37,6 @@ from mipcash.backends.task import (
     Answer,
     SolverSettings,
     Task,
-    relative_gap,
 )
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
@@ -226,7 +225,7 @@ def _doubtful(answer: Answer, scaled: ScaledTask, settings: SolverSettings) -> b
     """Return True if rounding may have decided the answer: infeasible within a tolerance, or optimal with an open gap."""
     if answer.status == INFEASIBLE:
         return scaled.scaled.delicate
-    return answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
+    return answer.status == OPTIMAL and not closes(answer.value, answer.bound, settings)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.reductions.mccormick import linearised, relaxation
+from mipcash.backends.reductions.mccormick import ROUNDING, linearised, relaxation
 from mipcash.backends.task import (
     ABSOLUTE_GAP,
     FEASIBLE,
@@ -64,8 +64,6 @@ ROUNDS = 8
 """Passes of interval arithmetic over the rows."""
 WORTH = 0.99
 """Further passes are made while some range shrinks to less than this share."""
-ROUNDING = 1e-15
-"""Rounding error of sums of products, relative to their terms."""
 WHOLE = 2.0**24
 """Number of values of an integer from which on it is relaxed to a real."""
 FRACTION = 1e-6

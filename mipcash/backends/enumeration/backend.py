@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.certificate import CLOSED, certified
+from mipcash.backends.certificate import certified, closes
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.branching import Best, Effort, prove
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
@@ -39,7 +39,6 @@ from mipcash.backends.task import (
     Cut,
     SolverSettings,
     Task,
-    relative_gap,
 )
 from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -253,9 +252,8 @@ def _separated(task: Task, began: float) -> Answer:
 
 def _proven(columns: Vector, value: float, bound: float, settings: SolverSettings, began: float) -> Answer:
     """Return the answer of a completed proof; it is optimal if the precision of the costs closes the gap."""
-    closed = relative_gap(value, bound) <= settings.gap + CLOSED
-    seconds = time.perf_counter() - began
-    return Answer(OPTIMAL if closed else FEASIBLE, columns, value, bound, seconds, EnumerationBackend.name)
+    seconds, status = time.perf_counter() - began, OPTIMAL if closes(value, bound, settings) else FEASIBLE
+    return Answer(status, columns, value, bound, seconds, EnumerationBackend.name)
 
 
 def _least(legal_levels: LegalLevels, legality: Legality, task: Task, settings: SolverSettings, began: float) -> Answer:

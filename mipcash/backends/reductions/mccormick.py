@@ -23,7 +23,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_rows
 
 ROUNDING = 1e-15
-"""Rounding error of products, relative to them."""
+"""Rounding error of sums of products, relative to their terms."""
 
 
 def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear]) -> BinaryProgram:

@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +124,15 @@ class ScaledProgram:
         tiny = bool(sizes.min(initial=1.0) < TINY or sizes.max(initial=1.0) > LARGE)
         return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), tiny, stepped)
 
+    @cached_property
+    def real(self) -> Booleans:
+        """True for columns that are no whole numbers at whole levels, (n_columns,): a product is real if its other factor is."""
+        real: Booleans = self.program.integer == 0
+        for product in self.program.products:
+            _, h = product.key
+            real[product.start : product.start + product.size] = h < 0 and bool(real[-1 - h])
+        return real
+
     def unscaled(self, columns: Vector) -> Vector:
         """Return the columns of the given program; integers with a step are computed from their step counts k."""
         columns = columns * self.columns[: len(columns)]
@@ -164,7 +174,7 @@ class ScaledTask(Reduced):
         k = len(costs)
         worth = costs * (program.high - program.low)[:k] * self.unit
         ignored = np.where((costs > 0.0) & (costs < NEGLECTED), 1.0, 0.0)
-        real = _real(program)[:k]
+        real = self.scaled.real[:k]
         beside = np.where(real & (worth > COARSE), REDUCED, 0.0)
         return float(np.sum(np.maximum(ignored, beside) * worth))
 
@@ -216,15 +226,6 @@ class Scaling:
             None if whole is None else whole[: program.n],
         )
         return ScaledTask(there, scaled, unit, None if cost is None else cost / unit, whole)
-
-
-def _real(program: BinaryProgram) -> Booleans:
-    """Return which columns are not whole numbers at whole levels, shape (n_columns,): a product is real if its other factor is."""
-    real: Booleans = program.integer == 0
-    for product in program.products:
-        _, h = product.key
-        real[product.start : product.start + product.size] = h < 0 and bool(real[-1 - h])
-    return real
 
 
 def objective_unit(cost: Vector) -> float:

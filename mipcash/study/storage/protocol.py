@@ -162,8 +162,8 @@ class EvaluationRow:
             running: True if the attempt goes on.
         """
         status, folds = RUNNING if running else reported.status, json.dumps(reported.folds)
-        wording = (status, reported.value, reported.message, started, finished, reported.cost, folds, reported.variance)
-        return cls(trial, output, attempt, worker, *wording)
+        columns = (status, reported.value, reported.message, started, finished, reported.cost, folds, reported.variance)
+        return cls(trial, output, attempt, worker, *columns)
 
     @property
     def recorded(self) -> Output | None:
