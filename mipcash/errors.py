@@ -109,6 +109,9 @@ class InfeasibleSpaceError(MipcashError, ValueError):
 class SpaceExhaustedError(MipcashError):
     """Every legal configuration has been proposed, so that no new one is left.
 
+    Attributes:
+        proven: False if numbers may be left that the solver's tolerance does not distinguish from earlier ones.
+
     Examples:
         >>> import mipcash as mc
         >>> space = mc.Space("box")
@@ -120,6 +123,8 @@ class SpaceExhaustedError(MipcashError):
             ...
         mipcash.errors.SpaceExhaustedError: ...
     """
+
+    proven: bool = True
 
 
 class SolverError(MipcashError, RuntimeError):

@@ -33,6 +33,10 @@ ROUNDING = 1e-17
 """Violations below this are not refined."""
 TRUSTED = 2e-14
 """Violations above this that cannot be repaired are certain."""
+SMALL = 1e-8
+"""Reduced cost relative to the largest cost up to which HiGHS may take it for zero; its tolerance is 1e-9."""
+NOISE = 1e-14
+"""Rounding error of a reduced cost relative to its terms."""
 LARGEST = 1e14
 """Largest magnification."""
 NEAR = 1e4
@@ -66,8 +70,10 @@ class Polytope:
         scaled = np.where(alone, 0.0, cost * self._scale)
         largest = float(np.abs(scaled).max(initial=0.0))
         columns = np.arange(len(cost), dtype=np.int32)
-        self._highs.changeColsCost(len(cost), columns, scaled / largest if largest > 0 else scaled)
+        scaled = scaled / largest if largest > 0 else scaled
+        self._highs.changeColsCost(len(cost), columns, scaled)
         v = self._solved(np.zeros(len(cost)), 1.0)
+        v = None if v is None else self._by_small_costs(v, scaled)
         for _ in range(REFINEMENTS):
             if v is None or (missed := self._missed(v)) <= ROUNDING:
                 break
@@ -112,6 +118,30 @@ class Polytope:
         body = self._rows @ v
         return float(np.max(np.maximum(self._sides[0] - body, body - self._sides[1]), initial=0.0))
 
+    def _by_small_costs(self, v: Vector, cost: Vector) -> Vector:
+        """Return the best point of the face of an optimum over which large costs are constant.
+
+        Beside a cost of 1e10 the tolerance of HiGHS ignores one of 1: what has a large reduced cost or price is fixed, and the
+        reduced costs that are left are magnified.
+        """
+        (low, high), prices = self._ends, np.array(self._highs.getSolution().row_dual)
+        reduced = cost - prices @ self._rows
+        noise = NOISE * (np.abs(cost) + np.abs(prices) @ np.abs(self._rows))
+        wrong = np.maximum(np.where(v > low, reduced, 0.0), np.where(v < high, -reduced, 0.0))
+        if not np.any(wrong > noise):
+            return v
+        firm, body = np.abs(reduced) > SMALL, self._rows @ v
+        tight = np.abs(prices) > SMALL
+        columns, rows = np.arange(len(v), dtype=np.int32), np.arange(len(body), dtype=np.int32)
+        small = np.where(firm | (np.abs(reduced) <= noise), 0.0, reduced)
+        self._highs.changeColsCost(len(v), columns, small / np.abs(small).max())
+        self._highs.changeColsBounds(len(v), columns, np.where(firm, v, low), np.where(firm, v, high))
+        if len(rows):
+            least, most = self._sides
+            self._highs.changeRowsBounds(len(rows), rows, np.where(tight, body, least), np.where(tight, body, most))
+        found = self._run()
+        return v if found is None else found
+
     def _solved(self, around: Vector, factor: float) -> Vector | None:
         """Return the best step from a point, in scaled units, with all distances magnified by a factor; None without an optimum."""
         highs, (low, high) = self._highs, self._ends
@@ -123,14 +153,17 @@ class Polytope:
         rows = np.arange(len(body), dtype=np.int32)
         if len(rows):
             highs.changeRowsBounds(len(rows), rows, (self._sides[0] - body) * factor, (self._sides[1] - body) * factor)
+        found = self._run()
+        return None if found is None else found / factor
+
+    def _run(self) -> Vector | None:
+        highs = self._highs
         if highs.run() == highspy.HighsStatus.kError:
             # HiGHS refuses to change the number of threads of a process until its scheduler is reset
             highs.resetGlobalScheduler(True)
             highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
-        found: Vector = np.array(highs.getSolution().col_value) / factor
-        return found
+        optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        return np.array(highs.getSolution().col_value) if optimal else None
 
     @cached_property
     def _scale(self) -> Vector:

@@ -33,6 +33,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 from pyomo.environ import Var
 
 from mipcash.errors import RuleError
+from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
 from mipcash.modelling.quadratic import Quadratic, Variable, take_apart
@@ -93,7 +94,25 @@ def is_composed(relation: Any) -> bool:
         return True
     if not isinstance(relation, RelationalExpression):
         return False
-    return is_strict(relation) or any(next(_functions(a), None) is not None for a in relation.args)
+    return is_strict(relation) or _has_functions(relation)
+
+
+def at_levels(declaration: Declared, what: str, condition: Any) -> Any:
+    """Return a condition of ``when=`` with each relation over one discrete parameter as the indicator of its levels.
+
+    Such a relation does not hold where its parameter is inactive, as in ``when=`` of a parameter. In the relation of a rule an
+    inactive parameter is 0.
+    """
+    if isinstance(condition, Formula):
+        return Formula(condition.kind, tuple(at_levels(declaration, what, part) for part in condition.parts))
+    if not isinstance(condition, RelationalExpression) or _has_functions(condition):
+        return condition
+    indicator = of_levels(declaration, what, condition)
+    return condition if indicator is None else expression_of(indicator)
+
+
+def _has_functions(relation: Any) -> bool:
+    return any(next(_functions(a), None) is not None for a in relation.args)
 
 
 def _functions(node: Any) -> Iterator[Any]:

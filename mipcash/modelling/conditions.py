@@ -89,7 +89,7 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
             f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {_given(indicator)}"
         )
     if isinstance(indicator, RelationalExpression):
-        found = _of_levels(declaration, what, indicator)
+        found = of_levels(declaration, what, indicator)
         if found is not None:
             return found
         raise SpaceError(
@@ -110,7 +110,7 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
     return polynomial
 
 
-def _of_levels(declaration: Declared, what: str, relation: Any) -> Quadratic | None:
+def of_levels(declaration: Declared, what: str, relation: Any) -> Quadratic | None:
     """Return a relation over one discrete parameter as the indicator of the levels at which it holds, else None."""
     body, lower, upper = split_relation(what, relation, strict=True)
     polynomial = take_apart(body, f"the condition of {what}")

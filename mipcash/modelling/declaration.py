@@ -19,7 +19,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 from mipcash.errors import RuleError, SpaceError
-from mipcash.modelling.composed import Composer, is_composed
+from mipcash.modelling.composed import Composer, at_levels, is_composed
 from mipcash.modelling.conditions import (
     activity,
     check_indicators,
@@ -241,10 +241,12 @@ class Declaration:
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
         when, conditions = conjunction(when)
-        relation = implies(all_of(conditions), relation) if conditions else relation
-        indicators = check_indicators(self, f"rule {name!r}", when)
+        indicators, used = check_indicators(self, f"rule {name!r}", when), relation
+        if conditions:
+            used = implies(at_levels(self, f"rule {name!r}", all_of(conditions)), relation)
+            relation = implies(all_of(conditions), relation)
         if is_composed(relation):
-            rule = self._composed(name, relation, indicators)
+            rule = self._composed(name, relation, used, indicators)
         else:
             rule = make_rule(name, relation, indicators, texts=self.texts)
             self.refuse_foreign(f"rule {name!r}", rule.body)
@@ -252,8 +254,8 @@ class Declaration:
         self.rules[name] = rule
         return rule
 
-    def _composed(self, name: str, relation: Any, indicators: Sequence[Quadratic]) -> Rule:
-        """Write a rule that contains functions or logic; see ``mipcash.modelling.composed``."""
+    def _composed(self, name: str, relation: Any, used: Any, indicators: Sequence[Quadratic]) -> Rule:
+        """Write a rule that contains functions or logic, in the form ``used``; see ``mipcash.modelling.composed``."""
         auxiliaries: list[Any] = []
 
         def selector() -> Any:
@@ -267,7 +269,7 @@ class Declaration:
         try:
             parts = [
                 Rule(name, p.body, p.lower, p.upper, p.when, text, 0.0, shown)
-                for p in Composer(self, name, selector).parts(relation, indicators)
+                for p in Composer(self, name, selector).parts(used, indicators)
             ]
             for k, part in enumerate(parts):
                 self._write(part, k)

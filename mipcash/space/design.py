@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.task import INFEASIBLE, Answer, Backend, Task
-from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError, UndecidedError
+from mipcash.errors import InfeasibleSpaceError, SpaceExhaustedError, UndecidedError
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Integer, same_value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -49,6 +49,10 @@ TRIES = 8
 """Number of random draws of other numerical values at the same levels before a program is solved for them."""
 
 
+class IndistinctError(Exception):
+    """The numbers that are left at some levels are too close to earlier ones for the solver's tolerance."""
+
+
 def other_numbers(
     space: CompiledSpace,
     config: Configuration,
@@ -64,6 +68,7 @@ def other_numbers(
         before: earlier configurations, including ``config``.
 
     Raises:
+        IndistinctError: the numbers that are left are too close to earlier ones for the solver's tolerance.
         SolverError: the solver could not decide within its limit.
     """
     numbers = [x for x in space.tuned if x.label in config]
@@ -102,7 +107,7 @@ def _by_program(
     # the solution belongs to the larger program; auxiliary variables have other columns in the space's own program
     found = space.decoded(levels, np.full(space.program.n, np.nan), values)
     if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
-        raise SolverError(
+        raise IndistinctError(
             f"the numbers beside {config} in space {space.name!r} are too close to each other for the solver's tolerance; "
             "widen their ranges or fix them"
         )
@@ -232,17 +237,21 @@ def _further(
     """Return the next point of a design. Levels that admit no other numerical values are excluded one by one."""
     program, settings = space.program, replace(QUESTION, gap=DESIGN_GAP)
     shown, seen = [program.encode(c) for c in before], _units(before, space.tuned)
-    excluded = exclusions(space, before, min_distance)
+    excluded, indistinct = exclusions(space, before, min_distance), ""
     while True:
         began = time.perf_counter()
         answer = cover(minimiser, shown, settings, rng, excluded)
         if answer.columns is None:
-            _nothing_left(space, minimiser, answer, bool(excluded), min_distance)
+            _nothing_left(space, minimiser, answer, bool(excluded), min_distance, indistinct)
         levels, columns = program.levels_of(answer.columns), answer.columns if program.numbers else None
         units = farthest_units(seen, len(space.tuned), rng)
         config = finished(space, levels, columns, units, rng, seen)
         if repeats(space, config, before):
-            other = other_numbers(space, config, levels, columns, before, rng)
+            other = None
+            try:
+                other = other_numbers(space, config, levels, columns, before, rng)
+            except IndistinctError as error:
+                indistinct = str(error)
             if other is None:
                 excluded.append(Exclusion(levels))
                 continue
@@ -257,9 +266,17 @@ def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> Vector:
 
 
 def _nothing_left(
-    space: CompiledSpace, minimiser: Minimiser, answer: Answer, excluded: bool, min_distance: MinimumDistance | None
+    space: CompiledSpace,
+    minimiser: Minimiser,
+    answer: Answer,
+    excluded: bool,
+    min_distance: MinimumDistance | None,
+    indistinct: str,
 ) -> NoReturn:
     """Raise the error that explains why there is no further configuration.
+
+    Args:
+        indistinct: message of an ``IndistinctError`` of some levels, else empty.
 
     Raises:
         SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``min_distance``.
@@ -278,4 +295,8 @@ def _nothing_left(
         )
     if not excluded:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
-    raise SpaceExhaustedError(f"every legal configuration of space {space.name!r} has been proposed")
+    exhausted = SpaceExhaustedError(
+        indistinct or f"every legal configuration of space {space.name!r} has been proposed"
+    )
+    exhausted.proven = not indistinct
+    raise exhausted

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from mipcash.errors import SpaceExhaustedError
-from mipcash.study.policies.policy import BUDGET, CONFIRMED, EXHAUSTED
+from mipcash.study.policies.policy import BUDGET, CONFIRMED, EXHAUSTED, NEARLY
 from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace
 from mipcash.study.study import Study
@@ -34,9 +34,9 @@ class Search:
     def next(self, in_flight: Collection[Trial]) -> Trial | str:
         try:
             trial = self._study.queue.next(None, self._deadline.left, lambda: self._budget.pays(in_flight))
-        except SpaceExhaustedError:
+        except SpaceExhaustedError as error:
             # a running evaluation may lead to another output of its configuration
-            return "" if in_flight and self._study.costs else EXHAUSTED
+            return "" if in_flight and self._study.costs else _reason(error)
         if trial is None:  # other workers used up the budget first
             return BUDGET
         # the proposal itself may have taken the rest of the time
@@ -51,8 +51,12 @@ class Search:
             return False
         try:
             return self._study.queue.prepare(self._deadline.left)
-        except SpaceExhaustedError:
-            return False if self._study.costs else EXHAUSTED
+        except SpaceExhaustedError as error:
+            return False if self._study.costs else _reason(error)
+
+
+def _reason(error: SpaceExhaustedError) -> str:
+    return EXHAUSTED if error.proven else NEARLY
 
 
 class Repeats:

@@ -77,7 +77,8 @@ def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
     if not extent.proven:  # it says that it is wider than it may have to be
         near = extent.low <= float(low) + slack[0] and extent.high >= float(high) - slack[1]
-    if not near and any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal)):
+    tiny = p.high - p.low < TINY  # what a rule tolerates shows in the ends
+    if not near and (tiny or any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal))):
         loose = _ends(truth, p, ALLOWED)
         near = (
             float(loose[0]) - slack[0] <= extent.low <= float(low) + slack[0]

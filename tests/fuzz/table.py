@@ -203,6 +203,18 @@ def _reach(term: Term, table: Table) -> Fraction:
     return reach or Fraction(1)
 
 
+def _has_levels(term: Term, table: Table) -> bool:
+    """Whether a term is one of expanded parameters alone, the coefficient of each level being a value."""
+    parameters = {p.name: p for p in table.drawn.parameters}
+    return all(
+        isinstance(f, Value)
+        and f.name in parameters
+        and parameters[f.name].kind in ("integer", "stepped", "ordinal")
+        and not table.drawn.wide(parameters[f.name])
+        for f in term.factors
+    )
+
+
 class Body:
     """The left side of a relation on a table: a constant and the slopes of the reals, per row.
 
@@ -212,6 +224,7 @@ class Body:
         reals: names of the reals in it.
         open: where some active real has a slope, shape (N,).
         edge: relative violation from which the relation is broken beyond doubt.
+        stretch: by how much more than the scale the largest coefficient is where a level's, of an expanded parameter, counts.
     """
 
     def __init__(self, table: Table, relation: Relation) -> None:
@@ -236,6 +249,8 @@ class Body:
         # no larger than the others and the bound together
         rounding = 2 * (bound + sum(reaches) - max(reaches)) / 10**6
         self.scale = max(c * min(Fraction(1), size) for c, size in sizes) + rounding
+        levels = [c * size for (c, size), t in zip(sizes, relation.terms, strict=True) if _has_levels(t, table)]
+        self.stretch = max([Fraction(1), *(c / self.scale for c in levels)])
         # of an expanded parameter the coefficient is that of a level: the tolerance is 1e-9 of the term there
         self.edge = max(
             BROKEN_FROM, FLOATS * (bound + sum(reaches)) / self.scale, TOLERATED * max(reaches) / self.scale
@@ -259,11 +274,13 @@ class Body:
         return violation(value, self.relation, self.scale)
 
     def violation_at(self, row: int, config: Config) -> Fraction:
-        """Relative violation at a configuration with its reals, less what rounding its sum in floats may make of it."""
+        """Violation at a configuration with its reals, relative to the largest coefficient, that of levels included, less what
+        rounding its sum in floats may make of it.
+        """
         constant, slopes = self.exact(row)
         value = sum((s * Fraction(config[n]) for n, s in slopes.items()), constant)
         size = Fraction(float(self._size[row])) + sum(abs(s * Fraction(config[n])) for n, s in slopes.items())
-        return self.violation(value) - ROUNDING * size / self.scale
+        return (self.violation(value) - ROUNDING * size / self.scale) / self.stretch
 
     def violations(self) -> Floats:
         """Relative violation at the discrete factors alone, shape (N,); exact near the border. Open rows: undefined."""

@@ -254,7 +254,11 @@ class Truth:
                         if all(code[row] != BROKEN for code in codes)
                     ]
                 )
-        systems = [self._system([b for group in branch for b in group], row) for branch in itertools.product(*choices)]
+        loose = tolerance is not None
+        systems = [
+            self._system([b for group in branch for b in group], row, loose=loose)
+            for branch in itertools.product(*choices)
+        ]
         for at in (Fraction(0), HOLDS_UP_TO) if tolerance is None else (tolerance,):
             feasible = [(names, s) for names, system in systems for s in (Simplex(system, at),) if s.feasible]
             if feasible:
@@ -264,14 +268,20 @@ class Truth:
         )
         return (), tolerance is None and any(Simplex(system, Fraction(1)).feasible for _, system in near)
 
-    def _system(self, bodies: Sequence[Body], row: int, edges: bool = False) -> tuple[tuple[str, ...], System]:
-        """The reals that bodies bind at a row, and their linear program; ``edges``: tolerances are relative to those."""
+    def _system(
+        self, bodies: Sequence[Body], row: int, edges: bool = False, loose: bool = False
+    ) -> tuple[tuple[str, ...], System]:
+        """The reals that bodies bind at a row, and their linear program.
+
+        Args:
+            edges, loose: tolerances are relative to those, or to the coefficients of levels.
+        """
         exact = [body.exact(row) for body in bodies]
         names = tuple(sorted({n for _, slopes in exact for n in slopes}))
         rows = []
         for body, (constant, slopes) in zip(bodies, exact, strict=True):
             bound = Fraction(body.relation.bound) - constant
-            sense, scale = body.relation.sense, body.scale * (body.edge if edges else 1)
+            sense, scale = body.relation.sense, body.scale * (body.edge if edges else body.stretch if loose else 1)
             a = tuple(slopes.get(n, Fraction(0)) for n in names)
             rows.append(Row(a, None if sense == "<=" else bound, None if sense == ">=" else bound, scale))
         drawn: Drawn = self.table.drawn

@@ -175,6 +175,25 @@ def test_a_relation_over_one_discrete_parameter_is_a_condition(how: str) -> None
     assert space.count() == 4 * 5
 
 
+def test_a_relation_in_when_of_a_rule_holds_at_levels_only_alone_and_in_a_formula() -> None:
+    for formula in (False, True):
+        space = mc.Space("rules")
+        k, x = space.categorical("k", ["a", "b", "c"]), space.integer("x", 0, 3)
+        inner = space.integer("inner", 0, 3, when=k["a"])
+        rule = space.rule("few", x <= 1, when=(inner <= 1) | k["c"] if formula else inner <= 1)
+        # k = a: inner 0 and 1 leave two of four x, inner 2 and 3 four; k = b: four; k = c: four, or two under the formula
+        assert space.count() == 4 + 8 + 4 + (2 if formula else 4)
+        assert ("inner <= 1" if formula else "inner is 0 or 1") in str(rule)
+        for how in (True, False):
+            config = {"k": "b", "x": 3} if how else {"k": "a", "inner": 1, "x": 3}
+            assert space.is_legal(config) is how
+    body = mc.Space("body")
+    k, x = body.categorical("k", ["a", "b"]), body.integer("x", 0, 3)
+    inner = body.integer("inner", 0, 3, when=k["a"])
+    body.rule("few", mc.implies(inner <= 1, x <= 1))
+    assert body.count() == 4 + 8 + 2  # inactive is 0 in the relation of a rule
+
+
 def test_a_relation_that_levels_do_not_decide_is_refused_with_a_way_out() -> None:
     space = mc.Space("refused")
     n, x = space.integer("n", 1, 4), space.real("x", 0, 1)

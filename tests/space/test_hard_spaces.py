@@ -369,3 +369,30 @@ def test_a_number_at_the_end_of_a_rule_is_there_exactly() -> None:
     assert 0.1 * most <= 0.03
     assert most == pytest.approx(0.3, abs=1e-15)
     assert space.nearest({"x": 1.0, "y": 0.9}) == {"x": 4.5, "y": most}
+
+
+def test_a_cost_that_is_nothing_beside_the_largest_counts() -> None:
+    space = mc.Space("costs")
+    c = space.categorical("c", ["a", "b"])
+    x0 = space.real("x0", 1.0, 1.000001, log=True)
+    x1 = space.real("x1", 0.0, 10000.0)
+    x2 = space.real("x2", 1e-6, 1e9, when=c["a"])
+    space.rule("r0", -3.5 * x1 + 3.5 * x0 + x2.is_active() >= 4.0)
+    for solver in CONTINUOUS:
+        found = space.optimum(1e6 * x0 - 1e6 * x1 - 7e6 * x2 - 3e6 * c["b"], "max", solver=solver)
+        assert found.value == pytest.approx(999994, abs=1e-3), solver
+        assert found.bound >= 999994 - 1e-3, solver
+
+
+def test_a_run_ends_where_numbers_are_too_close_to_be_told_from_each_other() -> None:
+    space = mc.Space("close")
+    c = space.integer("c", -3, -2)
+    x0, x1 = space.real("x0", -1e-6, 0.0), space.real("x1", -1e-6, 0.0)
+    # only the tolerance of the rules leaves more than nothing: x0 * x1 <= 6.6e-13 at x1 <= -7.5e-7
+    space.rule("r0", -0.0015 * x0 * x1 + 0.0025 * c >= -0.0050000000000009846)
+    space.rule("r1", -7.0 * x1 + 2.0 * c >= -3.99999475)
+    space.rule("r3", 1e5 * x0 - 7e5 * x1 == 0.43500000000000005)
+    for optimizer in ("random", "hybrid"):
+        result = mc.minimize(lambda c: c["x0"], space, 8, seed=0, optimizer=optimizer, progress=False)
+        assert result.stopped == "space exhausted within the solver's tolerance"
+        assert all(space.is_legal(t.config) for t in result.history)
