@@ -9,7 +9,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.task import SolverSettings, Task
+from mipcash.backends.task import Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
@@ -43,6 +43,28 @@ def test_random_spaces(drawn: Drawn, number: int) -> None:
             assert row.low - 2e-6 <= row.form.value(answer.columns) <= row.high + 2e-6
         cuts = [no_good(program, answer.columns)]
         fixed = {n.latent: float(program.low[n.latent]) for n in program.numbers}
+
+
+@on_drawn_spaces(15, 12, range(15))
+def test_a_network_that_grows_by_one_cut_at_a_time_answers_as_a_new_one(drawn: Drawn, number: int) -> None:
+    program = compiled(build(drawn)).program
+    if not program.n_z:
+        return
+    form = random_form(program, np.random.default_rng(number))
+    fixed = {n.latent: float(program.low[n.latent]) for n in program.numbers}
+    growing, cuts = Toulbar2Backend(), list[Cut]()
+    for k in range(8):
+        task = Task(program, form, fixed, cuts)
+        answer, anew = growing.solve(task, EXACT), Toulbar2Backend().solve(task, EXACT)
+        assert answer.status == anew.status
+        assert (answer.value, answer.bound) == pytest.approx((anew.value, anew.bound), nan_ok=True)
+        if answer.columns is None or anew.columns is None:
+            assert answer.columns is anew.columns
+            return
+        assert answer.columns.tolist() == anew.columns.tolist()
+        cuts = [*cuts, no_good(program, answer.columns)]
+        if k == 4:  # one that is gone
+            cuts = cuts[1:]
 
 
 def test_reals_are_refused_unless_fixed_and_so_are_wide_integers() -> None:

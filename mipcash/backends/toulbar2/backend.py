@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -22,13 +22,22 @@ from scipy import sparse
 
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
-from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
+from mipcash.backends.task import (
+    FEASIBLE,
+    INFEASIBLE,
+    OPTIMAL,
+    UNKNOWN,
+    Answer,
+    Cut,
+    SolverSettings,
+    Task,
+    relative_gap,
+)
 from mipcash.backends.toulbar2.alarm import alarm
 from mipcash.backends.toulbar2.consistency import Consistent, Functions, extended, made_consistent
 from mipcash.backends.toulbar2.cost_network import CostNetwork, make_cost_network, with_cuts
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, Vector
-from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 
 # pytoulbar2 carries no types
@@ -68,12 +77,30 @@ class _Search:
     limited: bool
 
 
-_Made = tuple[BinaryProgram, CostNetwork, Consistent | None]
+_Grown = tuple[list[Hashable], CostNetwork, Consistent | None]
+"""Keys of cuts, the network with them, and its consistent form."""
 
 
-def _made(task: Task, wanted: set[int]) -> _Made:
-    network = make_cost_network(task.program, task.fixed, wanted)
-    return task.program, network, made_consistent(network)
+class _Made:
+    """The network of a program without cuts, and with those of the last task: in a run each task has one more than the last."""
+
+    def __init__(self, task: Task, wanted: set[int]) -> None:
+        self.program = task.program  # kept beside its id, so that the id cannot be taken over by another object
+        network = make_cost_network(task.program, task.fixed, wanted)
+        self._without: _Grown = ([], network, made_consistent(network))
+        self._last = self._without
+
+    def grown(self, cuts: Sequence[Cut]) -> tuple[CostNetwork, Consistent | None]:
+        """Return the network with cuts, and its consistent form."""
+        keys: list[Hashable] = [(c.columns.tobytes(), np.asarray(c.values).tobytes(), c.low, c.high) for c in cuts]
+        known, smaller, consistent = self._last
+        if keys[: len(known)] != known:
+            known, smaller, consistent = self._without
+        network = with_cuts(smaller, self.program, cuts[len(known) :])
+        if network is not smaller and consistent is not None:
+            consistent = extended(smaller, consistent, network)
+        self._last = keys, network, consistent
+        return network, consistent
 
 
 class Toulbar2Backend:
@@ -111,9 +138,6 @@ class Toulbar2Backend:
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         began = time.perf_counter()
         network, consistent = self._network(task)
-        if task.cuts:
-            smaller, network = network, with_cuts(network, task.program, task.cuts)
-            consistent = None if consistent is None else extended(smaller, consistent, network)
         if consistent is None:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         costs = _costs(
@@ -128,15 +152,13 @@ class Toulbar2Backend:
         return _answer(found, network, task, costs, settings, time.perf_counter() - began)
 
     def _network(self, task: Task) -> tuple[CostNetwork, Consistent | None]:
-        """Return the task's network without its cuts, and its consistent form."""
+        """Return the task's network and its consistent form."""
         form = task.form
         wanted = {int(c) for cut in task.cuts for c in cut.columns} | set(np.flatnonzero(form.linear).tolist())
         wanted |= set(form.rows.tolist()) | set(form.cols.tolist())
         wanted = {c for c in wanted if c >= task.program.n_z}
         key = (id(task.program), tuple(sorted(task.fixed.items())), frozenset(wanted))
-        # the program is kept beside its id, so that the id cannot be taken over by another object
-        _, network, consistent = self._networks.get(key, lambda: _made(task, wanted))
-        return network, consistent
+        return self._networks.get(key, lambda: _Made(task, wanted)).grown(task.cuts)
 
     def _search(
         self,
