@@ -1,4 +1,4 @@
-"""The command ``mipcash``: run, resume, work, show, report, dash, models, solvers, check.
+"""The command ``mipcash``: run, resume, work, show, compare, report, dash, models, solvers, check.
 
 Exit codes: 0 success, 1 no evaluation succeeded or was feasible (or the space is empty), 2 an error that a red line explains, 130
 stopped by Ctrl-C (the run can be resumed).
@@ -38,7 +38,7 @@ from mipcash.cli.options import (
     Workers,
 )
 from mipcash.cli.printing import errors, fail, say, show_table
-from mipcash.cli.report import dash, report
+from mipcash.cli.report import compare, dash, report
 from mipcash.cli.work import work
 from mipcash.errors import InfeasibleSpaceError, ModelError
 from mipcash.study.text import visible
@@ -234,6 +234,7 @@ def show(
         running.close(old, plot)
 
 
+app.command()(compare)
 app.command()(report)
 app.command()(dash)
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mipcash.cli.options import Debug, JournalOptions, Place
-from mipcash.cli.printing import errors, say
+from mipcash.cli.printing import errors, say, show_table
 from mipcash.errors import ModelError
+from mipcash.study.text import visible
 
 if TYPE_CHECKING:
     from mipcash.report.data.run import Place as Known
@@ -53,6 +54,29 @@ def report(
         target = write_page(Run.of(where, place), output or archive.page_path(where, record), lacking=lacking)
         say(f"report: {target}")
         _say_lacking(lacking)
+
+
+def compare(
+    journals: Annotated[
+        list[str], typer.Argument(metavar="RUN.DB...", help="Journals of runs, or addresses of databases.")
+    ],
+    plot: Annotated[Path | None, typer.Option(help="Draw the best values so far in this file, .png or .svg.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Compare runs of the same objective: best values, and after how many evaluations they were found."""
+    with errors(debug):
+        from mipcash.cli import archive, result_tables
+        from mipcash.report.convergence import save_comparison
+        from mipcash.report.files import mode_of
+
+        runs = [archive.open_archive(archive.place_of(journal)) for journal in journals]
+        titles = [run.title for run in runs]
+        if len(set(titles)) < len(titles):  # the same run description: the files differ
+            titles = [f"{k}: {visible(str(run.path))}" for k, run in enumerate(runs, 1)]
+        results = {title: run.result for title, run in zip(titles, runs, strict=True)}
+        show_table(result_tables.comparison_table(results))
+        if plot is not None:
+            say(f"picture: {save_comparison(results, plot, mode=min(map(mode_of, (run.path for run in runs))))}")
 
 
 def dash(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,8 +15,10 @@ from rich.text import Text
 
 from mipcash.cli.printing import plain_text
 from mipcash.display import counted
+from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import Parameter
+from mipcash.report.data.convergence import curve
 from mipcash.space.compiled import declaration_of
 from mipcash.study.front import objectives_of
 from mipcash.study.result import Result
@@ -100,6 +103,49 @@ def safety(result: Result) -> str:
     if safe is None:
         return f"{wording}; no trial does with {SURE}"
     return f"{wording}; with at least {SURE}: trial {safe.number}, {result.objectives.word} {safe.loss:.6g}"
+
+
+def comparison_table(results: Mapping[str, Result]) -> RenderableType:
+    """Return one row per run: evaluations, the best value, when it was found, and when a value as good as the worst best was.
+
+    Raises:
+        MipcashError: the runs have several objectives, or different ones.
+    """
+    objectives = {r.objectives for r in results.values()}
+    if len(objectives) > 1 or any(o.several for o in objectives):
+        words = sorted({", ".join(f"{o.direction} {o.output}" for o in r.objectives.each) for r in results.values()})
+        raise MipcashError(
+            f"these runs cannot be compared: their objectives are {' and '.join(map(repr, words))}; compare runs with the same "
+            "single objective"
+        )
+    (objective,) = objectives
+    curves = {name: curve(r) for name, r in results.items()}
+    bests = [objective.sign * float(c.step_y[-1]) for c in curves.values() if c.step_y.size]
+    shared = max(bests, default=math.nan)
+    table = _table(
+        "run",
+        "evaluations",
+        "failed",
+        f"best {objective.word}",
+        "at evaluation",
+        f"{shared * objective.sign:.6g} reached at",
+    )
+    for name, result in results.items():
+        shown = curves[name]
+        steps, reached = objective.sign * shown.step_y, ["", ""]
+        if steps.size:
+            reached = [str(int(shown.step_x[int(np.argmax(steps <= bound))])) for bound in (steps.min(), shared)]
+        value = "none" if result.best is None else f"{result.value:.6g}"
+        best = bool(steps.size) and float(steps.min()) == min(bests)
+        table.add_row(
+            plain_text(name),
+            str(result.n_evaluations),
+            str(result.n_failed),
+            value,
+            *reached,
+            style="green bold" if best else "",
+        )
+    return _titled(f"{len(results)} runs", table)
 
 
 def front_table(result: Result) -> RenderableType:

@@ -63,7 +63,7 @@ class Objectives:
         reported = [outcome[name] for name in self.names]
         problem = next((k for k, output in enumerate(reported) if output.status != PRESENT), None)
         if problem is not None:
-            message = reported[problem].message or f"{self.names[problem]!r} was not told"
+            message = reported[problem].message or f"{self.names[problem]!r} was not reported"
             return Outcome({**outcome.outputs, LOSS: Output(FAILED, message=message, cost=reported[problem].cost)})
         if LOSS in self.names or outcome[LOSS].status == PRESENT:
             return outcome

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mipcash.errors import MipcashError
-from mipcash.report.data.convergence import Curve, curve
-from mipcash.report.drawing import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
+from mipcash.report.data.convergence import curve
+from mipcash.report.drawing import INK, SOFT, draw_best_so_far, draw_convergence, drawable, dress, needs_matplotlib
 from mipcash.report.files import READABLE, write_file
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
@@ -32,6 +33,43 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
     Raises:
         MipcashError: matplotlib is missing, the suffix is not supported, or the file cannot be written.
     """
+    target = _target(path)
+    heading = visible(title or result.space)  # XML holds no control characters
+    shown = curve(result)
+    content = _drawn(
+        lambda axes: draw_convergence(axes, shown), heading, _caption(result), target.suffix, Residuals.of(result)
+    )
+    _write(target, content, mode)
+    return target
+
+
+def save_comparison(results: Mapping[str, Result], path: str | os.PathLike[str], *, mode: int = READABLE) -> Path:
+    """Write a picture of the best values so far of several runs, by name; arguments and errors as in ``save_convergence``."""
+    target = _target(path)
+
+    def draw(axes: Any) -> None:
+        for name, result in results.items():
+            draw_best_so_far(axes, curve(result), False, visible(name))
+
+    _write(target, _drawn(draw, f"{len(results)} runs", "best value so far", target.suffix, None), mode)
+    return target
+
+
+def _write(target: Path, content: bytes, mode: int) -> None:
+    try:
+        write_file(target, content, mode)
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise MipcashError(
+            f"the picture {visible(str(target))} cannot be written: {error}; give another file with --plot"
+        ) from error
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a picture, checked before the picture is drawn.
+
+    Raises:
+        MipcashError: matplotlib is missing, the suffix is not supported, the folder does not exist, or the path is a folder.
+    """
     needs_matplotlib()
     try:
         target = Path(path).expanduser()
@@ -39,23 +77,6 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
         raise MipcashError(f"{path!r} is no path of a picture ({error}); give a file such as 'run.png'") from error
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"{target} cannot be drawn: the suffix must be {' or '.join(SUFFIXES)}")
-    _check_place(target)
-    heading = visible(title or result.space)  # XML holds no control characters
-    try:
-        write_file(target, _drawn(curve(result), heading, _caption(result), target.suffix, Residuals.of(result)), mode)
-    except (OSError, ValueError) as error:  # a name that no file can have
-        raise MipcashError(
-            f"the picture {visible(str(target))} cannot be written: {error}; give another file with --plot"
-        ) from error
-    return target
-
-
-def _check_place(target: Path) -> None:
-    """Check, before drawing, that a picture can be written to a path.
-
-    Raises:
-        MipcashError: its folder does not exist, or the path is a folder.
-    """
     name = visible(str(target))
     try:
         if target.is_dir():
@@ -68,6 +89,7 @@ def _check_place(target: Path) -> None:
             raise MipcashError(f"the picture {name} cannot be written: {folder} is no folder; {cure}")
     except (OSError, ValueError) as error:
         raise MipcashError(f"the picture {name} cannot be written: {error}; give another file") from error
+    return target
 
 
 def _caption(result: Result) -> str:
@@ -84,13 +106,13 @@ def _caption(result: Result) -> str:
     return f"best {best.loss:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"
 
 
-def _drawn(shown: Curve, title: str, caption: str, suffix: str, residuals: Residuals | None) -> bytes:
+def _drawn(draw: Callable[[Any], None], title: str, caption: str, suffix: str, residuals: Residuals | None) -> bytes:
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     figure = Figure(figsize=(8, 4.5 if residuals is None else 6.0), dpi=150, layout="constrained", facecolor="white")
     grid = figure.add_gridspec(1 if residuals is None else 2, 1, height_ratios=[3] if residuals is None else [3, 1])
     axes: Any = figure.add_subplot(grid[0])
-    draw_convergence(axes, shown)
+    draw(axes)
     if residuals is not None:
         lower: Any = figure.add_subplot(grid[1], sharex=axes)
         draw_residuals(lower, residuals)

@@ -1,4 +1,4 @@
-"""Rules that force a parameter to be active, most likely by mistake: an inactive parameter counts as 0, which breaks them.
+"""Rules that force a parameter to be active, most likely by mistake: an inactive parameter counts as 0, which violates them.
 
 For a conditional parameter p let R be the rules without ``when=`` in which p occurs. They force p if no legal configuration
 leaves p inactive but one would without R. If single rules of R do so alone, they are named; if only several do together, all
@@ -51,12 +51,12 @@ class Forced:
         handle = self.parameter if self.parameter.isidentifier() else f"space[{self.parameter!r}]"
         conditions = " and ".join(f"{w} == 1" for w in declaration.conditions[self.parameter])
         if len(held) == 1:
-            text, does, breaks, meant = f"rule {named}", "forces", "breaks the rule", "it is"
+            text, does, violates, meant = f"rule {named}", "forces", "violates the rule", "it is"
         else:
-            text, does, breaks, meant = f"rules {named}", "force", "breaks them", "they are"
+            text, does, violates, meant = f"rules {named}", "force", "violates them", "they are"
         return (
-            f"{text} {does} parameter {self.parameter!r} to be active: where it is not, it reads as 0, which {breaks}. If {meant} "
-            f"meant for where it is active, add when={handle}.is_active(); if not, say so by a rule of its own, "
+            f"{text} {does} parameter {self.parameter!r} to be active: where it is not, it reads as 0, which {violates}. If "
+            f"{meant} meant for where it is active, add when={handle}.is_active(); if not, say so by a rule of its own, "
             f"{shortened(conditions, 60)}"
         )
 

@@ -40,7 +40,7 @@ def test_the_warning_has_the_rule_the_parameter_and_the_cure() -> None:
     space.rule("at least", space["dropout"] >= 0.2)
     assert space.is_legal({"layers": 1, "act": "relu", "estimator": "line"}) is False
     assert told(lambda: space.sample(1)) == [
-        "rule 'at least' (dropout >= 0.2) forces parameter 'dropout' to be active: where it is not, it reads as 0, which breaks "
+        "rule 'at least' (dropout >= 0.2) forces parameter 'dropout' to be active: where it is not, it reads as 0, which violates "
         "the rule. If it is meant for where it is active, add when=dropout.is_active(); if not, say so by a rule of its own, "
         "layers[2] + layers[3] == 1"
     ]
