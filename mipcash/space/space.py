@@ -24,13 +24,14 @@ from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
 from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, RuleWhen, When
 from mipcash.modelling.live.adoption import adopt_model
-from mipcash.modelling.live.components import relations_of
+from mipcash.modelling.live.components import relation_text, relations_of
 from mipcash.modelling.parameters import (
     NumericParameter,
     Parameter,
 )
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import Violation
+from mipcash.modelling.wording import shortened
 from mipcash.space.bounds import Extent, extents
 from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
@@ -166,19 +167,23 @@ class Space(Exchanged):
         return f"{self.name!r}: {counted(len(self.parameters), 'parameter')}{listed}{auxiliaries}, {ruled}"
 
     def __str__(self) -> str:
-        return "\n".join([f"space {self._summary()}", *listing(self._described()), *listing(self._ruled(), 10)])
+        ruled = [(f"{kind} {name!r}", text) for kind, name, text in self._ruled()]
+        return "\n".join([f"space {self._summary()}", *listing(self._described()), *listing(ruled, 10)])
 
     def _described(self) -> list[tuple[str, str]]:
         """Return parameters and auxiliary variables with their descriptions."""
         return [(name, p.described()) for name, p in {**self.parameters, **self.auxiliaries}.items()]
 
-    def _ruled(self) -> list[tuple[str, str]]:
-        return [(f"rule {name!r}", str(rule)) for name, rule in self.rules.items()]
+    def _ruled(self) -> list[tuple[str, str, str]]:
+        """Return kind, name and relation of each rule and of each constraint that was added to the model."""
+        rules = [("rule", name, str(rule)) for name, rule in self.rules.items()]
+        live = [("constraint", r.name, shortened(relation_text(r))) for r in relations_of(self._declaration)]
+        return rules + live
 
     def _repr_html_(self) -> str:
         tables = [table(f"space {self._summary()}", ("parameter", "values"), self._described())]
-        if self.rules:
-            tables.append(table("rules", ("rule", "relation"), [(n, str(r)) for n, r in self.rules.items()]))
+        if ruled := self._ruled():
+            tables.append(table("rules", ("rule", "relation"), [(name, text) for _, name, text in ruled]))
         return "\n".join(tables)
 
     # -- parameters and rules -----------------------------------------------------------------------------------

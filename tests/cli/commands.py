@@ -1,4 +1,4 @@
-"""The command in this process."""
+"""Calls of the command line in the current process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def mipcash(*arguments: str, typed: str | None = None) -> Result:
 
 
 def said(code: int, *arguments: str) -> str:
-    """What a command with this exit code printed, on one line."""
+    """Run a command, assert its exit code, and return its output on one line."""
     done = mipcash(*arguments)
     assert done.exit_code == code, done.output
     return " ".join(done.output.split())

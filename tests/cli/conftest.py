@@ -38,19 +38,19 @@ def report(result, label="x"):
 
 @pytest.fixture
 def pictures() -> None:
-    """For tests that need the picture of a run."""
+    """Enable the picture of a run in a test."""
 
 
 @pytest.fixture(autouse=True)
 def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pictures in the other tests: they take most of the time of a command."""
+    """Disable pictures in tests without the fixture ``pictures``, since drawing takes most of the time of a command."""
     if "pictures" not in request.fixturenames:
         monkeypatch.setattr("mipcash.report.drawing.find_spec", lambda name: None)
 
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Writes a model file into an empty folder, which becomes the current one."""
+    """Return a function that writes a model file into an empty folder, which becomes the current one."""
     monkeypatch.chdir(tmp_path)
 
     def writer(text: str = MODEL, name: str = "bowl.py") -> Path:

@@ -1,4 +1,4 @@
-"""``mipcash run`` at an address, and where ``mipcash report`` writes."""
+"""``mipcash run`` with a storage address, and file names of ``mipcash report``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def objective(config):
 '''
 
 
-def test_a_run_at_an_address_goes_on_and_is_moved_aside(write: Write) -> None:
+def test_a_run_at_an_address_is_resumed_and_fresh_moves_it_aside(write: Write) -> None:
     write()
     at = ["run", "bowl.py", "--storage", "sqlite:///q7.db"]
     said(0, *at, "-q")
@@ -57,7 +57,7 @@ def test_a_report_of_a_database_is_named_after_its_study(where: str, page: str) 
     assert archive.page_path(Path("runs/a.db"), replace(record, space="other")) == Path("runs/a.html")
 
 
-def test_another_direction_or_optimizer_is_reported_without_what_follows_from_it(write: Write) -> None:
+def test_only_the_changed_direction_or_optimizer_is_reported(write: Write) -> None:
     write(TWO, "two.py")
     run = ["run", "two.py", "--storage", "run.db", "-q"]
     said(0, *run)

@@ -1,4 +1,4 @@
-"""The command, in this process through typer's runner and as a process of its own where signals matter."""
+"""Tests of the command line: in this process by typer's runner, or as a separate process for signals."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def starts(low: float = 0.0):
     assert [row.origin == "enqueued" for row in rows] == [True, True, False, False]
 
 
-def test_a_finished_run_is_shown_and_a_larger_budget_goes_on(
+def test_a_finished_run_is_shown_and_a_larger_budget_resumes_it(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write()
@@ -125,8 +125,8 @@ def test_options_are_kept_for_resuming_and_another_value_is_refused(write: Write
         (("slow=400", "--evaluation-memory", "300"), "more memory than evaluation_memory=300 MB"),
     ],
 )
-def test_an_evaluation_that_takes_too_much_fails(write: Write, flags: tuple[str, ...], message: str) -> None:
-    """The objective of a file that no process can import by name."""
+def test_an_evaluation_over_its_time_or_memory_limit_fails(write: Write, flags: tuple[str, ...], message: str) -> None:
+    """Assert this for the objective of a model file, which cannot be imported by name in another process."""
     write(write().read_text().replace("time.sleep(slow)", "x = b'x' * int(slow * 1e6); time.sleep(slow)"))
     said(1, "run", "bowl.py", "--budget", "1", "-q", "-o", *flags)
     row = read_journal("runs/bowl-seed0.db")[1][0]
@@ -150,7 +150,7 @@ def test_seconds_per_proposal(write: Write, monkeypatch: pytest.MonkeyPatch) -> 
     assert given == [0.5, 0.5, 5.0]
 
 
-def test_the_command_that_a_run_prints_goes_on_without_asking(write: Write) -> None:
+def test_the_printed_resume_command_continues_without_a_question(write: Write) -> None:
     write()
     slow = mipcash("run", "bowl.py", "-o", "slow=0.2", "--workers", "3", "--timeout", "0.5", "--budget", "500", "-q")
     assert slow.exit_code == 0, slow.output
@@ -164,7 +164,7 @@ def test_the_command_that_a_run_prints_goes_on_without_asking(write: Write) -> N
     assert told("runs/bowl-seed0.db") == before + 1
 
 
-def test_a_run_without_a_success_says_so(write: Write) -> None:
+def test_a_run_without_a_success_reports_the_failures(write: Write) -> None:
     text = "import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\n"
     write(text + "def objective(c):\n    raise mc.Failed('no data [here]')\n", "broken.py")
     ran = said(1, "run", "broken.py", "--budget", "3", "--optimizer", "random")
@@ -186,7 +186,7 @@ def test_a_model_that_changes_the_folder_or_whose_report_fails_loses_nothing(wri
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_mistakes_are_one_red_line(write: Write) -> None:
+def test_mistakes_are_reported_in_one_line(write: Write) -> None:
     write()
     for command, message in (
         ("run nothing", "there is no model 'nothing'"),
@@ -255,7 +255,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def interruptible() -> None:
-    """A shell that starts tests in the background has SIGINT ignored, and children inherit that."""
+    """Restore the default SIGINT handler, because background shells ignore SIGINT and child processes inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -281,7 +281,7 @@ def test_ctrl_c_prints_the_command_that_resumes(write: Write) -> None:
     assert told("runs/bowl-seed0.db") == done + 1
 
 
-def test_a_run_can_be_shown_and_not_doubled_while_it_goes_on_and_resumed_when_killed(write: Write) -> None:
+def test_a_running_study_can_be_shown_but_not_run_twice_and_is_resumed_after_a_kill(write: Write) -> None:
     write()
     process = start("run", "bowl.py", "-o", "slow=0.1", "--budget", "60")
     until_evaluation(process, 1)

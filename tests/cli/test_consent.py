@@ -1,4 +1,4 @@
-"""``mipcash resume`` runs nothing that only the journal names, unless the user says so."""
+"""``mipcash resume`` executes nothing that only the journal names, unless the user agrees."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def journal(write: Write) -> None:
 
 @pytest.fixture
 def planted(journal: None, tmp_path: Path) -> tuple[Path, Path]:
-    """A journal that names a file which leaves a mark when it is run: the file and the mark."""
+    """Return a file named by the journal and the mark that running the file would create."""
     mark = tmp_path / "ran"
     evil = tmp_path / "drop" / "evil.py"
     evil.parent.mkdir()
@@ -50,23 +50,23 @@ def test_a_planted_file_is_named_resolved_and_not_run(planted: tuple[Path, Path]
     for part in (f"names the model file {evil}", f"mipcash resume run.db --model {evil}", "--trust FOLDER"):
         assert part in refused
     for command in (["resume", "run.db", "--budget", "2"], ["resume", "run.db"], ["show", "run.db"]):
-        said(0, *command)  # finished: nothing is to be run
+        said(0, *command)  # finished, so no model is loaded
     (tmp_path / "innocent.py").symlink_to(evil)
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "innocent.py").symlink_to(evil)
     for name in ("innocent.py", "links/innocent.py", "./drop/../innocent.py", "drop/evil.py"):
         set_column("model", name)
         assert f"names the model file {evil}" in said(2, *MORE)
-        said(2, *MORE, "--trust", "links")  # it holds a link alone; the file lies elsewhere
+        said(2, *MORE, "--trust", "links")  # the folder contains only a link; the file is in another folder
     assert not mark.exists()
     assert told("run.db") == 2
 
 
-def test_where_the_user_says(planted: tuple[Path, Path]) -> None:
+def test_a_model_file_runs_if_the_user_names_or_trusts_it(planted: tuple[Path, Path]) -> None:
     evil, mark = planted
     said(2, *MORE, "--trust", "elsewhere")
     said(0, "resume", "run.db", "--budget", "3", "-q", "--model", "bowl.py")
-    assert not mark.exists()  # the user's file, not the journal's
+    assert not mark.exists()  # the user's file was run, not the journal's
     said(0, *MORE, "--trust", "elsewhere", "--trust", "drop")
     assert mark.exists()
     mark.unlink()
@@ -79,7 +79,7 @@ def test_where_the_user_says(planted: tuple[Path, Path]) -> None:
     assert "--model FILE" in gone
 
 
-def test_a_model_that_came_with_mipcash_needs_no_asking(write: Write) -> None:
+def test_a_bundled_model_needs_no_consent(write: Write) -> None:
     write()
     said(0, "run", "synthetic", "--storage", "run.db", "-q", "--optimizer", "random", "--budget", "2")
     said(0, "resume", "run.db", "--budget", "3", "-q")
@@ -87,8 +87,8 @@ def test_a_model_that_came_with_mipcash_needs_no_asking(write: Write) -> None:
     assert "there is no model 'not_a_model'" in said(2, *MORE)
 
 
-def test_a_solver_that_is_more_than_a_name_is_asked_for_too(journal: None, tmp_path: Path) -> None:
-    """A profile may import any class, and an option of a solver may write to any file."""
+def test_a_solver_with_a_profile_file_or_options_needs_consent(journal: None, tmp_path: Path) -> None:
+    """Assert this because a profile may import any class and a solver option may write to any file."""
     profile = 'name = "planted"\nmodule = "planted"\nlicence = "none"\nbackend = "planted:Solver"\n'
     (tmp_path / "planted.toml").write_text(profile + 'package = "x"\ninstall = "x"\n')
     (tmp_path / "planted.py").write_text(PLANTED.format(mark=str(tmp_path / "ran")))
@@ -110,7 +110,7 @@ def test_a_solver_that_is_more_than_a_name_is_asked_for_too(journal: None, tmp_p
         ("options", '{"depth": "3"}', "the model of run.db cannot be loaded with its options: "),
     ],
 )
-def test_what_can_be_compared_is_compared_first(
+def test_a_journal_that_cannot_be_resumed_is_refused_before_its_model_runs(
     planted: tuple[Path, Path], column: str, value: str, message: str
 ) -> None:
     evil, mark = planted
@@ -122,7 +122,7 @@ def test_what_can_be_compared_is_compared_first(
     assert not mark.exists()
 
 
-def test_another_model_is_refused_by_what_the_journal_says_of_its_space(journal: None) -> None:
+def test_a_model_with_another_space_than_the_journal_is_refused(journal: None) -> None:
     Path("other.py").write_text(Path("bowl.py").read_text().replace('"n", 0, 5', '"n", 0, 6'))
     for command in ("resume", "work"):
         refused = said(2, command, "run.db", "--budget", "4", "--model", "other.py")
@@ -131,7 +131,7 @@ def test_another_model_is_refused_by_what_the_journal_says_of_its_space(journal:
 
 
 OPENED: list[str] = []
-"""What this process opened and looked up since the list was cleared."""
+"""Files and addresses that this process accessed since the list was cleared."""
 
 
 def note(event: str, arguments: tuple[object, ...]) -> None:
@@ -144,7 +144,7 @@ sys.addaudithook(note)
 
 @pytest.fixture
 def stranger(journal: None, tmp_path: Path) -> Iterator[Path]:
-    """A journal that names a model of mipcash, with a file of this user's as its data."""
+    """Yield a user's file that the journal names as the data of a bundled model."""
     file = tmp_path / "salaries.csv"
     file.write_text("person,salary\nann,1000000\n")
     set_column("model", "sklearn_pipeline")
@@ -169,7 +169,7 @@ def test_options_of_a_journal_are_shown_and_not_used(stranger: Path) -> None:
         assert "1000000" not in made + Path("run.html").read_text()
     said(0, "show", "run.db")
     assert space_of(Path("run.db"), read_journal("run.db")[0], None, [], (), "dash")[0] is None
-    set_column("options", json.dumps({"data": "openml_name"}))  # nor is the name of a data set looked up
+    set_column("options", json.dumps({"data": "openml_name"}))  # the name of a data set is not looked up either
     said(2, *MORE)
     said(0, "report", "run.db")
 
@@ -186,7 +186,7 @@ def test_options_that_the_user_types_are_used(write: Write) -> None:
     assert told("run.db") == 5
 
 
-def test_the_question_at_a_terminal(planted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_asks_for_consent(planted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     evil, mark = planted
     terminal = SimpleNamespace(isatty=lambda: True)
     with monkeypatch.context() as patched:
@@ -212,7 +212,7 @@ def test_the_question_at_a_terminal(planted: tuple[Path, Path], monkeypatch: pyt
 
 
 def at_a_terminal(answer: str, *arguments: str) -> tuple[int, str]:
-    """Run the command with a terminal for its input and its messages."""
+    """Run the command with a terminal as its standard input and standard error."""
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "mipcash", *arguments]
     with subprocess.Popen(command, stdin=follower, stderr=follower, stdout=subprocess.PIPE) as process:
@@ -223,7 +223,7 @@ def at_a_terminal(answer: str, *arguments: str) -> tuple[int, str]:
     try:
         while chunk := os.read(leader, 65536):
             shown += chunk
-    except OSError:  # the terminal is closed
+    except OSError:  # the terminal was closed
         pass
     os.close(leader)
     return process.returncode, " ".join(shown.decode().split())

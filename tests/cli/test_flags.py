@@ -1,4 +1,4 @@
-"""``--limit``, ``--cost`` and ``--confirm``: as they are typed, as a model gives them, in the journal, in tables and pictures."""
+"""Options ``--limit``, ``--cost`` and ``--confirm``: parsing, values of a model file, journal, tables and pictures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ objective = {"loss": lambda c: abs(c["n"] - 7), "ms": lambda c: c["n"] / 10}
 '''
 
 
-def test_limits_as_they_are_typed() -> None:
+def test_limit_flags_are_parsed() -> None:
     for typed, ends in (
         ("ms=5", (None, 5.0)),
         ("ms=:5", (None, 5.0)),
@@ -64,7 +64,7 @@ def test_limits_as_they_are_typed() -> None:
             limits.parsed([wrong])
 
 
-def test_one_flag_limits_a_run_and_the_journal_keeps_it(write: Write) -> None:
+def test_limit_flags_are_kept_in_the_journal(write: Write) -> None:
     write(HOT, "hot.py")
     ran = mipcash("run", "hot.py", "--limit", "heat=0.5", "--limit", "grip [%]=55:")
     assert ran.exit_code == 0, ran.output
@@ -85,7 +85,7 @@ def test_one_flag_limits_a_run_and_the_journal_keeps_it(write: Write) -> None:
 
 
 @pytest.mark.usefixtures("pictures")
-def test_show_marks_what_violates_a_limit_and_by_what(write: Write) -> None:
+def test_show_marks_infeasible_trials_with_their_violation(write: Write) -> None:
     write(HOT, "hot.py")
     mipcash("run", "hot.py", "-q", "--limit", "heat=0.5")
     shown = mipcash("show", "runs/hot-seed0.db", "--plot", "run.svg").stdout
@@ -103,7 +103,7 @@ def test_show_marks_what_violates_a_limit_and_by_what(write: Write) -> None:
     assert order == [str(number) for _, number in (*kept, *by_heat)]
 
 
-def test_while_nothing_keeps_them_the_nearest_is_shown(write: Write) -> None:
+def test_without_a_feasible_trial_the_nearest_one_is_shown(write: Write) -> None:
     write(HOT, "hot.py")
     ran = mipcash("run", "hot.py", "--limit", "heat=-1")
     assert ran.exit_code == 1, ran.output
@@ -116,7 +116,7 @@ def test_while_nothing_keeps_them_the_nearest_is_shown(write: Write) -> None:
     assert nearest in mipcash("show", "runs/hot-seed0.db").stdout
 
 
-def test_a_model_may_have_limits_of_its_own_and_the_command_goes_before_them(write: Write) -> None:
+def test_limit_flags_override_the_limits_of_a_model(write: Write) -> None:
     write(OWN, "hot.py")
     assert modelfile.load("./hot.py").limits == {"heat": (None, 0.5), "grip [%]": (30.0, None)}
     mipcash("run", "hot.py", "-q", "--seed", "1", "--limit", "heat=0.7", "--limit", "grip [%]=none")
@@ -130,7 +130,7 @@ def test_a_model_may_have_limits_of_its_own_and_the_command_goes_before_them(wri
     assert "did you mean 'heat'?" in misspelt
 
 
-def test_finalists_are_shown_and_the_answer_is_kept(write: Write) -> None:
+def test_finalists_are_shown_and_the_recommendation_is_kept(write: Write) -> None:
     write(LUCK, "luck.py")
     run = ("run", "luck.py", "--budget", "12", "--confirm", "4", "--storage", "run.db")
     ran = said(0, *run, "--quiet")
@@ -140,7 +140,7 @@ def test_finalists_are_shown_and_the_answer_is_kept(write: Write) -> None:
     assert len(result.finalists) == 4
     assert result.best is not None
     assert result.best.number == best.number
-    assert result.value >= best.mean  # its luck is taken out
+    assert result.value >= best.mean  # repeats remove the luck of the search
     shown = said(0, "show", "run.db")
     for part in ("finalists, evaluated again:", "the answer", f"best loss {result.value:.6g}"):
         assert part in ran
@@ -148,7 +148,7 @@ def test_finalists_are_shown_and_the_answer_is_kept(write: Write) -> None:
     assert "repeat 1" in shown
     assert "this run is finished (12 evaluations)" in said(0, *run)
     resume = ("resume", "run.db", "--model", "luck.py", "--quiet", "--budget")
-    said(0, *resume, "20")  # confirmed as before
+    said(0, *resume, "20")  # with the same confirmation as before
     assert len([t for t in open_archive(Path("run.db")).result.history if not t.repeat]) == 12
     said(0, *resume, "24", "--confirm", "0")
     assert not any(t.repeat for t in open_archive(Path("run.db")).result.history[20:])
@@ -156,7 +156,7 @@ def test_finalists_are_shown_and_the_answer_is_kept(write: Write) -> None:
     assert "--confirm 3, or --confirm 0 for none" in said(2, "run", "luck.py", "--confirm", "1")
 
 
-def test_what_is_stopped_is_reported_how_to_go_on_as_it_began(write: Write) -> None:
+def test_an_interrupted_run_prints_its_flags_in_the_resume_command(write: Write) -> None:
     write(
         LUCK.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1"),
         "stops.py",
@@ -165,7 +165,7 @@ def test_what_is_stopped_is_reported_how_to_go_on_as_it_began(write: Write) -> N
     assert " ".join(flags) in said(130, "run", "stops.py", *flags, "--storage", "run.db", "--quiet")
 
 
-def test_a_budget_by_cost_is_kept_and_gone_on_with(write: Write) -> None:
+def test_a_cost_budget_is_kept_and_extended_on_resume(write: Write) -> None:
     def spent() -> int:
         trials = open_archive(Path("run.db")).result.history
         return sum({"loss": 10, "ms": 1}[n] for t in trials if not t.pending for n in t.evaluate)

@@ -1,4 +1,4 @@
-"""Model files: found by name and by path; what is wrong with one is said, with the cure."""
+"""Model files: loading by name or path, and error messages that say what to change."""
 
 from __future__ import annotations
 
@@ -84,13 +84,15 @@ def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(w
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_reported(write: Write, text: str, options: dict[str, Any], message: str) -> None:
+def test_an_invalid_model_file_is_refused_with_the_reason(
+    write: Write, text: str, options: dict[str, Any], message: str
+) -> None:
     write(text, "wrong.py")
     with pytest.raises(ModelError, match=message):
         modelfile.load("wrong.py", options)
 
 
-def test_models_that_do_not_exist(write: Write) -> None:
+def test_missing_models_are_refused_with_a_suggestion(write: Write) -> None:
     write()
     for reference, message in (
         ("synthetik", "did you mean 'synthetic'"),

@@ -14,6 +14,7 @@ import pytest
 from commands import mipcash, said
 
 import mipcash as mc
+from mipcash.cli.archive import open_archive
 
 Write = Callable[..., Path]
 NOISY = '''"""Prints where it can."""
@@ -51,7 +52,7 @@ def test_a_report_runs_no_file_that_the_user_did_not_name(write: Write, tmp_path
         assert "Slices through" in Path("whole.html").read_text()
 
 
-def test_a_file_that_declares_a_space_alone_is_enough(write: Write) -> None:
+def test_a_file_that_declares_only_a_space_is_enough_for_a_report(write: Write) -> None:
     write("import mipcash as mc\nspace = mc.Space('alone')\nx = space.real('x', 0.0, 1.0)\n", "declared.py")
     space = mc.Space("alone")
     space.real("x", 0.0, 1.0)
@@ -60,7 +61,7 @@ def test_a_file_that_declares_a_space_alone_is_enough(write: Write) -> None:
     assert mipcash("report", "own.db", "--model", "declared.py").stderr == ""
 
 
-def test_what_cannot_be_reported_is_reported_in_one_line(write: Write) -> None:
+def test_a_report_that_cannot_be_made_fails_with_one_line(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--storage", "run.db", "-q")
     write("import mipcash as mc\nspace = mc.Space('bowl')\nspace.real('y', 0.0, 1.0)\n", "other.py")
@@ -76,7 +77,7 @@ def test_what_cannot_be_reported_is_reported_in_one_line(write: Write) -> None:
     assert Path("run.db").read_bytes().startswith(b"SQLite")
 
 
-def test_json_is_all_that_standard_output_gets(write: Write) -> None:
+def test_json_leaves_only_json_on_standard_output(write: Write) -> None:
     write(NOISY, "noisy.py")
     command = [sys.executable, "-m", "mipcash", "run", "noisy.py", "--budget", "8", "--optimizer", "random", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -106,7 +107,7 @@ def test_json_is_all_that_standard_output_gets(write: Write) -> None:
     write(odd, "odd.py")
     lines = mipcash("run", "odd.py", "--budget", "3", "--optimizer", "random", "--json").stdout.splitlines()
     assert len(lines) == 4
-    read = [json.loads(line, parse_constant=pytest.fail) for line in lines]  # no numbers that JSON lacks
+    read = [json.loads(line, parse_constant=pytest.fail) for line in lines]  # JSON has neither NaN nor infinity
     assert read[-1]["best"] is None
 
 
@@ -123,6 +124,22 @@ def test_the_live_page_ends_with_ctrl_c(write: Write) -> None:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=90)
         finally:
-            process.kill()  # a server that is not told to end is waited for without end
+            process.kill()  # leaving the block would wait forever for a running server
     assert (process.returncode, err) == (0, "")
     assert out == "ended\n"
+
+
+def test_runs_are_compared_in_a_table_and_on_one_picture(write: Write, pictures: None) -> None:
+    write()
+    for seed in ("0", "1"):
+        mipcash("run", "bowl.py", "--storage", f"{seed}.db", "-q", "--budget", "6", "--seed", seed)
+    bests = [f"{open_archive(Path(f'{seed}.db')).result.value:.6g}" for seed in (0, 1)]
+    shown = said(0, "compare", "0.db", "1.db", "--plot", "both.svg")
+    assert all(text in shown for text in ("seed 0", "seed 1", "picture: both.svg", *bests))
+    worse = max(map(float, bests))
+    assert f"{worse:.6g} reached at" in shown  # both runs reached it
+    assert Path("both.svg").stat().st_size > 1000
+    assert "2: 0.db" in said(0, "compare", "0.db", "0.db")  # equal titles: the files name the runs
+    mipcash("run", "bowl.py", "--storage", "up.db", "-q", "--budget", "3", "--direction", "maximize")
+    refused = said(2, "compare", "0.db", "up.db")
+    assert "cannot be compared: their objectives are 'maximize loss' and 'minimize loss'" in refused

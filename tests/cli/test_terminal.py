@@ -1,4 +1,4 @@
-"""Names and messages with escape sequences, turned direction or markup reach a terminal as text."""
+"""Escape sequences, changes of text direction and markup in names and messages reach a terminal as plain text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.forging import forge
 
 Write = Callable[..., Path]
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202egnp.exe\u2066\r\x08[red]:smile:$\\broken$\\"
-"""Sets a title, a colour, clears, turns the direction, overwrites the line; markup, an emoji code, broken mathematics."""
+"""Text that sets title and colour, clears, reverses the direction, overwrites the line, and has markup and an emoji."""
 
 MODEL = '''"""{evil} described."""
 import mipcash as mc
@@ -42,13 +42,13 @@ def harmless(text: str) -> bool:
     return all(c in "\n" or c.isprintable() for c in text)
 
 
-def test_what_is_written_out_and_what_stays() -> None:
+def test_control_characters_are_escaped_and_printable_text_stays() -> None:
     assert visible(EVIL) == r"\x1b]0;owned\x07\x1b[31m\x9b2J\u202egnp.exe\u2066\r\x08[red]:smile:$\broken$" + "\\"
     assert visible("naïve 模型 \N{GRINNING FACE} a\u200db\u200cc") == "naïve 模型 \N{GRINNING FACE} a\u200db\u200cc"
     assert visible("a\nb\tc\x00\x7f\u2028\ud800\ufeff", lines=True) == "a\nb\tc\\x00\\x7f\\u2028\\ud800\\ufeff"
     assert visible("a\nb") == "a\\nb"
     assert one_line("a\n  b\x1b" * 100, 12) == "a b\\x1ba ..."
-    # all controls, marks of direction, surrogates and tags; wide spaces and code points without a character stay
+    # Control characters, direction marks, surrogates and tags are escaped. Wide spaces and unassigned code points stay.
     codes = [*range(0x3100), *range(0xD800, 0xE010), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0200)]
     for code in codes:
         shown = visible(chr(code))
@@ -58,7 +58,7 @@ def test_what_is_written_out_and_what_stays() -> None:
 
 
 @pytest.mark.usefixtures("pictures")
-def test_no_command_lets_one_through(write: Write) -> None:
+def test_no_command_prints_an_escape_sequence(write: Write) -> None:
     write(MODEL.format(evil=EVIL), "evil.py")
     write(MODEL.format(evil=EVIL).replace('config["n"] < 5', "True"), "broken.py")
     run = ["run", "evil.py", "--budget", "8", "--optimizer", "random"]
@@ -92,7 +92,7 @@ def test_no_command_lets_one_through(write: Write) -> None:
         assert part in shown
 
 
-def test_a_planted_journal_shows_text(write: Write) -> None:
+def test_escape_sequences_in_a_journal_are_shown_as_text(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--storage", "run.db", "-q", "--budget", "3")
     forge("run.db", "UPDATE trial SET origin = ?", (EVIL,))
@@ -106,7 +106,7 @@ def test_a_planted_journal_shows_text(write: Write) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_the_bar_and_results_show_text(fails: bool) -> None:
+def test_the_progress_bar_and_results_escape_names(fails: bool) -> None:
     def objective(config: dict[str, object]) -> dict[str, float]:
         if fails:
             raise mc.Failed(EVIL)
@@ -114,7 +114,7 @@ def test_the_bar_and_results_show_text(fails: bool) -> None:
 
     space = mc.Space("space " + EVIL)
     space.integer("n " + EVIL, 0, 99)
-    # a terminal without colours and without moves of its own, so that every escape is one of a name
+    # the terminal has no colours and no cursor movement, so every escape sequence comes from a name
     console = Console(file=io.StringIO(), force_terminal=False, width=300, color_system=None)
     result = mc.minimize(objective, space, 6, optimizer="random", progress=Bar(console))
     shown = console.file.getvalue()

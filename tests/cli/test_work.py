@@ -1,4 +1,4 @@
-"""``mipcash work``: several processes at one study, one of which is killed."""
+"""``mipcash work``: several processes at one study, of which one is killed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def attempts(row: TrialRow) -> list[tuple[int, str]]:
 
 
 def beside(address: str, pid: int) -> bool:
-    """Return whether a worker gave a sign of life since another worker is there."""
+    """Return True if another worker has reported since the worker of this process started."""
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(address.partition("?")[0].replace("postgresql", "postgresql+psycopg"))
@@ -77,13 +77,13 @@ def beside(address: str, pid: int) -> bool:
     return any(since <= mine[0] for name, since, _ in found if f":{pid}:" not in name)
 
 
-def test_a_worker_that_is_killed_gives_its_trial_back(write: Callable[..., Path], postgres: str) -> None:
+def test_the_trial_of_a_killed_worker_is_evaluated_again(write: Callable[..., Path], postgres: str) -> None:
     write(MODEL, "marked.py")
     killed = worker(postgres, "--heartbeat-seconds", "1", hangs=True)
     until(lambda: Path("hangs").exists())
     other = worker(postgres)
     until(lambda: len(evaluated()) >= 2)
-    until(lambda: beside(postgres, killed.pid))  # else the run counts as killed as a whole
+    until(lambda: beside(postgres, killed.pid))  # without another live worker the whole run counts as killed
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     shown = other.communicate(timeout=240)[0]
@@ -101,13 +101,13 @@ def test_a_worker_that_is_killed_gives_its_trial_back(write: Callable[..., Path]
     assert f"journal: {postgres}" in said(0, "show", postgres)
 
 
-def test_two_terminals_work_at_one_file(write: Callable[..., Path]) -> None:
+def test_two_processes_share_one_sqlite_file(write: Callable[..., Path]) -> None:
     write(MODEL, "marked.py")
     stopped = worker("run.db", hangs=True)
     until(lambda: Path("hangs").exists())
     said(0, "work", "run.db", "--model", "marked.py", "--budget", "3", "--timeout", "2")
-    assert [row.status for row in read_study("run.db")[1]] == ["pending", "done", "done"]  # never more than the budget
-    stopped.terminate()  # as a cluster does
+    assert [row.status for row in read_study("run.db")[1]] == ["pending", "done", "done"]  # never above the budget
+    stopped.terminate()  # like a job scheduler
     assert "mipcash work sqlite:///run.db --model" in stopped.communicate(timeout=240)[0]
     assert stopped.returncode == 130
     assert attempts(read_study("run.db")[1][0]) == [(1, "returned")]
@@ -118,7 +118,7 @@ def test_two_terminals_work_at_one_file(write: Callable[..., Path]) -> None:
     assert "seed was 0 and is 4 now" in said(2, *other)
 
 
-def test_a_storage_that_cannot_be_had_is_reported_in_a_line(write: Callable[..., Path]) -> None:
+def test_an_unavailable_storage_is_reported_in_one_line(write: Callable[..., Path]) -> None:
     write(MODEL, "marked.py")
     for storage in ("postgresql://ann:s3cr3t@127.0.0.1:1/d", "sqlite://run.db", "mysql://h/d"):
         refused = mipcash("work", storage, "--model", "marked.py")

@@ -6,6 +6,7 @@ import itertools
 
 import pyomo.environ as pyo
 import pytest
+from pyomo.gdp import Disjunction
 
 import mipcash as mc
 from mipcash.errors import SpaceError
@@ -159,3 +160,19 @@ def test_from_pyomo_refuses() -> None:
     m.rules = pyo.Var(bounds=(0, 1))
     with pytest.raises(SpaceError, match="rules"):
         mc.Space.from_pyomo(m)
+
+
+def test_constraints_and_disjunctions_of_the_model_are_printed() -> None:
+    model = pyo.ConcreteModel("plant")
+    model.x, model.y = pyo.Var(bounds=(0, 10)), pyo.Var(domain=pyo.Integers, bounds=(0, 4))
+    model.line = pyo.Constraint(expr=model.x + model.y <= 8)
+    model.either = Disjunction(expr=[[model.x <= 1, model.y >= 2], [model.x >= 5]])
+    space = mc.Space.from_pyomo(model)
+    space.rule("few", space["y"] <= 3)
+    text = str(space)
+    for line in (
+        "rule 'few'           y <= 3",
+        "constraint 'line'    x + y <= 8",
+        "constraint 'either'  (x <= 1 and y >= 2) or (x >= 5)",
+    ):
+        assert line in text

@@ -26,6 +26,7 @@ from mipcash.modelling.live.value_sets import ROUNDING, is_plain
 from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Variable
 from mipcash.modelling.rules import Rule, make_rule
+from mipcash.modelling.wording import written
 
 BLOCKS = (pyo.Block, Disjunct)
 
@@ -154,6 +155,18 @@ def relations_of(declaration: Declaration) -> Iterator[Any]:
         if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
             continue
         yield data
+
+
+def relation_text(relation: Any) -> str:
+    """Return a relation of ``relations_of`` as text: an expression, or the alternatives of a disjunction."""
+    if relation.ctype is Disjunction:
+        alternatives = []
+        for disjunct in relation.disjuncts:
+            parts = disjunct.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block)
+            alternatives.append(" and ".join(written(c.expr) for c in parts) or written(disjunct.indicator_var))
+        return f"({') or ('.join(alternatives)})"
+    expression = getattr(relation, "expr", None)
+    return written(expression) if expression is not None else "an ordered set of variables"
 
 
 def _constraints(declaration: Declaration) -> Iterator[Rule]:
