@@ -64,7 +64,7 @@ class Defect:
             f"{cure} and run again: nothing of the budget was spent, and the same configurations are evaluated again",
             ""
             if self.certain
-            else "Where it is they that fail, let the objective raise mc.Failed('why'): then the run goes on",
+            else "If these configurations fail by themselves, raise mc.Failed('why') in the objective, and the run goes on",
         ]
         return "\n".join(line for line in statements if line)
 
@@ -75,10 +75,10 @@ class Misnamed(Defect):
 
     def __str__(self) -> str:
         return (
-            f"{self.text}\nLet limit and objective agree and run again: nothing of the budget was spent, and the same "
-            "configurations are evaluated again.\n"
-            "Where there is no such value of a configuration, let the objective give mc.Failed('why') as it.\n"
-            "Other limits are another study, and need a journal of their own (another storage, or --fresh)"
+            f"{self.text}\nUse the same name in limits= and in the objective, and run again: nothing of the budget was "
+            "spent, and the same configurations are evaluated again.\n"
+            "If a configuration has no such value, return mc.Failed('why') for it.\n"
+            "A study with other limits needs another journal (another storage, or --fresh)"
         )
 
 

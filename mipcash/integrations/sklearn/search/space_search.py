@@ -31,7 +31,8 @@ class SpaceSearchCV(SpaceSearch):
             ([`mipcash.Space.from_sklearn`][mipcash.space.space.Space.from_sklearn]). An inactive parameter keeps the
             estimator's own value. The hyperparameters of a module have the estimator's names; the module itself is set only if
             the estimator has a parameter of its name.
-        n_iter: number of configurations that are evaluated; or ``mc.Steps(200)``.
+        n_iter: number of configurations that are evaluated, those of a resumed storage included; or ``mc.Steps(200)``. A storage
+            with at least as many configurations is not searched any further.
         scoring, cv, refit, error_score, return_train_score, n_jobs, verbose: as in ``RandomizedSearchCV``. If a fold of a
             configuration fails, the configuration has failed and its other folds are not fitted; a number as ``error_score`` is
             its score instead. Workers are processes, or those of ``joblib.parallel_config``.
