@@ -1,8 +1,8 @@
-"""A space in the terms of other libraries: flat dimensions with their conditions, and the parts of each rule.
+"""Space in the terms of other libraries: flat dimensions with their conditions, and the parts of each rule.
 
-``Shape.of(space)`` reads the declaration once. All information for peers comes from here, so all of them get the same. It has the
-kind and scale of a dimension, the values of its parents that activate it, the linear rules, and the rules on two discrete
-dimensions that can be listed as forbidden pairs.
+``Shape.of(space)`` reads the declaration once. All information for peers comes from here, so all of them get the same.
+It has the kind and scale of a dimension, the values of its parents that activate it, the linear rules, and the rules on
+two discrete dimensions that can be listed as forbidden pairs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from mipcash.modelling.validation import check
 from mipcash.space.compiled import compiled, declaration_of
 
 FORBIDDEN_LIMIT = 3000
-"""Largest number of value combinations of a rule that is listed as forbidden ones."""
+"""Maximum number of value combinations of a rule that is listed as forbidden combinations."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """A parameter as other libraries see it.
+    """Parameter in the form of other libraries.
 
     Attributes:
         name: as in configurations.
@@ -52,11 +52,11 @@ class Dimension:
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
-        """All values of a discrete dimension."""
+        """Return the values of a discrete dimension."""
         return tuple(range(int(self.low), int(self.high) + 1, self.step)) if self.kind == "integer" else self.values
 
     def index(self, value: Any) -> int:
-        """Place of a value among the choices."""
+        """Return the index of a value among the choices."""
         return next(k for k, v in enumerate(self.choices) if same_value(v, value) or v == value)
 
     def code(self, value: Any) -> float:
@@ -69,7 +69,7 @@ class Dimension:
         return float((v - a) / (b - a)) if b > a else 0.0
 
     def decode(self, code: float) -> Any:
-        """The value nearest to a code."""
+        """Return the value nearest to a code."""
         if self.kind == "categorical":
             return self.values[min(len(self.values) - 1, max(0, round(code)))]
         u = min(1.0, max(0.0, float(code)))
@@ -85,7 +85,7 @@ class Dimension:
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """Codes of all choices."""
+        """Return the codes of all choices."""
         return np.array([self.code(v) for v in self.choices])
 
     def middle(self) -> Any:
@@ -93,7 +93,7 @@ class Dimension:
         return self.values[0] if self.kind == "categorical" else self.decode(0.5)
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """A uniform value (on the log scale where the dimension is)."""
+        """Return a uniform value (on the log scale if the dimension has one)."""
         if self.kind == "real" or self.log:
             return self.decode(float(rng.uniform()))
         return self.choices[int(rng.integers(len(self.choices)))]
@@ -101,7 +101,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class LinearRule:
-    """``lower <= sum_d slope[d] code(d) + constant <= upper`` over dimensions that always exist."""
+    """Rule ``lower <= sum_d slope[d] code(d) + constant <= upper`` over dimensions that always exist."""
 
     name: str
     slopes: Mapping[str, float]
@@ -111,7 +111,7 @@ class LinearRule:
 
 
 class Shape:
-    """The dimensions of a space in the order of their declaration, and its rules in parts."""
+    """Dimensions of a space in the order of their declaration, and its rules in parts."""
 
     def __init__(self, space: mc.Space) -> None:
         self.space = space
@@ -134,7 +134,7 @@ class Shape:
         return Dimension(name, domain.kind, (), domain.low, domain.high, domain.log, step, parents)
 
     def _parent(self, indicator: Any) -> tuple[str, tuple[Any, ...]]:
-        """The dimension that an indicator is about, and the values at which it is 1."""
+        """Return the dimension of an indicator, and the values at which the indicator is 1."""
         names = {self._owner[i][0] for i in indicator.ids}
         if len(names) != 1:
             raise ValueError(f"a condition over {sorted(names)} cannot be told to other libraries; make it two conditions")
@@ -153,7 +153,7 @@ class Shape:
         return all(parent in config and any(same_value(v, config[parent]) for v in values) for parent, values in dimension.parents)
 
     def active(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Only the values of the dimensions that exist; parents come before children."""
+        """Return only the values of the dimensions that exist. Parents come before children."""
         config: dict[str, Any] = {}
         for d in self.dimensions:
             if d.name in values and self.exists(d, config):
@@ -161,22 +161,22 @@ class Shape:
         return config
 
     def full(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """A value for every dimension: the middle where it does not exist."""
+        """Return a value for every dimension, the middle if it does not exist."""
         return {d.name: config.get(d.name, d.middle()) for d in self.dimensions}
 
     def codes(self, config: Mapping[str, Any]) -> np.ndarray:
-        """Codes of all dimensions, shape (D,)."""
+        """Return the codes of all dimensions, shape (D,)."""
         full = self.full(config)
         return np.array([d.code(full[d.name]) for d in self.dimensions])
 
     def decode(self, codes: np.ndarray) -> dict[str, Any]:
-        """The configuration nearest to codes, shape (D,)."""
+        """Return the configuration nearest to codes, shape (D,)."""
         return self.active({d.name: d.decode(c) for d, c in zip(self.dimensions, codes, strict=True)})
 
     # -- rules --------------------------------------------------------------------------------------------------
 
     def violations(self, config: Mapping[str, Any]) -> dict[str, float]:
-        """By how much each rule is broken, in shares of the range of its body (1 where no number can be given)."""
+        """Return the violation of each rule, relative to the range of its body (1 if no number can be given)."""
         found: dict[str, float] = {}
         broken = self.space.validate(dict(config))
         if not broken:
@@ -194,7 +194,7 @@ class Shape:
         return found
 
     def linear_rules(self) -> list[LinearRule]:
-        """Rules that are linear in the codes and hold unconditionally."""
+        """Return the rules that are linear in the codes and hold unconditionally."""
         found = [self._linear(rule) for rule in self.rules]
         return [f for f in found if f is not None]
 
@@ -213,7 +213,7 @@ class Shape:
                 slopes[d.name] = c * (d.high - d.low)
                 constant += c * d.low
             else:
-                return None  # an auxiliary
+                return None  # an auxiliary variable
         for name, coefficients in of_values.items():
             d = self.by_name[name]
             if d.parents or (d.kind == "categorical" and len(d.values) > 2) or d.name in slopes:
@@ -229,7 +229,7 @@ class Shape:
         return LinearRule(rule.name, slopes, constant, rule.lower, rule.upper)
 
     def forbidden(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Rules over up to four discrete dimensions, each with the combinations of values that break it.
+        """Yield the rules over up to four discrete dimensions, each with the value combinations that violate it.
 
         Yields:
             name of the rule, list of {dimension: value}.
@@ -247,6 +247,6 @@ class Shape:
             for values in product(*(self.by_name[n].choices for n in names)):
                 chosen = dict(zip(names, values, strict=True))
                 assignment = {i: float(same_value(chosen[self._owner[i][0]], self._owner[i][1])) for i in ids}
-                if rule.applies(assignment) and rule.broken(rule.body.value(assignment)):
+                if rule.applies(assignment) and rule.violated(rule.body.value(assignment)):
                     bad.append(chosen)
             yield rule.name, bad

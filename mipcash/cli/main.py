@@ -186,7 +186,7 @@ def resume(
             loaded = modelfile.load(chosen.model, chosen.options)
         except ModelError as error:
             raise ModelError(
-                f"the model of {journal} cannot be loaded with its options: {error}. Mend the model, or start a new "
+                f"the model of {journal} cannot be loaded with its options: {error}. Correct the model, or start a new "
                 "journal"
             ) from error
         defaults = loaded.defaults

@@ -87,7 +87,7 @@ def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
                 unsettled.remove(rule)
             elif not rest.ids:
                 unsettled.remove(rule)
-                if rule.broken(rest.constant):
+                if rule.violated(rest.constant):
                     found.misfits.append(Misfit((rule,)))
             elif (unknown := _only_unknown(rule, rest)) is not None:
                 i, value = unknown
@@ -190,7 +190,7 @@ class AuxiliarySearch:
 
 
 def _fails(rule: Rule, values: Mapping[int, float]) -> bool:
-    return rule.applies(values) and rule.broken(rule.body.value(values))
+    return rule.applies(values) and rule.violated(rule.body.value(values))
 
 
 def _clusters(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:

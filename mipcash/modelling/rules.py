@@ -78,7 +78,7 @@ class Rule:
     def applies(self, assignment: Mapping[int, float]) -> bool:
         return all(w.value(assignment) > 0.5 for w in self.when)
 
-    def broken(self, value: float) -> bool:
+    def violated(self, value: float) -> bool:
         """Return True if a value of the body violates the rule beyond the tolerance."""
         return value < self.lower - self.slack or value > self.upper + self.slack
 

@@ -72,7 +72,7 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
         if ids & broken_parameters:
             continue
         if ids <= assignment.keys():
-            if rule.applies(assignment) and rule.broken(value := rule.body.value(assignment)):
+            if rule.applies(assignment) and rule.violated(value := rule.body.value(assignment)):
                 problems.append(_broken(rule, value))
         else:
             pending.append(rule)
@@ -90,7 +90,7 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
 
 def _broken(rule: Rule, value: float) -> Violation:
     return Violation(
-        rule.name, f"rule {rule.name!r} is broken: its value is {number_text(value)}, it must be {rule.range_text()}"
+        rule.name, f"rule {rule.name!r} is violated: its value is {number_text(value)}, it must be {rule.range_text()}"
     )
 
 
@@ -99,7 +99,7 @@ def _as_written(declaration: Declaration, violation: Violation) -> Violation:
     rule = declaration.rules.get(violation.name)
     if rule is None or not rule.parts or "cannot hold together" in violation.message:
         return violation
-    return Violation(rule.name, f"rule {rule.name!r} is broken: {rule} does not hold")
+    return Violation(rule.name, f"rule {rule.name!r} is violated: {rule} does not hold")
 
 
 def _assign_parameters(
@@ -155,7 +155,9 @@ def _unfit(misfit: Misfit) -> Violation:
     first, listed = misfit.rules[0], dict.fromkeys(r.name for r in misfit.rules)
     names = ", ".join(map(repr, listed))
     if misfit.auxiliary:
-        text = f"rule {names} is broken: it needs {misfit.auxiliary} = {number_text(misfit.value)}, which it cannot be"
+        text = (
+            f"rule {names} is violated: it needs {misfit.auxiliary} = {number_text(misfit.value)}, which it cannot be"
+        )
     elif len(listed) == 1:
         text = f"rule {names} cannot hold for this configuration, whatever its auxiliaries are"
     else:

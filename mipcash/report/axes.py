@@ -300,12 +300,12 @@ def plot_limits(
         raise MipcashError(
             f"there is no output {shown(output)}; there are {', '.join(a.output for a in found) or 'none'}"
         )
-    kept, broken = one.keeps, ~one.keeps
-    axes.scatter(one.value[kept], one.loss[kept], s=26, color=DOT, label="satisfies all constraints", zorder=3)
-    if broken.any():
+    feasible, violated = one.feasible, ~one.feasible
+    axes.scatter(one.value[feasible], one.loss[feasible], s=26, color=DOT, label="satisfies all constraints", zorder=3)
+    if violated.any():
         label = "violates a constraint" if one.limit is not None else "evaluation"
         axes.scatter(
-            one.value[broken], one.loss[broken], s=26, facecolors="none", edgecolors=RING, label=label, zorder=3
+            one.value[violated], one.loss[violated], s=26, facecolors="none", edgecolors=RING, label=label, zorder=3
         )
     for front in one.fronts:
         values, losses = [v for v, _ in front], [l for _, l in front]

@@ -124,7 +124,7 @@ def _only_activity(rule: Rule, levels: Collection[int]) -> bool:
 
 def _may_break(declaration: Declaration, rule: Rule, ids: Collection[int]) -> bool:
     low, high = declaration.interval(rule.body.partial(dict.fromkeys(ids, 0.0)))
-    return rule.broken(low) or rule.broken(high)
+    return rule.violated(low) or rule.violated(high)
 
 
 def _where_inactive(program: BinaryProgram, label: str) -> BinaryProgram:

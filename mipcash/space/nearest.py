@@ -53,7 +53,7 @@ def _restored(space: CompiledSpace, found: Configuration, config: Configuration)
     """Restore the values of the given configuration one by one, as far as the result stays legal.
 
     Within its tolerance a solver may change values without need. The result may use no more of the rules' tolerances than before.
-    Otherwise a rule over tiny ranges would be broken by values that its tolerance covers.
+    Otherwise a rule over tiny ranges would be violated by values that its tolerance covers.
     """
     missed = _missed(space, found)
     for label in found:

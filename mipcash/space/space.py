@@ -37,6 +37,7 @@ from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
 from mipcash.space.exchange import Exchanged, export
+from mipcash.space.experiments import CRITERIA, candidates, selected
 from mipcash.space.explanation import conflict_of, explained
 from mipcash.space.nearest import nearest, why_illegal
 from mipcash.space.optimum import optimum
@@ -407,13 +408,20 @@ class Space(Exchanged):
     # -- exact questions ----------------------------------------------------------------------------------------
 
     def sample(
-        self, n: int = 1, seed: int | np.random.Generator = 0, *, time_limit: float | None = QUESTION.time_limit
+        self,
+        n: int = 1,
+        seed: int | np.random.Generator = 0,
+        *,
+        criterion: str | None = None,
+        time_limit: float | None = QUESTION.time_limit,
     ) -> list[Configuration]:
         """Return n legal, well-spread configurations.
 
         Args:
             n: number of configurations.
             seed: a whole number, at least 0, or a numpy ``Generator``; the same seed gives the same samples.
+            criterion: a design of experiments, selected from 20 samples per point: ``maximin`` (points far from each other) or
+                ``d-optimal`` (points that determine a linear model of the parameters well). Its points differ from each other.
             time_limit: seconds. After it, the samples found so far are returned, with a warning if they are fewer than n. If
                 legality is decided without a solver, n samples are returned in any case, but less well spread.
 
@@ -423,16 +431,27 @@ class Space(Exchanged):
         Raises:
             InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
             SolverError: nothing was found in the time.
-            SpaceError: n or the seed is no whole number, or negative.
+            SpaceError: n or the seed is no whole number, or negative; there is no such criterion.
         """
+        if criterion is not None and criterion not in CRITERIA:
+            raise SpaceError(f"there is no criterion {criterion!r} of a design; choose one of {', '.join(CRITERIA)}")
         if not isinstance(n, Integral) or n < 0:
             raise SpaceError(f"the number of samples must be a whole number and not negative, got {n!r}")
         if not isinstance(seed, (Integral, np.random.Generator)) or (isinstance(seed, Integral) and seed < 0):
             raise SpaceError(f"seed must be a whole number, at least 0, or a numpy Generator; got {seed!r}")
         deadline = Deadline.after(time_limit)
         space, minimiser = compiled(self).until(deadline), minimiser_of(self).until(deadline)
-        found = sample(space, minimiser, n, np.random.default_rng(seed))
-        if len(found) < n:
+        rng = np.random.default_rng(seed)
+        if criterion is None:
+            found = sample(space, minimiser, n, rng)
+        else:
+            found = selected(self.parameters, sample(space, minimiser, candidates(n), rng), n, criterion, rng)
+        if len(found) < n and criterion is not None and not deadline.passed:
+            warnings.warn(
+                f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ",
+                stacklevel=2,
+            )
+        elif len(found) < n:
             warnings.warn(
                 f"{len(found)} of {n} samples of space {self.name!r} were found in {time_limit:g} s; "
                 "give a larger time_limit for more",

@@ -150,7 +150,9 @@ class Feasibility:
         """Rows that are legal, feasible and have a loss, as far as is known. Estimates of pruned evaluations are included."""
         inside = (self.violations == 0.0).all(axis=1)
         return [
-            r for r, keeps in zip(self.rows, inside, strict=True) if keeps and _has_loss(r.merged) and r.merged.legal
+            r
+            for r, feasible in zip(self.rows, inside, strict=True)
+            if feasible and _has_loss(r.merged) and r.merged.legal
         ]
 
     @cached_property

@@ -101,8 +101,8 @@ class Progress:
         if trial.evaluate and self.limits:
             self._parts.append(trial)
             return Feasibility.of(self._parts, self.limits).best
-        keeps = trial.legal and trial.complete and not violated(trial.outcome, self.limits)
-        return trial if keeps else None
+        feasible = trial.legal and trial.complete and not violated(trial.outcome, self.limits)
+        return trial if feasible else None
 
     def _count_of(self, trial: Trial) -> float:
         """Return the number of evaluations or the cost of a trial, in the unit of the budget."""

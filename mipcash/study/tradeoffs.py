@@ -31,13 +31,13 @@ class Step:
         bound: value of the bound.
         loss: best loss of the evaluations that satisfy this bound and all other constraints.
         trial: number of the evaluation.
-        keeps: True if it satisfies the constraint as it is.
+        feasible: True if it satisfies the constraint as it is.
     """
 
     bound: float
     loss: float
     trial: int
-    keeps: bool
+    feasible: bool
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TradeOff:
         end: ``high`` or ``low``.
         steps: tightest bound first.
         binds: True if a better loss was found beyond the bound, with the other constraints satisfied.
-        broken: number of evaluations that violate this end.
+        violated: number of evaluations that violate this end.
         known: number of evaluations whose output is known.
         failed: number of evaluations whose output failed.
         objectives: the objectives.
@@ -59,7 +59,7 @@ class TradeOff:
     end: str
     steps: tuple[Step, ...]
     binds: bool
-    broken: int
+    violated: int
     known: int
     failed: int
     objectives: Objectives = MINIMISED
@@ -72,7 +72,7 @@ class TradeOff:
     @property
     def share(self) -> float:
         """Share of the evaluations with known output that violate the bound; nan if there are none."""
-        return self.broken / self.known if self.known else math.nan
+        return self.violated / self.known if self.known else math.nan
 
     @property
     def name(self) -> str:
@@ -101,26 +101,38 @@ class TradeOff:
             if loss < best:
                 best = loss
                 steps.append(Step(float(sign * value), objectives.sign * loss, number, bool(value <= sign * given)))
-        broken, failed = int((sign * values > sign * given).sum()), sum(o.status == FAILED for o in outputs)
+        violated, failed = int((sign * values > sign * given).sum()), sum(o.status == FAILED for o in outputs)
         return cls(
-            limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(reported.sum()), failed, objectives
+            limit,
+            end,
+            tuple(steps),
+            any(not s.feasible for s in steps),
+            violated,
+            int(reported.sum()),
+            failed,
+            objectives,
         )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict per step; one dict without a bound if no evaluation satisfies the other constraints."""
         shared = {"limit": self.name, "output": self.limit.output, "end": self.end}
-        last = {"binds": self.binds, "broken": self.broken, "known": self.known, "failed": self.failed}
+        last = {"binds": self.binds, "violated": self.violated, "known": self.known, "failed": self.failed}
         steps = self.steps or (Step(math.nan, math.nan, -1, False),)
-        return [{**shared, "bound": s.bound, "loss": s.loss, "trial": s.trial, "keeps": s.keeps, **last} for s in steps]
+        return [
+            {**shared, "bound": s.bound, "loss": s.loss, "trial": s.trial, "feasible": s.feasible, **last}
+            for s in steps
+        ]
 
     def text(self) -> str:
         """Return a sentence on the violations of the constraint and whether it binds."""
-        share = f"broken by {self.broken} of {self.known} evaluations" if self.known else "its output is not known yet"
+        share = (
+            f"violated by {self.violated} of {self.known} evaluations" if self.known else "its output is not known yet"
+        )
         failed = f", failed in {self.failed}" if self.failed else ""
         if not self.steps:
-            return f"{share}{failed}; no evaluation keeps the other limits"
-        if not any(s.keeps for s in self.steps):
-            return f"{share}{failed}; nothing keeps it together with the other limits yet"
+            return f"{share}{failed}; no evaluation satisfies the other limits"
+        if not any(s.feasible for s in self.steps):
+            return f"{share}{failed}; nothing satisfies it together with the other limits yet"
         binds = (
             f"binds: a {self.objectives.better} was seen beyond it"
             if self.binds
@@ -130,11 +142,11 @@ class TradeOff:
 
     def cells(self) -> list[tuple[str, str, str, str]]:
         """Return bound, loss, trial and a remark for the steps around the current bound."""
-        inside = [s for s in self.steps if s.keeps]
-        outside = [s for s in self.steps if not s.keeps]
+        inside = [s for s in self.steps if s.feasible]
+        outside = [s for s in self.steps if not s.feasible]
         found = []
         for s in [*inside[-SHOWN:], *outside[:SHOWN]]:
-            remark = "violates it" if not s.keeps else "best within the limit" if s is inside[-1] else ""
+            remark = "violates it" if not s.feasible else "best within the limit" if s is inside[-1] else ""
             found.append((f"{s.bound:.6g}", f"{s.loss:.6g}", str(s.trial), remark))
         return found
 
@@ -161,7 +173,7 @@ class LimitTable(Sequence[dict[str, Any]]):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One flat dict per step: limit, output, end, bound, loss, trial, keeps, binds, broken, known, failed.
+        """One flat dict per step: limit, output, end, bound, loss, trial, feasible, binds, violated, known, failed.
 
         ``loss`` is the best that was found with this end of the constraint at ``bound`` and the other constraints unchanged.
         """

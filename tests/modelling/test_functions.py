@@ -120,7 +120,7 @@ def test_what_is_reported_shows_the_rule_as_written() -> None:
     a, o, c = space["a"], space["o"], space["c"]
     space.rule("far", abs(a - o) >= 4)
     (violation,) = space.validate({"a": 1, "b": 1, "c": "p", "o": 2})
-    assert str(violation) == "rule 'far' is broken: abs(a - o) >= 4 does not hold"
+    assert str(violation) == "rule 'far' is violated: abs(a - o) >= 4 does not hold"
     assert "abs(a - o) >= 4" in space.why_illegal({"a": 1, "b": 1, "c": "p", "o": 2})
     space.rule("near", mc.implies(c.is_("p", "q"), mc.maximum(a, o) <= 2))
     space.rule("some", (a >= 1) & ~c["r"])

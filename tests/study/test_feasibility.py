@@ -107,13 +107,13 @@ def test_outputs_that_were_evaluated_apart_count_together() -> None:
 
 def test_the_table_of_limits() -> None:
     ms, share = CASES.limits.trade_offs
-    steps = [(s.bound, s.loss, s.trial, s.keeps) for s in ms.steps]
+    steps = [(s.bound, s.loss, s.trial, s.feasible) for s in ms.steps]
     assert steps == [(1.0, 4.0, 5, True), (4.0, 3.0, 1, True), (4.5, 2.0, 2, True), (9.0, 1.0, 0, False)]
-    assert (ms.binds, ms.broken, ms.known, ms.failed) == (True, 1, 6, 1)
-    assert [(s.bound, s.trial, s.keeps) for s in share.steps] == [(0.9, 5, True), (0.7, 2, True), (0.1, 3, False)]
+    assert (ms.binds, ms.violated, ms.known, ms.failed) == (True, 1, 6, 1)
+    assert [(s.bound, s.trial, s.feasible) for s in share.steps] == [(0.9, 5, True), (0.7, 2, True), (0.1, 3, False)]
     assert share.share == pytest.approx(1 / 6)
     text = str(CASES.limits)
-    assert "ms <= 5: broken by 1 of 6 evaluations, failed in 1; binds: a lower loss was seen beyond it" in text
+    assert "ms <= 5: violated by 1 of 6 evaluations, failed in 1; binds: a lower loss was seen beyond it" in text
     assert [line.split() for line in text.splitlines()][5] == ["4.5", "2", "2", "best", "within", "the", "limit"]
     assert "share &gt;= 0.5" in CASES.limits._repr_html_()
     assert str(of(limits=()).limits) == "no limits were given"
@@ -122,7 +122,7 @@ def test_the_table_of_limits() -> None:
     assert not ms.binds
     assert "does not bind" in ms.text()
     (ms,) = of(trial(0, 1.0, ms=6.0), limits=(SLOW,)).limits.trade_offs
-    assert "nothing keeps it together with the other limits yet" in ms.text()
+    assert "nothing satisfies it together with the other limits yet" in ms.text()
     frame = pytest.importorskip("pandas").DataFrame(CASES.limits)
     assert len(frame) == len(CASES.limits) == len(CASES.limits.rows) == 7
     assert frame["loss"].min() == 0.5

@@ -101,7 +101,7 @@ def test_numpy_values_become_the_declared_ones_in_the_declared_order(space: mc.S
 
 def test_what_is_illegal_is_refused_with_the_rules_that_it_breaks() -> None:
     study = mc.Study(ruled(), "random")
-    broken = r"the configuration is illegal: rule 'little' is broken: its value is 16"
+    broken = r"the configuration is illegal: rule 'little' is violated: its value is 16"
     with pytest.raises(ConfigurationError, match=broken):
         study.add(ILLEGAL, 1.0)
     for config, message in (
@@ -117,7 +117,7 @@ def test_what_is_illegal_is_refused_with_the_rules_that_it_breaks() -> None:
                 study.add(config, 1.0, illegal=illegal)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="illegal must be 'refuse' or 'learn', got str 'drop'"):
         study.add(ILLEGAL, 1.0, illegal="drop")
-    cure = r"rule 'little' is broken: its value is 16.*The nearest legal configuration has [ab] = "
+    cure = r"rule 'little' is violated: its value is 16.*The nearest legal configuration has [ab] = "
     with pytest.raises(ConfigurationError, match=cure):
         study.enqueue(ILLEGAL)
     with pytest.raises(ConfigurationError, match="got int 3"):

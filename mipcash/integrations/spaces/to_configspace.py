@@ -230,7 +230,7 @@ class _Back:
             )
         for other in own:  # an inactive numerical parameter counts as 0, which the rule may forbid
             at_zero = body.constant
-            if not any(_same(w, other) for w in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
+            if not any(_same(w, other) for w in rule.when) and (len(labels) > 1 or rule.violated(at_zero)):
                 raise refused
         one = len(labels) == 1
         comparison = self._bounds(labels[0], rule) if one else self._comparisons(slopes, rule, refused)

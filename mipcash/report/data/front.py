@@ -24,7 +24,7 @@ class FrontPair:
         objectives: the two objectives.
         trial: (n,) numbers.
         values: (n, 2) with the objectives' own signs.
-        keeps: (n,) True if the trial is feasible.
+        feasible: (n,) True if the trial is feasible.
         on: (n,) True if the trial is on the front of all objectives.
         best: index of the balanced trial; None: none.
         only: True if there are no other objectives.
@@ -33,7 +33,7 @@ class FrontPair:
     objectives: tuple[Objective, Objective]
     trial: tuple[int, ...]
     values: Vector
-    keeps: Booleans
+    feasible: Booleans
     on: Booleans
     best: int | None
     only: bool
@@ -71,7 +71,7 @@ def fronts(run: Run) -> list[FrontPair]:
         if not rows:
             continue
         at = next((k for k, n in enumerate(rows) if best is not None and n == best.number), None)
-        keeps = np.array([feasibility.feasible(n) is True for n in rows], dtype=bool)
+        feasible = np.array([feasibility.feasible(n) is True for n in rows], dtype=bool)
         on = np.array([n in members for n in rows], dtype=bool)
-        found.append(FrontPair(pair, tuple(rows), np.array(values), keeps, on, at, len(result.objectives.each) == 2))
+        found.append(FrontPair(pair, tuple(rows), np.array(values), feasible, on, at, len(result.objectives.each) == 2))
     return found

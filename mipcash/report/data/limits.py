@@ -25,7 +25,7 @@ class Against:
         limit: its outcome constraint; None: it has none.
         trial: (n,) numbers.
         value, loss: (n,).
-        keeps: (n,) True if the configuration is feasible.
+        feasible: (n,) True if the configuration is feasible.
         best: index of the best configuration; None: none.
         fronts: per end of the constraint, pairs of a bound and the best loss that it admits.
         text: per end, a sentence on its violations and whether it binds.
@@ -37,7 +37,7 @@ class Against:
     trial: tuple[int, ...]
     value: Vector
     loss: Vector
-    keeps: Booleans
+    feasible: Booleans
     best: int | None
     fronts: tuple[tuple[tuple[float, float], ...], ...]
     text: tuple[str, ...]

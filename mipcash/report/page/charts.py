@@ -96,12 +96,12 @@ def against_chart(against: Against, width: float) -> str:
             ""
             if against.limit is None
             else "\nsatisfies all constraints"
-            if against.keeps[k]
+            if against.feasible[k]
             else "\nviolates a constraint"
         )
         tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
         tip += f"\n{word_of(against.objectives)} {number(against.loss[k])}{kept}"
-        points["dot" if against.keeps[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
+        points["dot" if against.feasible[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
     for kind, dots in points.items():
         chart.dots(dots, kind)
     for steps in against.fronts:
@@ -139,7 +139,7 @@ def front_chart(pair: FrontPair, width: float) -> str:
     names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     chart.axes(x, y, names[0], names[1], count=(4, 5))
     chart.steps([x(a) for a, _ in pair.steps], [y(b) for _, b in pair.steps], "best thin")
-    for kind, rows in (("limit", ~pair.keeps), ("dot", pair.keeps & ~pair.on), ("member", pair.on)):
+    for kind, rows in (("limit", ~pair.feasible), ("dot", pair.feasible & ~pair.on), ("member", pair.on)):
         dots = [(x(pair.values[k, 0]), y(pair.values[k, 1]), _pair_tip(pair, int(k))) for k in np.flatnonzero(rows)]
         chart.dots(dots, kind, 4.5 if kind == "member" else 3.5)
     if pair.best is not None:

@@ -199,7 +199,7 @@ class Pool:
             return self._submit(config, outputs, task)
         except BrokenExecutor as error:
             raise ExecutorError(
-                f"the executor that executor= made is broken from the start ({describe_error(error)}). Mend the "
+                f"the executor that executor= made is broken from the start ({describe_error(error)}). Correct the "
                 "callable"
             ) from error
 

@@ -1,0 +1,94 @@
+"""Designs of experiments: legality, the criteria against brute force, spaces with fewer configurations than points."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+from mipcash.space.experiments import CRITERIA, RIDGE, d_optimal, features, maximin
+
+
+def network() -> mc.Space:
+    space = mc.Space("network")
+    layers, units = space.integer("layers", 1, 4), space.integer("units", 8, 256, step=8)
+    act = space.categorical("activation", ["relu", None, True, 1])
+    space.real("dropout", 0.0, 0.6, when=layers >= 2)
+    space.ordinal("batch", [16, 32, 128])
+    space.ordering(
+        "order", [space.module("scale", {"on": {}, "off": {}}), space.module("select", {"on": {}, "off": {}})]
+    )
+    space.rule("memory", layers * units <= 600)
+    space.rule("deep", mc.implies(act["relu"], layers >= 2))
+    return space
+
+
+def log_det(x: np.ndarray, chosen: list[int]) -> float:
+    f = np.column_stack([np.ones(len(x)), x])[chosen]
+    return float(np.linalg.slogdet(RIDGE * np.eye(f.shape[1]) + f.T @ f)[1])
+
+
+def least_distance(x: np.ndarray, chosen: list[int]) -> float:
+    return min(float(np.linalg.norm(x[i] - x[j])) for i, j in itertools.combinations(chosen, 2))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_design_is_legal_different_reproducible_and_better_than_samples(criterion: str) -> None:
+    space, value = network(), log_det if criterion == "d-optimal" else least_distance
+    design = space.sample(15, seed=3, criterion=criterion)
+    assert design == network().sample(15, seed=3, criterion=criterion)
+    assert all(space.is_legal(c) for c in design)
+    assert len({repr(c) for c in design}) == 15
+    every = range(15)
+    plain = [value(features(space.parameters, space.sample(15, seed=s)), list(every)) for s in range(10)]
+    assert value(features(space.parameters, design), list(every)) > max(plain)
+
+
+def test_the_largest_least_distance_is_at_most_twice_that_of_farthest_first() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x = rng.uniform(-1, 1, (11, 3))
+        best = max(least_distance(x, list(s)) for s in itertools.combinations(range(11), 4))
+        assert least_distance(x, maximin(x, 4, rng).tolist()) >= best / 2 - 1e-12
+
+
+def test_no_exchange_of_one_point_improves_a_d_optimal_design() -> None:
+    rng = np.random.default_rng(1)
+    gaps = []
+    for _ in range(20):
+        x = rng.uniform(-1, 1, (12, 3))
+        chosen = d_optimal(x, 5, rng).tolist()
+        value = log_det(x, chosen)
+        for place, k in itertools.product(range(5), set(range(12)) - set(chosen)):
+            assert log_det(x, [*chosen[:place], k, *chosen[place + 1 :]]) <= value + 1e-7
+        gaps.append(max(log_det(x, list(s)) for s in itertools.combinations(range(12), 5)) - value)
+    assert np.median(gaps) == pytest.approx(0.0, abs=1e-7)  # most local optima are the global one
+
+
+def test_features_of_a_level_and_of_what_is_inactive() -> None:
+    space = network()
+    config = {"layers": 1, "units": 256, "activation": True, "batch": 32, "scale": "on", "select": "off"}
+    rows = features(
+        space.parameters,
+        [{**config, "order": ("select", "scale")}, {**config, "activation": 1, "order": ("scale", "select")}],
+    )
+    names = [n for n in space.parameters]
+    assert names[:4] == ["layers", "units", "activation", "dropout"]
+    assert rows[0, :7].tolist() == [-1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]  # True is not 1, an inactive dropout is 0
+    assert rows[1, 2:6].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert rows[0, -2:].tolist() == [-rows[1, -2], -rows[1, -1]]
+
+
+def test_fewer_configurations_than_points_and_a_criterion_that_does_not_exist() -> None:
+    space = mc.Space("few")
+    space.categorical("c", ["a", "b", "c"])
+    with pytest.warns(
+        UserWarning, match="a design of 5 points of space 'few' has 3, since no more configurations differ"
+    ):
+        assert len(space.sample(5, criterion="maximin")) == 3
+    assert space.sample(0, criterion="maximin") == []
+    with pytest.raises(SpaceError, match="no criterion 'latin' of a design; choose one of maximin, d-optimal"):
+        space.sample(5, criterion="latin")
