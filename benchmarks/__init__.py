@@ -1,1 +1,1 @@
-"""Benchmarks: claims and comparisons as registered runs, ``python -m benchmarks list``."""
+"""Benchmarks: claims and comparisons as registered runs, listed by ``python -m benchmarks list``."""

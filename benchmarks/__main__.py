@@ -14,7 +14,7 @@ from benchmarks.registry import SIZES, Benchmark, Results, benchmarks, timed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="names and summaries")
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(each: Benchmark, size: str) -> Results:
-    """Run a benchmark: its results with what they were measured on."""
+    """Run a benchmark and return its results together with the machine and versions."""
     began = time.perf_counter()
     results = each.run(size, timed())
     return stamped(each.name, size, time.perf_counter() - began, results)

@@ -1,16 +1,16 @@
-"""Which parts of the default optimizer earn their place: each switched off alone, on problems that it was not designed on.
+"""Ablation of the default optimizer: each part is switched off alone, on problems that were not used in its design.
 
-Every seed draws a new problem of each family; all variants see the same problem and the same seed. The regret of a run is taken
-against the least loss that any variant found on that problem; it counts from FLOOR of the spread of random losses on, so that
-differences which nobody would notice do not decide a ratio.
+Every seed draws a new problem of each family. All variants get the same problem and the same seed. The regret of a run
+is its loss minus the least loss that any variant found on that problem. FLOOR times the spread of random losses is
+added to it, so that negligible differences do not decide a ratio.
 
-    choices       two categories decide where the wells of four real parameters lie, and how deep they are
-    rules         binaries, categories, integers and reals under three linear rules that leave about a third
-    constraints   the same without rules, under one outcome constraint that about a third of the space satisfies
-    pipelines     an algorithm with parameters of its own, a scaler and a selection, cross-validated on a drawn data set
+    choices       Two categories decide where the wells of four real parameters lie, and how deep they are.
+    rules         Binaries, categories, integers and reals under three linear rules that leave about a third.
+    constraints   The same without rules, under one outcome constraint that about a third of the space satisfies.
+    pipelines     An algorithm with its own parameters, a scaler and a selection, cross-validated on a drawn data set.
 
-Notation: r_a, r_0 regrets of a variant and of the default. The ratio of a part is the geometric mean of r_a / r_0 over problems,
-above 1 where the part helps, with a bootstrapped 95 % interval.
+Notation: r_a, r_0 regrets of a variant and of the default. The ratio of a part is the geometric mean of r_a / r_0 over
+problems, with a bootstrapped 95 % interval. It is above 1 if the part helps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "thompson": {"acquisition": "thompson"},
 }
 ONLY = {"no covering": ("pipelines",)}
-"""Families in which a part does anything: those with modules of algorithms; elsewhere its runs are the default's."""
+"""Families that a part can affect: those with modules of algorithms. On other families its runs equal the default's."""
 
 # -- the families ---------------------------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ Loss = Callable[[Mapping[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A problem.
+    """Problem drawn from a family.
 
     Attributes:
         limits: outcome constraints, by output.
@@ -71,7 +71,7 @@ class Drawn:
 
 
 def choices(seed: int) -> Drawn:
-    """Two categories that decide everything; the scale of the losses is drawn too."""
+    """Return a problem that depends on two categories. The scale of the losses is drawn too."""
     rng = np.random.default_rng([31, seed])
     first, second, reals = int(rng.integers(2, 6)), int(rng.integers(2, 5)), int(rng.integers(2, 5))
     space = mc.Space("choices")
@@ -106,7 +106,7 @@ def _mixed(rng: np.random.Generator) -> mc.Space:
 
 
 def _weights(space: mc.Space, rng: np.random.Generator) -> dict[str, dict[Any, float] | float]:
-    """A linear function of a space: weights by level of a category, and of the unit value of a number."""
+    """Return a random linear function of a space: weights by level of a category, and of the unit value of a number."""
     return {
         n: {v: rng.normal() for v in p.domain.values} if p.domain.kind == "categorical" else rng.normal() / p.domain.high
         for n, p in space.parameters.items()
@@ -118,7 +118,7 @@ def _linear(weights: Mapping[str, Any], config: Mapping[str, Any]) -> float:
 
 
 def ruled(seed: int) -> Drawn:
-    """A random function under three linear rules, each of which seven in ten of the configurations keep."""
+    """Return a random function under three linear rules, each satisfied by seven in ten of the configurations."""
     rng = np.random.default_rng([32, seed])
     space = _mixed(rng)
     found = space.sample(200, rng)
@@ -134,7 +134,7 @@ def ruled(seed: int) -> Drawn:
 
 
 def constrained(seed: int) -> Drawn:
-    """A random function under an outcome constraint, itself a random function."""
+    """Return a random function under an outcome constraint, which is another random function."""
     rng = np.random.default_rng([33, seed])
     space = _mixed(rng)
     loss, other = proxy(space, seed), proxy(space, 10_000 + seed)
@@ -143,7 +143,7 @@ def constrained(seed: int) -> Drawn:
 
 
 def pipelines(seed: int) -> Drawn:
-    """A pipeline on drawn data: three folds, log loss."""
+    """Return a pipeline on drawn data with the log loss of three folds."""
     from sklearn.datasets import make_classification
 
     rng = np.random.default_rng([34, seed])
@@ -207,7 +207,7 @@ FAMILIES = {"choices": choices, "rules": ruled, "constraints": constrained, "pip
 
 
 def cell(family: str, variant: str, seed: int, evaluations: int) -> dict[str, Any]:
-    """A run: the best feasible loss, that of half the evaluations, and CPU seconds an ask."""
+    """Return the best feasible loss of a run, that after half the evaluations, and CPU seconds per proposal."""
     of = FAMILIES[family](seed)
     warnings.simplefilter("ignore")
     optimizer = Hybrid(Domain.of(of.space), HybridSettings(**VARIANTS[variant]))
@@ -258,7 +258,7 @@ def run(size: str, progress: Progress) -> Results:
 
 
 def ratios(rows: list[dict[str, Any]], variant: str, family: str | None, key: str = "best") -> np.ndarray:
-    """log(r_a / r_0) of a variant, a number for each problem on which both found something feasible."""
+    """Return log(r_a / r_0) of a variant for each problem on which both have a feasible trial."""
     found = []
     kept = [r for r in rows if family in (None, r["family"]) and math.isfinite(r[key])]
     for name, seed in sorted({(r["family"], r["seed"]) for r in kept}):
@@ -276,7 +276,7 @@ def ratios(rows: list[dict[str, Any]], variant: str, family: str | None, key: st
 
 
 def markdown(results: Results) -> str:
-    """Better / worse and the ratio with its interval, for each family and for all."""
+    """Return the table of wins, losses and ratios with their intervals, for each family and in total."""
     rows, rng = results["runs"], np.random.default_rng(0)
     variants = [v for v in dict.fromkeys(r["variant"] for r in rows) if v != "default"]
     cpu = {v: np.mean([r["cpu"] for r in rows if r["variant"] == v]) for v in [*variants, "default"]}

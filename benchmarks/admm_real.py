@@ -1,7 +1,7 @@
-"""``admm-real``: the papers' operator splitting beside ``hybrid``, JOPT and random search on real data.
+"""``admm-real``: the papers' operator splitting compared with ``hybrid``, JOPT and random search on real data.
 
-The runs are those of :mod:`benchmarks.automl`: 40 pipelines, each fitted on five folds. Search folds, fresh folds of the same rows,
-and rows that no search sees stand side by side.
+The runs are those of :mod:`benchmarks.automl`: 40 pipelines, each fitted on five folds. Search folds, fresh folds of
+the same rows, and rows that no search sees stand side by side.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from benchmarks.registry import benchmark
 
 OURS, JOINT = "hybrid", "jopt"
 PENALTY, SPLIT_BY_BO = "admm:rho=1.0", "admm:z_min=gp"
-"""The papers' AdADMM(BO,Ba) with their penalty; their AdADMM(BO,BO). Both, and ``admm``, with I = 4 and F = 2."""
+"""The papers' AdADMM(BO,Ba) with their penalty, and their AdADMM(BO,BO). Both and ``admm`` use I = 4 and F = 2."""
 METHODS = (OURS, "admm", PENALTY, SPLIT_BY_BO, JOINT, "random")
 TABLES = ((OURS, PENALTY, JOINT, "random"), METHODS)
-"""The fewer methods, the more runs that all of them have."""
+"""Methods of each table. A table with fewer methods has more runs that all of its methods have."""
 SMOKE = ("random",)
 STEPS = (10, 20, 40)
-"""Evaluations after which the search's folds are read: 50, 100 and 200 fits."""
+"""Evaluations after which the loss on the folds of the search is read: 50, 100 and 200 fits."""
 OUT = FOLDER / "admm-real.json"
 PAPER = """liu2020, Tables A4 and A5, eight other sets, an hour each, speed-up in time until JOPT(BO)'s last value, and gain on it:
 AdADMM(BO,Ba) 4 to 153 times (median 18) and 0 to 56 % (median 2.5 %); AdADMM(BO,BO) 2 to 25 times (median 5) and 1 to 64 %
@@ -62,7 +62,7 @@ def collected(folder: Path = FOLDER, tables: Sequence[tuple[str, ...]] = TABLES)
 
 
 def _table(made: dict[str, dict[Key, Run]]) -> dict[str, Any]:
-    """Of the runs that all of some methods have."""
+    """Return a table of the runs that all of its methods have."""
     by_folds = {m: {k: _folds(r) for k, r in of.items()} for m, of in made.items()}
     keys = shared(by_folds)
     reference = OURS if OURS in made else next(iter(made), "")
@@ -89,7 +89,7 @@ def _folds(run: Run) -> float:
 
 
 def _against(made: dict[str, dict[Key, Run]], name: str, keys: list[Key]) -> dict[str, float]:
-    """Beside JOPT by its last loss of the search, as the papers count: medians over runs."""
+    """Return the comparison with JOPT's last loss of the search, as in the papers: medians over runs."""
     if JOINT not in made or name == JOINT:
         return {}
     faster, quicker, improved = [], [], []
@@ -109,7 +109,7 @@ def _against(made: dict[str, dict[Key, Run]], name: str, keys: list[Key]) -> dic
 
 
 def _reached(run: Run, target: float) -> int | None:
-    """The first evaluation at or below a loss."""
+    """Return the first evaluation at or below a loss."""
     return next((k for k, v in enumerate(run.losses) if v is not None and v <= target + 1e-9), None)
 
 

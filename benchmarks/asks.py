@@ -1,8 +1,9 @@
-"""Cost of a proposal of ``hybrid`` in two spaces of pipelines after 100 observations: CPU seconds, median, mean and worst.
+"""CPU seconds of a proposal of ``hybrid`` in two spaces of pipelines after 100 observations: median, mean and worst.
 
-``structured`` losses are a function of the parameters and of some of their pairs (:mod:`benchmarks.proxies`), ``noise`` is random:
-the model then learns nothing, and the search is more random. Each proposal is timed as often as the size says and the least counts,
-as other work on the machine only adds to it; proposals of one request are equal. The first, which fits from scratch, is left out.
+``structured`` losses are a function of the parameters and of some of their pairs (:mod:`benchmarks.proxies`). With
+random losses (``noise``) the model learns nothing, and the search is more random. Each proposal is repeated as often as
+the size says, and the least time counts, since other work on the machine only adds to it. The first proposal, which
+fits from scratch, is left out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 
 WANTED = {"sklearn_pipeline": 0.05, "artificial": 0.1}
-"""CPU seconds of a proposal, by space."""
+"""Target CPU seconds of a proposal, by space."""
 SPACES: dict[str, Callable[[], mc.Space]] = {"sklearn_pipeline": lambda: ordered.build()[0], "artificial": lambda: artificial.space}
 LOSSES = ("structured", "noise")
 OBSERVATIONS = {"smoke": 20, "quick": 100, "full": 100}
@@ -33,7 +34,7 @@ REPEATS = {"smoke": 1, "quick": 3, "full": 5}
 
 
 def losses_of(kind: str, space: mc.Space) -> Callable[[dict[str, Any]], float]:
-    """The objective of a kind of losses."""
+    """Return the objective of a kind of losses."""
     if kind == "structured":
         return proxy(space, 0)
     rng = np.random.default_rng(5)
@@ -41,7 +42,7 @@ def losses_of(kind: str, space: mc.Space) -> Callable[[dict[str, Any]], float]:
 
 
 def measured(name: str, kind: str, size: str) -> dict[str, Any]:
-    """CPU seconds of each proposal but the first."""
+    """Return the CPU seconds of each proposal except the first."""
     space = SPACES[name]()
     objective, optimizer = losses_of(kind, space), make_optimizer("hybrid", space)
     history = [Observation(c, DONE, objective(c)) for c in space.sample(OBSERVATIONS[size], 0)]

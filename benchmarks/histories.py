@@ -1,9 +1,9 @@
-"""Histories of one seed per optimizer as text, so that two commits can be compared: what changed no proposal shows no difference.
+"""Histories of one seed per optimizer as text. Two commits with equal proposals have equal histories.
 
 python -m benchmarks.histories --out F [--optimizers a,b] [--problems x,y] [--budget n] [--solver s]   # a line of JSON per run
 python -m benchmarks.histories --compare A B                                                           # status 1: they differ
 
-Compare files of one machine: another processor or library may round differently, and a tie falls to the other side.
+Compare files of one machine only. Another processor or library may round differently and break ties differently.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from mipcash.optimizers.registry import optimizer_names
 
 SEED = 7
 SOLVER = "auto solver=highs"
-"""Whatever else is installed."""
+"""Fixed solver, independent of other installed solvers."""
 PLAN: dict[str, tuple[int | None, int]] = {"hybrid": (None, 24), "mivabo": (5, 16), "joint-gp": (4, 14), "random": (8, 14)}
-"""Optimizer -> how many of the problems of the peers benchmark (None: all), evaluations of a run; together some minutes."""
+"""Optimizer -> number of problems of the peers benchmark (None: all), evaluations of a run; minutes in total."""
 OTHERS = (3, 14)
-"""The same for every other optimizer."""
+"""The same for optimizers that PLAN does not name."""
 
 Run = dict[str, Any]
-"""``optimizer``, ``problem``; of each trial ``configs`` (their text), ``losses``, ``origins``."""
+"""``optimizer``, ``problem``, and for each trial ``configs`` (as text), ``losses``, ``origins``."""
 
 
 def run(optimizer: str, problem: str, budget: int, solver: str) -> Run:
-    """One run of a problem by name."""
+    """Run an optimizer on a problem by name."""
     of = problems()[problem]
     result = mc.minimize(
         of.objective,
@@ -54,7 +54,7 @@ def run(optimizer: str, problem: str, budget: int, solver: str) -> Run:
 
 
 def planned(optimizers: Sequence[str], names: Sequence[str] = (), budget: int = 0) -> list[tuple[str, str, int]]:
-    """``(optimizer, problem, budget)`` of each run; the problems are spread over the list unless they are named."""
+    """Return ``(optimizer, problem, budget)`` of each run. Unless named, the problems are spread over the list."""
     known, found = list(problems()), []
     for optimizer in optimizers:
         count, usual = PLAN.get(optimizer, OTHERS)
@@ -65,7 +65,7 @@ def planned(optimizers: Sequence[str], names: Sequence[str] = (), budget: int = 
 
 
 def read(path: Path) -> dict[tuple[str, str], Run]:
-    """Runs of a file by optimizer and problem."""
+    """Return the runs of a file by optimizer and problem."""
     runs = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return {(r["optimizer"], r["problem"]): r for r in runs}
 
@@ -84,7 +84,7 @@ def _trials(run: Run) -> list[tuple[Any, ...]]:
 
 
 def compare(first: Path, second: Path) -> int:
-    """Print where two files differ; returns 0 if what both have is equal, and 1 otherwise."""
+    """Print the differences between two files. Return 0 if their common runs are equal, else 1."""
     a, b = read(first), read(second)
     both = [key for key in a if key in b]
     different = 0
@@ -99,7 +99,7 @@ def compare(first: Path, second: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.histories", description=__doc__)
     does = parser.add_mutually_exclusive_group(required=True)
     does.add_argument("--out", type=Path, help="run, and write the histories here")
@@ -124,5 +124,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # a comparison of proposals, not of what they warn of
+    warnings.simplefilter("ignore")  # warnings do not matter in a comparison of proposals
     sys.exit(main())

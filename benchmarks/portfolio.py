@@ -1,16 +1,17 @@
-"""First proposals from experience: a portfolio of pipelines for the usual space, and what it is worth on sets that it never saw.
+"""Portfolio of first proposals for the usual space, and its benefit on data sets that were not used to build it.
 
-On every set of :mod:`benchmarks.automl.data` (at most 400 rows, five folds, 1 - AUC or 1 - R2) ``hybrid`` searches the usual space
-from scikit-learn's defaults on. The best FINALISTS of each search are candidates; all candidates and defaults are evaluated on all
-sets of their task. A loss counts on the scale of its set: 0 the lowest of all, 1 the lowest default (what no default improves on
-counts nothing). The portfolio is greedy: the candidate that lowers the mean over the sets of the lowest loss most, given the
-defaults and what was chosen before (auto-sklearn 2, Feurer et al. 2022, Section 3.2).
+On every set of :mod:`benchmarks.automl.data` (at most 400 rows, five folds, 1 - AUC or 1 - R2) ``hybrid`` searches the
+usual space, starting from scikit-learn's defaults. The best FINALISTS of each search are candidates. All candidates and
+defaults are evaluated on all sets of their task. A loss counts on the scale of its set: 0 is the lowest loss of all, 1
+the lowest loss of a default. A loss above every default counts as 1. The portfolio is greedy: each step adds the
+candidate that most lowers the mean over the sets of the lowest loss (auto-sklearn 2, Feurer et al. 2022, Section 3.2).
 
-**Leave one out**: on each set, under another split of its rows, searches are compared by the fresh loss of the pipeline with the
-lowest cross-validated loss: ``defaults`` first, ``portfolio`` (defaults, then the portfolio of all *other* sets), and ``random``.
+Leave one out: each set is searched under another split of its rows. The comparison uses the fresh loss of the pipeline
+with the lowest cross-validated loss. The methods are ``defaults``, ``portfolio`` (defaults, then the portfolio of all
+*other* sets), and ``random``.
 
-Every evaluation is a line of RUNS, so that a run that was broken off goes on. The bundled searches have no portfolio: behind the
-defaults it is no better than chance (decision 069).
+Every evaluation is a line of RUNS, so an interrupted run can be resumed. The bundled searches have no portfolio, since
+it is no better than chance after the defaults (decision 069).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from benchmarks.registry import Progress, Results, benchmark
 Config = dict[str, Any]
 RUNS = FOLDER / "portfolio" / "evaluations.jsonl"
 FINALISTS, MOST = 2, 8
-"""Candidates of a set, and the length of a portfolio."""
+"""Number of candidates per set, and length of a portfolio."""
 WAYS = ("defaults", "portfolio", "random")
 BUDGETS = (10, 20, 40)
 SIZES: dict[str, tuple[Sequence[str], int, tuple[int, ...]]] = {
@@ -47,12 +48,12 @@ SIZES: dict[str, tuple[Sequence[str], int, tuple[int, ...]]] = {
     "quick": (tuple(SOURCES), 30, (1,)),
     "full": (tuple(SOURCES), 40, (1, 2)),
 }
-"""Sets, evaluations of a search, and seeds of the comparison (0 makes the portfolio)."""
+"""Sets, evaluations of a search, and seeds of the comparison. Seed 0 builds the portfolio."""
 SPACE = "usual"
 
 
 class Set:
-    """A set under a seed: its space, and losses of configurations, which are remembered in a file."""
+    """Data set under a seed, with its space and a file of evaluated losses."""
 
     def __init__(self, name: str, seed: int, runs: Path) -> None:
         self.name, self.seed, self.runs = name, seed, runs
@@ -64,15 +65,15 @@ class Set:
 
     @property
     def defaults(self) -> list[Config]:
-        """scikit-learn's defaults that the set allows."""
+        """Return scikit-learn's defaults that are legal on the set."""
         return [c for c in self.pipelines.defaults if not self.space.validate(c)]
 
     def legal(self, config: Config) -> Config:
-        """The configuration, or the nearest legal one."""
+        """Return the configuration, or the nearest legal one."""
         return dict(config) if not self.space.validate(config) else dict(self.space.nearest(config))
 
     def loss(self, config: Mapping[str, Any]) -> float:
-        """The cross-validated loss; of what fails, infinity."""
+        """Return the cross-validated loss, or infinity if the evaluation fails."""
         key = json.dumps(config, sort_keys=True)
         if key not in self.known:
             value = evaluated(self.objective, dict(config))
@@ -81,7 +82,7 @@ class Set:
         return np.inf if self.known[key] is None else float(self.known[key])
 
     def search(self, budget: int, way: str, first: Sequence[Config]) -> list[tuple[float, Config]]:
-        """Losses and configurations of a search, in the order of the evaluations."""
+        """Return the losses and configurations of a search in the order of evaluation."""
 
         def told(config: Config) -> float | mc.Failed:
             value = self.loss(config)
@@ -98,7 +99,7 @@ class Set:
 
 
 def chosen(table: Mapping[str, Sequence[float]], defaults: int, most: int = MOST) -> list[int]:
-    """Columns of a greedy portfolio, given the first ``defaults`` columns.
+    """Return the columns of a greedy portfolio that extends the first ``defaults`` columns.
 
     Args:
         table: losses of the same candidates by set, the defaults first.
@@ -119,7 +120,7 @@ def chosen(table: Mapping[str, Sequence[float]], defaults: int, most: int = MOST
 
 
 def portfolio(sets: Sequence[Set], candidates: Mapping[str, Sequence[Config]]) -> list[Config]:
-    """The portfolio of these sets of one task: of the candidates that their searches found."""
+    """Return the portfolio of the given sets of one task, chosen from the candidates of their searches."""
     defaults = sets[0].pipelines.defaults
     pool = [*defaults, *(c for s in sets for c in candidates[s.name])]
     table = {s.name: [s.loss(s.legal(c)) for c in pool] for s in sets}
@@ -128,13 +129,13 @@ def portfolio(sets: Sequence[Set], candidates: Mapping[str, Sequence[Config]]) -
 
 @benchmark("portfolio", "first proposals from experience, leaving out the set that is searched", FOLDER / "portfolio.json")
 def run(size: str, progress: Progress) -> Results:
-    """All searches, the portfolios, and the comparison; a smoke run keeps no evaluation."""
+    """Run all searches, build the portfolios and compare them. A smoke run keeps no evaluation."""
     with TemporaryDirectory() as folder:
         return compare(size, progress, RUNS if size != "smoke" else Path(folder) / RUNS.name)
 
 
 def compare(size: str, progress: Progress, runs: Path) -> Results:
-    """The same, with the evaluations in a file."""
+    """Run the benchmark with evaluations stored in a file."""
     names, budget, seeds = SIZES[size]
     there = [name for name in names if is_there(name)]
     began = time.process_time()
@@ -172,7 +173,7 @@ def compare(size: str, progress: Progress, runs: Path) -> Results:
 
 
 def markdown(results: Results) -> str:
-    """Ranks and paired differences on fresh rows, by the number of evaluations."""
+    """Return ranks and paired differences on fresh rows, by the number of evaluations."""
     lines = [
         f"{len(results['sets'])} sets, lowest cross-validated pipeline, loss on fresh rows; a portfolio never saw the set "
         "that it is used on. Reference: portfolio.",

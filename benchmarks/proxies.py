@@ -1,4 +1,4 @@
-"""Analytic stand-ins for expensive objectives: any configuration of any space, in microseconds, reproducible."""
+"""Analytic stand-ins for expensive objectives: reproducible losses in microseconds for any space."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import mipcash as mc
 
 
 def proxy(space: mc.Space, seed: int = 0) -> Callable[[dict[str, Any]], float]:
-    """A random function of a space: effects of every parameter, and of one pair of parameters in six.
+    """Return a random function of a space: effects of every parameter, and of one pair of parameters in six.
 
-    Effects are drawn by hashing (seed, names, values), so that they depend neither on the order of evaluation nor on the
-    process; numbers contribute a parabola and a slope on their unit scale. An inactive parameter contributes nothing.
+    Effects are drawn by hashing (seed, names, values), so that they depend neither on the order of evaluation nor on
+    the process; numbers contribute a parabola and a slope on their unit scale. An inactive parameter contributes
+    nothing.
     """
     domains = {name: p.domain for name, p in space.parameters.items()}
 

@@ -1,7 +1,8 @@
-"""Raw runs: one line of JSON each. Finished ones are packed, one compressed file per benchmark; new ones are appended beside it.
+"""Raw runs: one line of JSON each.
 
-``peers/hybrid.jsonl`` is read from ``peers/peers.jsonl.gz`` and then from the file of that name, where there is one.
-``python -m benchmarks pack`` moves what was appended into the compressed file.
+Finished runs are packed into one compressed file per benchmark. New runs are appended to plain files beside it.
+``peers/hybrid.jsonl`` is read from ``peers/peers.jsonl.gz`` and then from the plain file of that name, if it exists.
+``python -m benchmarks pack`` moves the appended lines into the compressed file.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 
 DEPTH = 2
-"""Folders between a file and the compressed one."""
+"""Maximum number of folders between a file and its compressed file."""
 
 
 def lines(path: Path) -> list[str]:
-    """The whole lines of a file, the packed ones first; a line that a kill cut short is left out."""
+    """Return the complete lines of a file, packed lines first. An incomplete line of a killed process is left out."""
     packed = _pack_of(path)
     found = list(_packed(packed, packed.stat().st_mtime_ns)[_name(path, packed)]) if packed is not None else []
     if path.is_file():
@@ -27,7 +28,7 @@ def lines(path: Path) -> list[str]:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line with one write; a fragment that a kill left at the end is closed first."""
+    """Append a line with one write, after ending an incomplete line of a killed process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = line + "\n"
     if path.is_file() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
@@ -41,7 +42,7 @@ def append_line(path: Path, line: str) -> None:
 
 
 def replace(path: Path, kept: Iterable[str]) -> None:
-    """Give a file other lines, written to a new one that takes its place; packed lines of that name go."""
+    """Replace the lines of a file, including its packed lines, by writing a new file."""
     kept, packed = list(kept), _pack_of(path)
     if path.is_file() or packed is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +55,7 @@ def replace(path: Path, kept: Iterable[str]) -> None:
 
 
 def pack(folder: Path) -> Path:
-    """Move the lines of all files below a folder into its compressed file; returns its path."""
+    """Move the lines of all files below a folder into its compressed file and return its path."""
     packed, files = folder / f"{folder.name}.jsonl.gz", sorted(folder.rglob("*.jsonl"))
     held = {k: list(v) for k, v in _packed(packed, packed.stat().st_mtime_ns).items()} if packed.is_file() else {}
     for file in files:
@@ -74,7 +75,7 @@ def _whole(line: str) -> bool:
 
 
 def _pack_of(path: Path) -> Path | None:
-    """The compressed file that may hold lines of a file; None: there is none, or it has none of that name."""
+    """Return the compressed file that has lines of a file, or None."""
     for folder in path.resolve().parents[:DEPTH]:
         packed = folder / f"{folder.name}.jsonl.gz"
         if packed.is_file() and _name(path, packed) in _packed(packed, packed.stat().st_mtime_ns):
@@ -88,7 +89,7 @@ def _name(path: Path, packed: Path) -> str:
 
 @lru_cache(maxsize=4)
 def _packed(packed: Path, changed: int) -> dict[str, list[str]]:
-    """The lines of a compressed file by the name of the file that they were in."""
+    """Return the lines of a compressed file by the name of their original file."""
     found: dict[str, list[str]] = {}
     with gzip.open(packed, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:

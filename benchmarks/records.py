@@ -1,4 +1,4 @@
-"""Records of benchmarks: results with what they were measured on; and the page that shows all of them."""
+"""Records of benchmarks: results with machine and versions, and the page that shows all records."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from benchmarks.registry import Benchmark, Results
 FOLDER = Path(__file__).resolve().parent / "results"
 PAGE = "REPORT.md"
 SETTLED = "settled"
-"""Folder of the records and sections of benchmarks that were removed."""
+"""Folder with the records and sections of removed benchmarks."""
 PART = "part"
-"""The size of a record that was collected from histories, whole or not."""
+"""Size of a record collected from histories, complete or not."""
 PACKAGES = ("mipcash", "numpy", "pyomo", "highspy", "gurobipy", "cplex", "pyscipopt", "pytoulbar2", "torch", "xgboost-cpu")
 
 
 def stamped(name: str, size: str, seconds: float, results: Results) -> Results:
-    """The record of a benchmark: results, size, seconds, machine and versions."""
+    """Return the record of a benchmark: results, size, seconds, machine and versions."""
     return {
         "benchmark": name,
         "size": size,
@@ -35,7 +35,7 @@ def stamped(name: str, size: str, seconds: float, results: Results) -> Results:
 
 
 def keep_part(name: str, collect: Callable[[], Results], path: Path) -> None:
-    """Write the record of what histories come to, and say so."""
+    """Write the record of the existing histories and report its path."""
     began = time.perf_counter()
     results = collect()
     if not results["runs"]:
@@ -53,7 +53,7 @@ def _version(package: str) -> str:
 
 
 def page(known: Mapping[str, Benchmark], folder: Path | None = None) -> Path:
-    """Write one page of all records below a folder (None: this package's results); returns its path."""
+    """Write the page of all records below a folder (None: this package's results) and return its path."""
     folder = folder or FOLDER
     parts = [
         "# Benchmarks: what was measured",
@@ -76,7 +76,7 @@ def page(known: Mapping[str, Benchmark], folder: Path | None = None) -> Path:
 
 
 def _record(path: Path) -> dict[str, Any] | None:
-    """A record; None for other JSON."""
+    """Read a record, or return None for other JSON."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:

@@ -1,5 +1,5 @@
-"""Benchmarks register themselves: a module of this package, or the module ``benchmark`` of a folder, decorates its ``run``
-and offers ``markdown``.
+"""Registry of benchmarks: a module of this package, or the module ``benchmark`` of a folder, decorates its function
+``run`` and defines ``markdown``.
 
 @benchmark("peers", "optimizers of other libraries against ours")
 def run(size: str, progress: Callable[[str], None]) -> dict: ...      # size: smoke, quick or full
@@ -25,12 +25,12 @@ Progress = Callable[[str], None]
 Run = Callable[[str, Progress], Results]
 
 SIZES = ("smoke", "quick", "full")
-"""smoke: seconds, in tests; quick: minutes, for a table; full: hours, for a claim."""
+"""Sizes. smoke: seconds, in tests. quick: minutes, for a table. full: hours, for a claim."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One registered benchmark.
+    """Registered benchmark.
 
     Attributes:
         out: where the record of a quick or full run goes; None: ``benchmarks/results/NAME.json``.
@@ -42,7 +42,7 @@ class Benchmark:
     out: Path | None = None
 
     def markdown(self, results: Results, figures: str = "") -> str:
-        """The results as a table, by the module's own ``markdown``.
+        """Return the results as a table, by the module's own ``markdown``.
 
         Args:
             figures: folder of its figures as seen from the page, for a ``markdown`` that takes one.
@@ -52,7 +52,7 @@ class Benchmark:
 
     @property
     def collected(self) -> Callable[[], Results] | None:
-        """The results of the runs that are kept, by the module's own ``collected``; None: it has none."""
+        """Return the module's function ``collected``, which returns the results of kept runs, or None."""
         made: Callable[[], Results] | None = getattr(sys.modules[self.run.__module__], "collected", None)
         needed = [p for p in signature(made).parameters.values() if p.default is p.empty] if made else []
         return None if needed else made
@@ -62,7 +62,7 @@ _KNOWN: dict[str, Benchmark] = {}
 
 
 def timed() -> Progress:
-    """Prints what is done, with the seconds since now."""
+    """Return a function that prints a text with the seconds since this call."""
     began = time.perf_counter()
     return lambda text: print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
@@ -80,7 +80,7 @@ def benchmark(name: str, summary: str, out: Path | None = None) -> Callable[[Run
 
 
 def benchmarks() -> dict[str, Benchmark]:
-    """All benchmarks of this package by name: of its modules, and of the module ``benchmark`` of its folders."""
+    """Return all benchmarks of this package by name, from its modules and from ``benchmark`` modules of its folders."""
     package = import_module("benchmarks")
     for found in pkgutil.iter_modules(package.__path__):
         name = f"benchmarks.{found.name}" + (".benchmark" if found.ispkg else "")

@@ -1,9 +1,9 @@
-"""Wall-clock of 1, 2 and 4 workers at an objective that takes a second, asleep: threads, processes, Dask, and programs that share a
-study in PostgreSQL.
+"""Wall-clock time of 1, 2 and 4 workers on an objective that sleeps for a second.
 
-What is started once (pools, clusters, the server) is not measured, but for ``mipcash work``: each of its workers is a program of
-its own that imports mipcash. Its time is therefore reported twice: from the start of the programs, and from the first proposal to
-the last outcome, by the study's own record.
+The workers are threads, processes, Dask workers, and programs that share a study in PostgreSQL. The start of pools,
+clusters and the server is not measured. The exception is ``mipcash work``, whose workers are separate programs that
+import mipcash. Its time is reported twice: from the start of the programs, and from the first proposal to the last
+outcome, as recorded by the study.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ objective = Asleep({seconds})
 
 
 class Asleep:
-    """A loss that is known at once, and seconds that are slept."""
+    """Objective with a known loss that sleeps for some seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -60,7 +60,7 @@ class Asleep:
 
 
 def network() -> mc.Space:
-    """The space of the README."""
+    """Return the space of the README."""
     space = mc.Space("network")
     layers = space.integer("layers", 1, 3)
     width = space.ordinal("width", [16, 32, 64, 128])
@@ -74,7 +74,7 @@ def network() -> mc.Space:
 
 @contextmanager
 def pool(kind: str, workers: int) -> Iterator[Any]:
-    """An executor with its workers started; None: threads of the run's own."""
+    """Yield an executor with started workers. None selects threads of the run itself."""
     if kind == "threads":
         yield None
     elif kind == "processes":
@@ -94,11 +94,11 @@ def _loaded(_: int = 0) -> None:
     """Import, before the measurement, the modules that a worker imports for its first evaluation."""
     import mipcash.study.evaluating.pool  # noqa: F401
 
-    time.sleep(0.5)  # so that each of them gets one
+    time.sleep(0.5)  # long enough for every worker to get one task
 
 
 def run_in_a_pool(kind: str, workers: int, evaluations: int, seconds: float) -> dict[str, Any]:
-    """One run of one program."""
+    """Measure one run of one program."""
     with pool(kind, workers) as executor:
         load, began = os.getloadavg()[0], time.perf_counter()
         result = mc.minimize(
@@ -110,7 +110,7 @@ def run_in_a_pool(kind: str, workers: int, evaluations: int, seconds: float) -> 
 
 
 def run_programs(kind: str, address: str, workers: int, evaluations: int, seconds: float) -> dict[str, Any]:
-    """As many programs as workers, at one study."""
+    """Measure several programs, one per worker, that share a study."""
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.py"
         model.write_text(MODEL.format(seconds=seconds), encoding="utf-8")
@@ -145,7 +145,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     from tests import servers
 
     rows = []
-    run_in_a_pool("threads", 1, 8, 0.0)  # what is imported and compiled once is no worker's time
+    run_in_a_pool("threads", 1, 8, 0.0)  # imports and compilation are not part of the measured time
     with servers.postgres() if "postgres" in KINDS[size] else nullcontext("") as address:
         for kind in KINDS[size]:
             for workers in WORKERS[size]:

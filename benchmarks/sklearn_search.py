@@ -3,8 +3,9 @@
     python -m benchmarks.sklearn_search run --seeds 8 --out docs/images/scikit-learn.json
     python -m benchmarks.sklearn_search draw docs/images/scikit-learn.json --out docs/images/scikit-learn.svg
 
-Pipelines of 4 scalers, 3 reductions and 5 classifiers with 12 hyperparameters, without rules: both get the same space. Each
-search may evaluate 40 pipelines on the same five folds of 400 rows. Its answer, refitted, is scored on 4,000 fresh rows.
+The pipelines have 4 scalers, 3 reductions and 5 classifiers with 12 hyperparameters. Both searches get the same space.
+Each search may evaluate 40 pipelines on the same five folds of 400 rows. Its answer, refitted, is scored on 4,000 fresh
+rows.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ STEPS: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
         ),
     },
 }
-"""Step -> name -> estimator with what is searched of it."""
+"""Step -> name -> estimator with the domains of its hyperparameters."""
 
 
 def space() -> mc.Space:
-    """The pipelines as a space."""
+    """Return the pipelines as a space."""
     made = mc.Space("pipelines")
     for step, choices in STEPS.items():
         made.module(step, {a: {n: domain_of(n, d) for n, d in tuned.items()} for a, (_, tuned) in choices.items()})
@@ -69,7 +70,7 @@ def space() -> mc.Space:
 
 
 def grids() -> list[dict[str, Any]]:
-    """The same as dicts of distributions, one per choice of algorithms."""
+    """Return the pipelines as dicts of distributions, one per choice of algorithms."""
     found: list[dict[str, Any]] = [{}]
     for step, choices in STEPS.items():
         blocks = [{step: [e], **{f"{step}__{n}": d for n, d in tuned.items()}} for e, tuned in choices.values()]
@@ -78,7 +79,7 @@ def grids() -> list[dict[str, Any]]:
 
 
 def searches(seed: int) -> dict[str, Any]:
-    """Both, for a seed."""
+    """Return both searches for a seed."""
     shared = {"n_iter": EVALUATIONS, "scoring": "roc_auc", "cv": StratifiedKFold(5, shuffle=True, random_state=0)}
     estimators = {f"{step}.{a}": e for step, choices in STEPS.items() for a, (e, _) in choices.items()}
     empty = Pipeline([(step, "passthrough") for step in STEPS])
@@ -89,7 +90,7 @@ def searches(seed: int) -> dict[str, Any]:
 
 
 def run(seeds: int) -> list[dict[str, Any]]:
-    """A row per search and seed."""
+    """Return a row per search and seed."""
     x, y = make_classification(
         ROWS + FRESH, 20, n_informative=6, n_redundant=4, n_clusters_per_class=3, flip_y=0.06, class_sep=0.9, random_state=71
     )
@@ -107,7 +108,7 @@ def run(seeds: int) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Best score so far, and scores on fresh rows."""
+    """Draw the best score so far and the scores on fresh rows."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -131,7 +132,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run")

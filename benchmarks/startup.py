@@ -1,6 +1,6 @@
-"""Start-up time before anything is computed: seconds of a fresh process until a line is done.
+"""Start-up time: CPU seconds of a fresh process for a line of code.
 
-Processor seconds, user and system, of the whole process beyond those of an interpreter that does nothing; medians.
+The numbers are medians of the user and system time of the whole process, minus the time of an idle interpreter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WANTED = {"`import mipcash`": 0.2}
 
 
 def seconds(arguments: list[str]) -> float:
-    """Processor seconds of one fresh process."""
+    """Return the CPU seconds of one fresh process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""All suites that the runner of the peers benchmark knows by name: its own, limits, the artificial objective, the paper's."""
+"""Suites that the runner of the peers benchmark knows by name: peers, limits, the artificial objective, the paper."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SUITES = {s.name: s for s in (Suite(PEERS, problems, RESULTS), LIMITS, ARTIFICIA
 
 
 def suite(name: str = PEERS) -> Suite:
-    """A suite by name.
+    """Return a suite by name.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: no suite has this name.
     """
     if name not in SUITES:
         raise ValueError(f"there is no suite {name!r}; there are {', '.join(SUITES)}")

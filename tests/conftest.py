@@ -1,7 +1,8 @@
 """Hypothesis profiles: ``ci`` (the default) draws the same examples every time, ``dev`` looks for new ones.
 
-``HYPOTHESIS_PROFILE=dev pytest ...`` selects the second. ``MIPCASH_PASSED=file pytest ...`` writes which tests passed,
-and leaves out those that the file names if it exists, since `make test` repeats no test in a second environment.
+``HYPOTHESIS_PROFILE=dev pytest ...`` selects ``dev``. ``MIPCASH_PASSED=file pytest ...`` writes the names of the
+passed tests to the file. If the file exists, the tests named in it are skipped, so `make test` repeats no test in a
+second environment.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ settings.register_profile("dev", derandomize=False, max_examples=300, print_blob
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 if PROFILE == "ci" and hasattr(providers, "_get_local_constants"):
-    # hypothesis mixes in constants of whatever modules are loaded: examples would depend on what else a worker ran
+    # Hypothesis also draws constants of all loaded modules, so examples would depend on the other tests of a worker.
     providers._get_local_constants = lambda: providers._local_constants
 PASSED = Path(os.environ["MIPCASH_PASSED"]).resolve() if "MIPCASH_PASSED" in os.environ else None
 
 
 class Passed:
-    """Names of the tests that passed, written when all are done."""
+    """Names of the passed tests, written to a file at the end of the session."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of an empty database of a PostgreSQL server that runs for this session."""
+    """Address of an empty database on a PostgreSQL server that runs for this session."""
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("psycopg")
     if servers.binaries() is None:
@@ -72,5 +73,5 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres(postgres_server: str) -> str:
-    """The address of a study that is not there yet."""
+    """Address of a study that does not exist yet."""
     return f"{postgres_server}?study={uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""Edits of a journal whose digests are made anew: what an edit breaks beside them is left to the other checks."""
+"""Edits of a journal with recomputed digests, so that checks other than the digest have to find the damage."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TABLES = ("study", "trial", "evaluation")
 
 
 def forge(path: Path | str, statement: str, values: tuple[Any, ...] = ()) -> None:
-    """Execute a statement, against the checks of the tables too, and give every row the digest of what it holds now."""
+    """Execute a statement with the table constraints disabled, and recompute the digest of every row."""
     database = sqlite3.connect(path, isolation_level=None)
     try:
         database.execute("PRAGMA ignore_check_constraints = ON")
         database.execute(statement, values)
         for table in TABLES:
-            # the statement may have taken the table away, or put a text there that cannot be read
+            # the statement may have dropped the table or inserted text that cannot be decoded
             with contextlib.suppress(sqlite3.Error):
                 _digest_rows(database, table)
     finally:

@@ -14,7 +14,7 @@ from mipcash.models import _images
 
 @contextmanager
 def bars(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """mnist_5k.npz with 200 images of one to three bars, sorted as a file of classes is, in a folder of its own."""
+    """Create mnist_5k.npz in a folder: 200 images of one to three bars, sorted by class like the real file."""
     rng = np.random.default_rng(0)
     images = np.zeros((200, 28, 28), np.uint8)
     for n, image in enumerate(images):

@@ -1,4 +1,4 @@
-"""Names of the optimizers of this package: of the core, and of the methods where they are installed."""
+"""Names of the installed optimizers of this package: the core, and the methods if they are installed."""
 
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from mipcash.optimizers.registry import CORE, GROUP
 
 WITH_METHODS = find_spec("mipcash.methods") is not None
-"""The core's tests run without them, too."""
+"""False in the tests of the core alone, which run without the methods."""
 _OWN = [p.name for p in entry_points(group=GROUP) if p.dist is not None and p.dist.name == "mipcash"]
 METHODS = sorted(_OWN) if WITH_METHODS else []
 OPTIMIZERS = [*CORE, *METHODS]
 
 
 def installed(*names: str) -> list[str]:
-    """Return those of some optimizers that are there."""
+    """Return the given optimizers that are installed."""
     return [name for name in names if name in OPTIMIZERS]

@@ -1,7 +1,7 @@
-"""Print the oldest versions that pyproject.toml allows, of the core and of the extra ``optuna``, as constraints for pip.
+"""Print the oldest versions that pyproject.toml allows, for the core and the extra ``optuna``, as constraints for pip.
 
-``make core`` installs these versions, and the other environments the newest ones. They exist for the oldest Python that is
-supported; with a newer Python nothing is printed, and the newest versions are installed here too.
+``make core`` installs these versions; the other environments install the newest ones. The oldest versions exist only
+for the oldest supported Python. A newer Python prints nothing, so the newest versions are installed.
 """
 
 from __future__ import annotations

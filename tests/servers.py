@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the machine's own binaries, for the time of a test session."""
+"""Temporary PostgreSQL server from the installed binaries, for a test session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USER = "tester"
 
 
 def binaries() -> Path | None:
-    """The folder of ``initdb`` and ``postgres``; None: there is none. Debian keeps them outside the PATH."""
+    """Return the folder of ``initdb`` and ``postgres``, or None. Debian keeps these programs outside the PATH."""
     found = [Path(p).resolve().parent for p in [shutil.which("initdb")] if p]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in found if (folder / "postgres").exists() and (folder / "initdb").exists()), None)
@@ -24,8 +24,8 @@ def binaries() -> Path | None:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The address of an empty database of a server of its own; without syncs, as nothing in it is to last."""
-    # not in a folder of pytest's, which are their owner's alone: the server may have to run as another user
+    """Start a server and yield the address of an empty database. Nothing is synced, since its data are discarded."""
+    # pytest's temporary folders are readable by their owner only, and the server may have to run as another user
     kept = tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True)
     with kept as folder, _server(Path(folder)) as address:
         yield address
@@ -56,7 +56,7 @@ def _server(folder: Path) -> Iterator[str]:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Whom the server runs as; None: as this user. It refuses to run as root."""
+    """Return the user account of the server, or None for the current user. PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
         return None
     for name in ("postgres", "nobody"):

@@ -1,4 +1,4 @@
-"""A clock that tests move, a solver that takes its time by it, and counts of calls in the place of seconds."""
+"""Fake clock, solver that spends time on that clock, and counters of calls that replace measured seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mipcash.deadline import Deadline
 
 
 class FakeClock:
-    """Moves when it is told to."""
+    """Clock that moves only when a test changes ``now``."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -26,12 +26,12 @@ class FakeClock:
 
     @property
     def deadlines(self) -> Any:
-        """Stands for the class Deadline where a module makes them: they go by this clock."""
+        """Replacement for the class Deadline in a module under test; its deadlines use this clock."""
         return SimpleNamespace(after=lambda seconds: Deadline.after(seconds, self))
 
 
 class SlowBackend:
-    """A solver each of whose answers takes so many seconds of a clock; where its limit is less, it knows nothing by then."""
+    """Solver whose every call takes a fixed time on a fake clock. It returns UNKNOWN if the time limit is shorter."""
 
     name = "slow"
 
@@ -49,7 +49,7 @@ class SlowBackend:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, *methods: tuple[type, str]) -> list[str]:
-    """Let each call of these methods, of a class and by name, be noted by its name in the list that is returned."""
+    """Record the name of every call of the given methods, each a class and a method name, in the returned list."""
     calls: list[str] = []
     for owner, name in methods:
         own = getattr(owner, name)
@@ -63,4 +63,4 @@ def counted(monkeypatch: pytest.MonkeyPatch, *methods: tuple[type, str]) -> list
 
 
 SOLVES = ((HighsBackend, "solve"), (EnumerationBackend, "solve"))
-"""What the default solver asks; for :func:`counted`."""
+"""Solve calls of the default solver, for :func:`counted`."""

@@ -6,7 +6,7 @@ import mipcash as mc
 
 
 def conv_net(small: bool = False) -> mc.Space:
-    """The example of the documentation: bilinear rule with an auxiliary, modules, an ordering, one free real.
+    """Return the example of the documentation: a bilinear rule with an auxiliary variable, modules, an ordering, reals.
 
     Args:
         small: without modules, ordering and real, so that its points can be enumerated.
@@ -34,7 +34,7 @@ def conv_net(small: bool = False) -> mc.Space:
 
 
 def discrete() -> mc.Space:
-    """Purely discrete, with a conditional parameter and a cardinality rule: 3 * (1 + ...) configurations, enumerable."""
+    """Return a purely discrete, enumerable space with a conditional parameter and a cardinality rule."""
     space = mc.Space("discrete")
     bits = [space.integer(f"b{i}", 0, 1) for i in range(4)]
     colour = space.categorical("colour", ["red", "green", "blue"])
@@ -44,7 +44,7 @@ def discrete() -> mc.Space:
 
 
 def bound_numbers() -> mc.Space:
-    """Numbers that rules bind: a mixture, a conditional real, a wide integer in a rule with a choice."""
+    """Return a space with rules on numbers: a mixture, a conditional real, a wide integer in a rule with a choice."""
     space = mc.Space("bound numbers")
     a = space.real("a", 0.0, 1.0)
     b = space.real("b", 0.0, 1.0)
@@ -60,7 +60,7 @@ def bound_numbers() -> mc.Space:
 
 
 def continuous() -> mc.Space:
-    """Reals only, one equation."""
+    """Return a space of reals under one equation."""
     space = mc.Space("continuous")
     x = [space.real(f"x{i}", 0.0, 1.0) for i in range(3)]
     space.rule("sums to one", sum(x) == 1)
@@ -71,7 +71,7 @@ ALL = {"conv_net": conv_net, "discrete": discrete, "bound_numbers": bound_number
 
 
 def loss(config: dict[str, object]) -> float:
-    """A smooth deterministic function of any configuration."""
+    """Return a smooth deterministic loss for any configuration."""
     total = 0.0
     for name, value in config.items():
         weight = (sum(map(ord, name)) % 7 - 3) / 3
@@ -83,7 +83,7 @@ def loss(config: dict[str, object]) -> float:
 
 
 def alternatives() -> mc.Space:
-    """Parameters that are active where one of several conditions holds, or several of those do."""
+    """Return a space whose parameters are active under disjunctions, conjunctions of disjunctions, and negations."""
     space = mc.Space("alternatives")
     kind = space.categorical("kind", ["x", "y", "z"])
     depth = space.integer("depth", 0, 2)
@@ -97,10 +97,11 @@ def alternatives() -> mc.Space:
 
 
 def shape_space(layers: int = 10, width: int = 64) -> mc.Space:
-    """A convolutional network whose widths must come out whole: auxiliary variables that chain the rules of the layers.
+    """Return the space of a convolutional network with integral widths, linked by auxiliary variables.
 
-    Kernel and stride of every layer, a padding, a learning rate: ``2 layers + 2`` parameters. The width behind layer l is w_l with
-    w_l s_l == w_(l-1) + 2 p - k_l + s_l; only a solver tells which kernels and strides have whole widths.
+    The ``2 layers + 2`` parameters are the kernel and stride of every layer, a padding and a learning rate. The width
+    behind layer l is w_l with w_l s_l == w_(l-1) + 2 p - k_l + s_l. Only a solver finds kernels and strides with
+    integral widths.
     """
     space = mc.Space(f"shapes of {layers} layers")
     pad = space.integer("pad", 0, 3)

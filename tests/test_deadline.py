@@ -1,4 +1,4 @@
-"""Deadlines: what is left, what a solver is given of it, and no limit at all."""
+"""Deadlines: remaining time, time limits of solvers, and deadlines without a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mipcash.errors import MipcashError
 from tests.slow import FakeClock
 
 
-def test_what_is_left_falls_to_nothing() -> None:
+def test_remaining_time_falls_to_zero() -> None:
     clock = FakeClock()
     deadline = Deadline.after(3.0, clock)
     assert (deadline.left(), deadline.passed) == (3.0, False)
@@ -24,7 +24,7 @@ def test_what_is_left_falls_to_nothing() -> None:
     assert deadline.left() == 0.0
 
 
-def test_without_a_limit_nothing_passes() -> None:
+def test_an_unlimited_deadline_never_passes() -> None:
     for never in (NEVER, Deadline.after(None)):
         assert never.left() == math.inf
         assert not never.passed
@@ -32,7 +32,7 @@ def test_without_a_limit_nothing_passes() -> None:
         assert never.within(settings) is settings
 
 
-def test_a_solver_gets_at_most_what_is_left() -> None:
+def test_a_solver_gets_at_most_the_remaining_time() -> None:
     clock = FakeClock()
     deadline = Deadline.after(3.0, clock)
     assert deadline.within(SolverSettings(time_limit=60.0, gap=0.5)) == SolverSettings(time_limit=3.0, gap=0.5)
@@ -41,7 +41,7 @@ def test_a_solver_gets_at_most_what_is_left() -> None:
     assert deadline.within(SolverSettings()).time_limit == 0.0
 
 
-def test_the_sooner_of_two() -> None:
+def test_sooner_returns_the_earlier_deadline() -> None:
     clock = FakeClock()
     deadline = Deadline.after(3.0, clock)
     assert deadline.sooner(1.0).left() == 1.0
@@ -49,7 +49,7 @@ def test_the_sooner_of_two() -> None:
     assert Deadline.after(None, clock).sooner(2.0).left() == 2.0
 
 
-def test_the_later_of_two_and_a_share() -> None:
+def test_later_and_share() -> None:
     clock = FakeClock()
     deadline = Deadline.after(4.0, clock)
     assert deadline.later(1.0) == deadline
@@ -66,6 +66,6 @@ def test_the_default_clock_runs() -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.nan])
-def test_seconds_are_a_number_from_0(seconds: float) -> None:
+def test_negative_and_nan_seconds_are_refused(seconds: float) -> None:
     with pytest.raises(MipcashError, match="number of seconds"):
         Deadline.after(seconds)

@@ -1,4 +1,4 @@
-"""The documents are whole: links lead somewhere, decisions have their parts, cited papers have an entry, named modules exist."""
+"""Consistency of the documents: valid links, complete decisions, entries for cited papers, existing modules."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CODE = sorted(p for folder in ("mipcash", "models", "benchmarks", "tests") for p
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 KEY = re.compile(r"\b([a-z]{2,})((?:19|20)\d\d)\b")
-"""``daxberger2019``."""
+"""Key of a reference, such as ``daxberger2019``."""
 NAME = r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?"
 AUTHORS = re.compile(rf"\b({NAME})(?:(?:, {NAME})* and {NAME}| et al\.)?,? \(?((?:19|20)\d\d)\)?(?=[);:,.\s])")
-"""``Jones, Schonlau and Welch 1998``, ``Snoek et al. 2015``; the first name and the year."""
+"""Citation, such as ``Jones, Schonlau and Welch 1998``. The groups are the first name and the year."""
 
 
 def name(path: Path) -> str:
@@ -37,13 +37,13 @@ def without_code(text: str) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """Fragments of the headings, as GitHub makes them."""
+    """Return the anchors of the headings as GitHub generates them."""
     headings = re.findall(r"^#+ (.*)$", without_code(path.read_text(encoding="utf-8")), re.M)
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
 def prose(path: Path) -> str:
-    """Docstrings and comments of a module on one line: texts and names in its code cite nothing."""
+    """Return the docstrings and comments of a module on one line. Strings and names in its code are no citations."""
     source = path.read_text(encoding="utf-8")
     lone = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))
     found = [str(n.value.value) for n in lone if isinstance(n.value, ast.Constant)]
@@ -53,7 +53,7 @@ def prose(path: Path) -> str:
 
 
 def keys() -> set[str]:
-    """Entries of the references."""
+    """Return the keys of all entries of the references."""
     return set(re.findall(r"^## (\S+)$", REFERENCES.read_text(encoding="utf-8"), re.M))
 
 
@@ -86,7 +86,7 @@ def test_a_decision_has_context_decision_and_one_table(path: Path) -> None:
     assert f"({path.name})" in (path.parent / "README.md").read_text(encoding="utf-8"), "the index lacks it"
 
 
-def test_the_archive_has_the_other_numbers_in_their_order() -> None:
+def test_the_archive_has_the_remaining_decision_numbers_in_order() -> None:
     archived = re.findall(r"^## (.*)$", ARCHIVE.read_text(encoding="utf-8"), re.M)
     assert archived == sorted(archived)
     numbers = sorted([p.stem[:3] for p in DECISIONS] + archived)
@@ -135,7 +135,7 @@ def test_named_modules_and_files_exist(path: Path) -> None:
 
 
 def exists(dotted: str) -> bool:
-    """Whether a module exists, or what it is said to hold."""
+    """Return True if a dotted name is a module or an attribute of a module."""
     module, _, attribute = dotted.rpartition(".")
     try:
         return find_spec(dotted) is not None or hasattr(import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""Architecture: rooms import one way, ``import mipcash`` stays light, no module grows without end."""
+"""Architecture: packages import in one direction, ``import mipcash`` stays light, and modules have a maximum length."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ROOMS = [
     "integrations",
     "cli",
 ]
-"""A room may import itself and those before it; the methods of the papers are imported by nothing, and found by name."""
+"""Order of the packages: each may import itself and those before it. No package imports ``methods``, found by name."""
 PLAIN = ["errors", "deadline", "display", "lazy"]
-"""Modules that every room may import; each imports none of them but what stands before it here."""
+"""Modules that every package may import. Each of them may import only the modules before it in this list."""
 HEAVY = ["pyomo", "highspy", "sklearn", "scipy", "matplotlib", "torch", "numpy", "rich", "typer"]
 LONGEST = 450
 
@@ -39,7 +39,7 @@ def sources(folder: Path) -> list[Path]:
 
 
 def imported(file: Path, package: str = "mipcash") -> set[str]:
-    """Names of a package's modules that a file imports, wherever in it (also under TYPE_CHECKING and in functions)."""
+    """Return the modules of a package that a file imports, also under TYPE_CHECKING and inside functions."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -55,12 +55,12 @@ def room_of(name: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
-def test_every_folder_is_a_room() -> None:
+def test_every_folder_is_a_listed_package() -> None:
     assert sorted(p.parent.name for p in ENGINE.glob("*/__init__.py")) == sorted(ROOMS)
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_rooms_import_one_way(room: str) -> None:
+def test_packages_import_in_one_direction(room: str) -> None:
     allowed = {*ROOMS[: ROOMS.index(room) + 1], *PLAIN, "__version__"}
     for file in sources(ENGINE / room):
         for name in imported(file):
@@ -68,14 +68,14 @@ def test_rooms_import_one_way(room: str) -> None:
             assert room_of(name) in allowed, f"{file.relative_to(ROOT)} imports {name}"
 
 
-def test_the_content_is_never_imported_by_the_engine() -> None:
+def test_the_library_never_imports_models_or_solvers() -> None:
     for file in sources(ENGINE):
         for name in imported(file):
             assert room_of(name) not in ("models", "solvers"), f"{file.relative_to(ROOT)} imports {name}"
 
 
 @pytest.mark.parametrize("module", PLAIN)
-def test_what_every_room_imports_imports_no_room(module: str) -> None:
+def test_plain_modules_import_no_package(module: str) -> None:
     assert {room_of(name) for name in imported(ENGINE / f"{module}.py")} <= set(PLAIN[: PLAIN.index(module)])
 
 
@@ -88,7 +88,7 @@ def test_no_cycle_between_modules(package: str) -> None:
         if name == "mipcash":
             continue  # the package imports lazily, by name
         targets = {t if t in names else t.rpartition(".")[0] for t in imported(file, package)}
-        # whoever imports a module imports the packages around it, too
+        # importing a module also imports its parent packages
         around = {".".join(t.split(".")[:k]) for t in targets for k in range(1, t.count(".") + 1)}
         graph[name] = (targets | {a for a in around if not f"{name}.".startswith(f"{a}.")}) & set(names)
         graph[name] -= {name, "mipcash"}
@@ -124,14 +124,14 @@ def test_no_module_is_too_long(folder: str) -> None:
 
 
 def length(source: str) -> int:
-    """Lines of a module; of a docstring, which the reference shows, the first."""
+    """Return the number of lines of a module, counting one line for each docstring."""
     texts = (
         n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
     )
     return len(source.splitlines()) - sum((text.end_lineno or text.lineno) - text.lineno for text in texts)
 
 
-def test_the_import_contracts_name_the_same_rooms() -> None:
+def test_the_import_contracts_name_the_same_packages() -> None:
     contract = configparser.ConfigParser()
     contract.read(ROOT / ".importlinter")
     layers = contract["importlinter:contract:rooms"]["layers"].split()
@@ -142,7 +142,7 @@ def test_the_import_contracts_name_the_same_rooms() -> None:
 
 
 def test_the_wheel_holds_every_folder() -> None:
-    """Listed in ``packages``: the folders with Python files, and none that is gone."""
+    """Assert that ``packages`` lists exactly the folders with Python files."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
     folders = {file.parent for file in sources(ENGINE)}
     expected = {".".join(folder.relative_to(ROOT).parts) for folder in folders}

@@ -1,4 +1,4 @@
-"""The public names as a whole: few, each at one place, and every argument the same wherever it can be given."""
+"""Public names: they are few, each has one place, and an argument means the same in every function."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ WORDS = {
     "amount": None,
     "costs": None,
 }
-"""Arguments of ``minimize`` that ``mipcash run`` has in another form, or that a model file gives."""
+"""Arguments with another name in ``mipcash run``. None marks an argument that only a model file can set."""
 GROUPED = {"execution": mc.Execution, "optimizer": mc.Method, "budget": mc.Budget, "storage": mc.Journal}
-"""Arguments that hold several, each of which is one of the command line."""
+"""Arguments that group several settings. Each field is a separate option of the command line."""
 SCRIPT = {"objective", "space", "callbacks", "progress"}
-"""Of scripts alone."""
+"""Arguments that only scripts have."""
 
 
 def arguments(function: Any) -> dict[str, inspect.Parameter]:
     return {n: p for n, p in inspect.signature(function).parameters.items() if n != "self"}
 
 
-def test_few_names_of_which_each_says_what_it_is() -> None:
+def test_public_names_are_few_and_documented() -> None:
     names = [n for n in dir(mc) if not n.startswith("_")]
     assert names == sorted(n for n in mc.__all__ if n != "__version__")
     assert len(names) <= 31
@@ -43,7 +43,7 @@ def test_few_names_of_which_each_says_what_it_is() -> None:
         assert (getattr(mc, name).__doc__ or "").strip(), name
 
 
-def test_settings_have_a_home_of_their_own() -> None:
+def test_settings_classes_are_only_in_mc_settings() -> None:
     assert dir(mc.settings) == sorted(mc.settings.__all__)
     for name in mc.settings.__all__:
         found = getattr(mc.settings, name)
@@ -51,12 +51,12 @@ def test_settings_have_a_home_of_their_own() -> None:
         assert found.__name__ == name
         assert name not in mc.__all__
         assert all("default" in str(f) for f in fields(found))
-        found()  # what an expert changes one thing of
+        found()  # every field has a default, so that a user can change a single one
     with pytest.raises(AttributeError, match="has no attribute 'Hybrid'; it has AlternatingSettings"):
         mc.settings.Hybrid  # type: ignore[attr-defined] # noqa: B018
 
 
-def test_names_that_have_moved_say_where_to() -> None:
+def test_moved_and_misspelt_names_are_suggested() -> None:
     with pytest.raises(AttributeError, match=r"'HybridSettings'; it is mipcash\.settings\.HybridSettings"):
         mc.HybridSettings  # type: ignore[attr-defined] # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'minimise'; did you mean 'minimize'\?"):
@@ -68,13 +68,13 @@ def test_names_that_have_moved_say_where_to() -> None:
 
 
 def test_arguments_mean_the_same_in_minimize_and_in_a_study() -> None:
-    """Each that both have has one type and one default; a study has nothing else but what the command line notes in it."""
+    """Assert that common arguments have one type and default. A study only adds what the command line stores in it."""
     ours, theirs = arguments(mc.minimize), arguments(mc.Study)
     assert len(ours) <= 14
     assert set(theirs) - set(ours) == {"model", "options", "costs", "retries"}
     for name in set(ours) & set(theirs):
         assert (ours[name].default, ours[name].annotation) == (theirs[name].default, theirs[name].annotation), name
-    existing = arguments(run)  # for a study that exists
+    existing = arguments(run)  # resumes an existing study
     assert set(existing) - set(ours) == {"study"}
     assert all(existing[name].default == ours[name].default for name in set(existing) - {"study"})
     for function in (mc.minimize, mc.Study):
@@ -84,7 +84,7 @@ def test_arguments_mean_the_same_in_minimize_and_in_a_study() -> None:
         assert set(arguments(function)) <= described, function
 
 
-def test_the_command_line_calls_arguments_the_same() -> None:
+def test_command_line_options_have_the_names_of_the_arguments() -> None:
     from mipcash.cli.main import run as command
 
     here = set(arguments(command))
@@ -94,7 +94,7 @@ def test_the_command_line_calls_arguments_the_same() -> None:
         assert called is None or called in here, name
 
 
-def test_settings_by_their_names() -> None:
+def test_settings_can_be_given_as_a_dict() -> None:
     space = mc.Space("one")
     space.integer("a", 1, 9)
     study = mc.Study(space, optimizer=mc.Method(settings={"n_initial": 3, "acquisition": "mes"}))
@@ -105,14 +105,14 @@ def test_settings_by_their_names() -> None:
         mc.Study(space, optimizer=mc.Method("random", settings={"n_initial": 3}))
 
 
-def test_where_an_expression_is_to_go() -> None:
+def test_directions_of_space_optimum() -> None:
     space = mc.Space("one")
     a = space.integer("a", 1, 9)
     assert [space.optimum(a, d).value for d in ("min", "minimize", "max", "maximize")] == [1, 1, 9, 9]
     assert space.optimum(a, direction="maximize").value == 9
 
 
-def test_attributes_of_other_libraries_are_answered_with_ours() -> None:
+def test_attribute_names_of_other_libraries_suggest_ours() -> None:
     space = mc.Space("one")
     space.real("x", 0, 1)
     with mc.Study(space, "random") as study:

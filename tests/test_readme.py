@@ -1,4 +1,4 @@
-"""What the README claims: its Python runs as printed (with a smaller budget), its commands exist, and it is one screen or two."""
+"""Tests of the README: its Python runs (with a smaller budget), its commands exist, and it is short."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.S)
 
 
-def test_it_is_short() -> None:
+def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 80
     assert len(blocks(README, "python")) == 1
 
 
-def test_its_python_runs_and_goes_on_from_its_journal(tmp_path: Path) -> None:
+def test_the_readme_example_runs_and_resumes(tmp_path: Path) -> None:
     code = blocks(README, "python")[0]
     for budget in (10, 12):
         check = f"\nassert space.is_legal(result.config) and result.n_evaluations == {budget}"
@@ -63,7 +63,7 @@ def test_commands_of_the_documents_exist(page: str, line: str) -> None:
     assert [f for f in flags if f not in plain] == []
 
 
-def test_its_make_targets_exist() -> None:
+def test_make_targets_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"`?make ([a-z]+)", README)):
         assert re.search(rf"^{target}:", makefile, re.M), target

@@ -1,6 +1,7 @@
-"""What is released: the wheel holds every file, the version stands in one place, ``import mipcash`` and the command answer at once.
+"""Tests of the release: files of the wheel, one version number, fast start of ``import mipcash`` and the command.
 
-``make core`` runs this with the wheel installed, from a copy of the tests; ``MIPCASH_SOURCE`` names the tree it was built from.
+``make core`` runs these tests with the wheel installed, from a copy of the tests.
+``MIPCASH_SOURCE`` is the source tree of the wheel.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def test_the_installed_command(tmp_path: Path) -> None:
     assert "best configuration" in run.stdout
 
 
-def test_the_version_stands_in_one_place() -> None:
+def test_the_version_is_defined_once() -> None:
     assert python("-m", "mipcash", "--version") == f"mipcash {mipcash.__version__}\n"
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'dynamic = ["version"]' in project
@@ -61,7 +62,7 @@ def test_the_version_stands_in_one_place() -> None:
     assert re.search(r'^version = "', project, re.M) is None
 
 
-def test_importing_loads_itself_alone() -> None:
+def test_importing_loads_no_third_party_module() -> None:
     code = """
 import sys
 before = set(sys.modules)

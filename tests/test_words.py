@@ -1,4 +1,4 @@
-"""The words that the project uses: docstrings say what a thing does or is, in the terms of the field, in sentences one can read."""
+"""Words of the project: first words of docstrings, terms of the field, length of sentences."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FIRST = ("What", "Whether", "Nobody", "Where")
-"""First words that leave the subject open."""
+FIRST = ("What", "Whether", "Nobody", "Where", "Why", "How", "Which", "Who", "That", "Those")
+"""First words of a docstring that leave the subject open."""
 TERMS = {
     "nobody": "name the subject",
     "breach": "violation",
@@ -29,14 +29,14 @@ TERMS = {
     "mended": "repaired, corrected",
     "said": "reported, returned",
 }
-"""Words that only their author knew, and what the field says."""
+"""Home-made words, and the terms of the field to write instead."""
 LONGEST = 35
-"""Words of a sentence, at most."""
+"""Largest number of words of a sentence."""
 PAGES = [p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("model.md", "references.md")]
 
 
 def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """Docstrings, texts under constants and fields, and comments of a module: line, text, and whether it is a docstring."""
+    """Yield the docstrings, texts under constants and fields, and comments of a module: line, text, and True for a docstring."""
     source = path.read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         for statement in node.body if isinstance(getattr(node, "body", None), list) else ():  # type: ignore[attr-defined]
@@ -49,7 +49,7 @@ def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
 
 
 def problems(line: int, text: str, docstring: bool) -> Iterator[str]:
-    """What is wrong with the words of a text."""
+    """Yield the problems with the words of a text."""
     first = re.match(r"\s*(\w+)", text)
     if docstring and first and first.group(1) in FIRST:
         yield f"{line}: begins with {first.group(1)!r}; say what it does (Return ...) or is"
@@ -59,12 +59,17 @@ def problems(line: int, text: str, docstring: bool) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "package", sorted(p.name for p in (ROOT / "mipcash").iterdir() if (p / "__init__.py").exists())
+    "package",
+    [
+        *sorted(f"mipcash/{p.name}" for p in (ROOT / "mipcash").iterdir() if (p / "__init__.py").exists()),
+        "benchmarks",
+        "tests",
+    ],
 )
 def test_docstrings_and_comments_use_the_terms_of_the_field(package: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{problem}"
-        for path in sorted((ROOT / "mipcash" / package).rglob("*.py"))
+        for path in sorted((ROOT / package).rglob("*.py"))
         for entry in texts(path)
         for problem in problems(*entry)
     ]
@@ -72,7 +77,7 @@ def test_docstrings_and_comments_use_the_terms_of_the_field(package: str) -> Non
 
 
 def sentences(page: str) -> Iterator[str]:
-    """Sentences of a page, without code, tables and headings."""
+    """Yield the sentences of a page, without code, tables and headings."""
     plain = re.sub(r"```.*?```", "", page, flags=re.S)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )", plain):
         if block.lstrip().startswith(("|", "#", "!", ":::", "<")):

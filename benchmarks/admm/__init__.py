@@ -1,1 +1,1 @@
-"""The artificial objective of the ADMM papers: splitting methods, one process over everything, and the others."""
+"""Artificial objective of the ADMM papers: splitting methods, one Gaussian process over all parameters, and rivals."""

@@ -1,7 +1,8 @@
-"""The registered benchmark: ``python -m benchmarks run admm-artificial``. smoke: three methods on one instance, in seconds.
+"""Registered benchmark: ``python -m benchmarks run admm-artificial``. Smoke runs three methods on one instance.
 
-Its parts: ``python -m benchmarks.peers run --suite artificial --methods .. --problems artificial-3 --seeds 3``; the seed is the
-instance.
+The seed is the instance. To run parts:
+
+    python -m benchmarks.peers run --suite artificial --methods .. --problems artificial-3 --seeds 3
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ LABELS = {
     "smac": "SMAC3",
     "hybrid": "`hybrid`",
 }
-"""The methods, in the order of the tables."""
+"""Methods and their labels, in the order of the tables."""
 SHORT = 50
 BUDGETS = {"random": 1000, SLOW: SHORT, "smac": SHORT}
-"""Evaluations of a run, where they are not those of the suite: random search costs nothing, scikit-optimize a second each, SMAC3
-a fifth of one."""
+"""Evaluations of a run, if they differ from the suite: random search is free, while scikit-optimize takes a second and
+SMAC3 a fifth of a second for each."""
 LONG = "long"
-"""Folder of runs of 500 evaluations, which are compared with scikit-optimize where both have spent as many seconds."""
+"""Folder of runs of 500 evaluations, compared with scikit-optimize at equal CPU seconds."""
 INSTANCES = {"quick": 5, "full": 13}
 OUT = FOLDER / "admm-artificial.json"
 PAPER = (
@@ -62,12 +63,12 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def budget(method: str) -> int:
-    """Evaluations of a run."""
+    """Return the number of evaluations of a run."""
     return BUDGETS.get(method, BUDGET)
 
 
 def known(methods: Mapping[str, str] | list[str], folder: Path) -> dict[str, report.Runs]:
-    """The runs that there are, those that are longer cut to their budget."""
+    """Return the existing runs, truncated to the budget of their method."""
     found = _read(methods, folder)
     return {method: {p: _cut(h, budget(method)) for p, h in runs.items()} for method, runs in found.items()}
 
@@ -82,7 +83,7 @@ def _cut(run: History, most: int) -> History:
 
 
 def collected(folder: Path = FOLDER, methods: Mapping[str, str] | list[str] = LABELS, evaluations: int = BUDGET) -> dict[str, Any]:
-    """Return the results of the runs."""
+    """Return the results of the existing runs."""
     runs = known(methods, folder)
     short = min(evaluations, SHORT)
     longer = runs | {method: runs.get(method, {}) | more for method, more in _read(methods, folder / LONG).items()}
@@ -148,5 +149,5 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """As the tables have it."""
+    """Format a share for the tables."""
     return "" if share is None else f"{100 * share:.0f} %"

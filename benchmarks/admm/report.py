@@ -1,8 +1,10 @@
-"""Results of the runs on the artificial objective, by evaluations and by the CPU seconds of the methods themselves.
+"""Results on the artificial objective, by evaluations and by the CPU seconds of the methods themselves.
 
-Notation
-    b_k(t)      least loss of instance k after t evaluations;   c_k(t) CPU seconds until then, evaluations not counted
-    log-ratio   log of a method's b_k over another's, on the same instance; FLOOR is added, since 0 is the infimum
+Notation:
+    b_k(t)      least loss of instance k after t evaluations.
+    c_k(t)      CPU seconds of the method until then, without the evaluations.
+    log-ratio   log of the ratio of two methods' b_k on the same instance. FLOOR is added to both losses,
+                since the infimum is 0.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from benchmarks.peers.history import History
 
 FLOOR = 1e-3
 AT = (30, 50, 100)
-"""Evaluations at which losses are given."""
+"""Numbers of evaluations at which losses are reported."""
 SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
-"""CPU seconds at which they are."""
+"""CPU seconds at which losses are reported."""
 LAST = 20
-"""The last asks of a run, of at most 100, whose CPU seconds are given."""
+"""Number of last proposals of a run, of at most 100, whose CPU seconds are reported."""
 
 DRAWN = ("random",)
-"""Methods that draw all of their configurations before the first: each is charged its share."""
+"""Methods that draw all configurations before the first evaluation. Their CPU time is divided equally."""
 
 Runs = Mapping[str, History]
 """Problem -> run."""
@@ -34,7 +36,7 @@ Runs = Mapping[str, History]
 
 @dataclass(frozen=True)
 class Track:
-    """A run on both axes.
+    """Losses of a run over evaluations and over CPU seconds.
 
     Attributes:
         best: b(1) ..., (T,).
@@ -53,22 +55,22 @@ class Track:
         return cls(best, np.cumsum(cpu)[:most])
 
     def after(self, evaluations: int) -> float:
-        """b there; nan where the run is shorter."""
+        """Return b after a number of evaluations, or nan if the run is shorter."""
         return float(self.best[evaluations - 1]) if len(self.best) >= evaluations else math.nan
 
     def within(self, seconds: float) -> float:
-        """b of what was evaluated within some CPU seconds; nan before the first, and where the run ended with time left."""
+        """Return b within some CPU seconds, or nan before the first evaluation and after the end of the run."""
         count = int(np.searchsorted(self.cpu, seconds, side="right"))
         return math.nan if count == 0 or count == len(self.best) else float(self.best[count - 1])
 
     def reaches(self, value: float) -> tuple[float, float]:
-        """Evaluations and CPU seconds until a loss is at most ``value``; infinite where it never is."""
+        """Return the evaluations and CPU seconds until a loss is at most ``value``; infinite if it never is."""
         where = np.flatnonzero(self.best <= value)
         return (int(where[0]) + 1, float(self.cpu[where[0]])) if len(where) else (math.inf, math.inf)
 
 
 def rows(runs: Mapping[str, Runs]) -> list[dict[str, Any]]:
-    """By method: medians over instances of the loss after evaluations and within CPU seconds, and the cost of an ask."""
+    """Return for each method the median losses by evaluations and by CPU seconds, and the cost of a proposal."""
     found = []
     for method, known in runs.items():
         tracks = [Track.of(run) for run in known.values()]
@@ -86,7 +88,7 @@ def rows(runs: Mapping[str, Runs]) -> list[dict[str, Any]]:
 
 
 def pairs(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list[dict[str, Any]]:
-    """By method: paired log-ratios to another after as many evaluations, on the instances that both have."""
+    """Return for each method the paired log-ratios to a reference after some evaluations, on common instances."""
     found = []
     for method, known in runs.items():
         if method == reference or reference not in runs:
@@ -114,9 +116,10 @@ def pairs(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list[di
 
 
 def speedups(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list[dict[str, Any]]:
-    """By method: how much sooner it has what another has in the end, and how much lower it then is; as the papers have it.
+    """Return for each method how much sooner it reaches the reference's final loss, and how much lower it then ends.
 
-    Medians over instances. ``reached`` of them come to it at all, the others count as never.
+    Both are medians over instances, as in the papers. ``reached`` counts the instances that reach the loss at all. The
+    remaining instances have an infinite time.
     """
     found = []
     for method, known in runs.items():
@@ -152,20 +155,20 @@ def speedups(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list
 
 
 def log_ratio(a: float, b: float) -> float:
-    """log a / b of two losses, FLOOR added to both."""
+    """Return log a / b of two losses with FLOOR added to both."""
     return math.log((a + FLOOR) / (b + FLOOR))
 
 
 def median(values: Sequence[float]) -> float | None:
-    """None where any is nan: a median of some runs would be of others than the next."""
+    """Return the median, or None if any value is nan, since the medians would then be over different runs."""
     return None if not len(values) or any(math.isnan(v) for v in values) else float(np.median(values))
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """As the tables have it; nothing where it is not known."""
+    """Format a number for the tables; empty if unknown."""
     return "" if value is None else f"{value:.{digits}g}"
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """In markdown."""
+    """Return a table in Markdown."""
     return "\n".join(["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)]) + "\n"

@@ -1,4 +1,4 @@
-"""The list of runs, and the execution of those that are missing."""
+"""List of the runs, and execution of the missing ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.peers.runner import Task
 
 
 def tasks(methods: Sequence[str], instances: Sequence[int]) -> list[Task]:
-    """All runs: by instance, then by method, so that partial results are balanced."""
+    """Return the runs sorted by instance, then by method, so that partial results are balanced."""
     return [Task(method, f"{NAME}-{k}", k, "", NAME) for k in instances for method in methods]
 
 
@@ -27,7 +27,7 @@ def work(
     progress: Callable[[str], None],
     seconds: float = math.inf,
 ) -> int:
-    """Do what is missing, in this process; returns how many runs failed.
+    """Execute the missing runs in this process and return the number of failed runs.
 
     Args:
         budget: evaluations of a method's runs.

@@ -1,7 +1,7 @@
-"""The suite of the runner: instances of the artificial objective, each with the seed of its number.
+"""Suite of the runner: instances of the artificial objective, each with its number as seed.
 
-4 modules, 37 algorithms, 92 hyperparameters, no rules (:mod:`mipcash.models.artificial`). A run of instance k has seed k, so that
-initial designs differ too.
+4 modules, 37 algorithms, 92 hyperparameters, no rules (:mod:`mipcash.models.artificial`). A run of instance k has seed
+k, so that initial designs differ too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BUDGET = 100
 
 @cache
 def problems() -> dict[str, Problem]:
-    """By name, ``artificial-0`` and so on."""
+    """Return the problems by name: ``artificial-0`` and so on."""
     return {p.name: p for p in (_problem(k) for k in range(INSTANCES))}
 
 

@@ -1,4 +1,4 @@
-"""The registered benchmark: ``python -m benchmarks run admmbo``. smoke: two methods from one start, in seconds."""
+"""Registered benchmark: ``python -m benchmarks run admmbo``. Smoke runs two methods from one start, in seconds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from benchmarks.registry import benchmark
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "admmbo"
 RUNS, EARLY = RESULTS / "runs.jsonl", RESULTS / "early.jsonl"
-"""Whole runs, and runs from further starts that were broken off early."""
+"""Files of complete runs, and of runs from further starts that were ended early."""
 STARTS = {"quick": (5, 0), "full": (100, 25)}
-"""From which all methods run, and other penalties."""
+"""Numbers of starts of all methods, and of other penalties."""
 COLUMNS = """Two random points, then as in ariafar2019, Section 5.1: M = 50, rho = 0.1, epsilon = 0.01, 20 steps of each subproblem
 in the first iteration, 2 in the others. Counts are evaluations of single outputs, of which a joint one is N + 1; "apart": ADMMBO
 evaluates one output at a time, "together": all, and shares the steps. Regret: the least loss that keeps the limits among all
 configurations of which any output was evaluated, less the optimum. CPU seconds: mean of a proposal.
 """
 RHOS = (1e-4, 0.01, 0.1, 0.5, 1.0, 2.0)
-"""rho, at M = 20 (Section 5.7, Figure 7)."""
+"""Values of rho, at M = 20 (Section 5.7, Figure 7)."""
 PENALTIES = (0.001, 0.01, 0.1, 1.0, 2.0, 100.0, 1000.0)
-"""M, at rho = 0.1 (Figure 8)."""
+"""Values of M, at rho = 0.1 (Figure 8)."""
 SENSITIVE = "17"
-"""The problem of both."""
+"""Problem for the values of rho and M."""
 
 
 @benchmark(
@@ -44,18 +44,18 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def compared(starts: Sequence[int]) -> list[Task]:
-    """All methods on all problems, start by start, so that a part of it is balanced."""
+    """Return all methods on all problems, start by start, so that a part of the runs is balanced."""
     return [Task(p, m, s) for s in starts for p in PROBLEMS for m in METHODS]
 
 
 def varied(starts: Sequence[int]) -> list[Task]:
-    """Other values of rho and of M."""
+    """Return the runs with other values of rho and M."""
     settings = [{"rho": rho, "penalty": 20.0} for rho in RHOS] + [{"penalty": m} for m in PENALTIES]
     return [Task(SENSITIVE, APART, s, each) for s in starts for each in settings]
 
 
 def interleaved(starts: int, varied_starts: int) -> list[Task]:
-    """Both, in the order in which they are done: where a run is broken off, a share of each is there."""
+    """Return both kinds of runs interleaved, so that an interrupted execution has a share of each."""
     todo = []
     for s in range(starts):
         todo += compared([s])
@@ -65,7 +65,7 @@ def interleaved(starts: int, varied_starts: int) -> list[Task]:
 
 
 def collected() -> dict[str, Any]:
-    """Return the results of the runs made so far, which may be a part of all runs."""
+    """Return the results of the existing runs."""
     return results(read(RUNS), read(EARLY))
 
 

@@ -1,6 +1,6 @@
-"""The three synthetic problems of ariafar2019, Section 5, on boxes, with outcome constraints.
+"""Three synthetic problems of ariafar2019, Section 5, on boxes, with outcome constraints.
 
-Their functions, and what is not as printed: :mod:`benchmarks.limits.problems.admmbo`.
+Functions, and corrections of the printed ones, are in :mod:`benchmarks.limits.problems.admmbo`.
 Optima are from 400 starts of SLSQP on the functions themselves.
 """
 
@@ -18,7 +18,7 @@ from mipcash.optimizers.optimizer import Limit
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem.
+    """Synthetic problem.
 
     Attributes:
         name: its equation in the paper.
@@ -45,7 +45,7 @@ class Problem:
 
     @property
     def budget(self) -> int:
-        """Evaluations of single outputs in the paper: 100 (N + 1)."""
+        """Return the budget of the paper in evaluations of single outputs: 100 (N + 1)."""
         return 100 * (self.limits + 1)
 
     def space(self) -> mc.Space:
@@ -58,11 +58,11 @@ class Problem:
         return {f"x{d + 1}": float(v) for d, v in enumerate(x)}
 
     def objective(self, x: np.ndarray) -> dict[str, float]:
-        """Its values at x, (dimension,)."""
+        """Return the values at x, shape (dimension,)."""
         return self.values(self.config(x))
 
     def start(self, seed: int, points: int = 2) -> list[dict[str, float]]:
-        """The initial points of a run, drawn evenly from the box (n = m_i = 2)."""
+        """Return the initial points of a run, drawn uniformly from the box (n = m_i = 2)."""
         drawn = np.random.default_rng([17, seed]).uniform(0.0, self.high, size=(points, self.dimension))
         return [self.config(x) for x in drawn]
 
@@ -73,7 +73,7 @@ def kept(values: Mapping[str, float]) -> bool:
 
 
 def hartmann(config: Mapping[str, float]) -> dict[str, float]:
-    """(18), from picheny2016, with its factor and the sign of Hartmann's function."""
+    """Return (18), from picheny2016, with its factor and the sign of Hartmann's function."""
     told = problem_18(config)
     return told | {"c1": 1.1923 * told["c1"]}
 

@@ -11,7 +11,7 @@ from benchmarks.admmbo.problems import PROBLEMS
 from benchmarks.admmbo.runner import Run
 
 EARLY, BUDGETS = (6, 15, 30, 50), (30, 50, 100)
-"""Evaluations of single outputs at which the share of runs with a feasible point, and the median of the best, are reported."""
+"""Evaluations of single outputs at which the share of feasible runs and the median best loss are reported."""
 RESIDUALS = "residuals"
 COMPARED = (
     "problem",
@@ -39,10 +39,10 @@ VARIED = (
 
 
 def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
-    """The line of some runs of one problem, at least one.
+    """Return the table row of the runs of one problem, at least one run.
 
     Args:
-        early: runs from further starts that were broken off early: they tell when something was feasible, and no more.
+        early: runs from further starts that were ended early; they only show when a point was feasible.
     """
     begun = [*runs, *early]
     problem = PROBLEMS[runs[0].task.problem]
@@ -71,7 +71,7 @@ def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
 
 
 def rows(runs: Sequence[Run], early: Sequence[Run] = ()) -> list[dict[str, Any]]:
-    """A line per problem, method and settings, in their order."""
+    """Return a row for each problem, method and settings, in their order."""
     groups: dict[tuple[str, str, str], tuple[list[Run], list[Run]]] = {}
     known = {run.task.key for run in runs}
     for k, run in enumerate([*runs, *early]):
@@ -85,7 +85,7 @@ def rows(runs: Sequence[Run], early: Sequence[Run] = ()) -> list[dict[str, Any]]
 
 
 def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]]) -> str:
-    """Both tables."""
+    """Return both tables."""
     lines = [_head(COMPARED), "|---" * len(COMPARED) + "|"]
     for r in compared:
         lines.append(
@@ -129,7 +129,7 @@ def _text(value: float | None) -> str:
 
 
 def _number(value: float) -> float | None:
-    """None for what is not finite: JSON has no word for it."""
+    """Return None for a number that is not finite, since JSON has no such numbers."""
     return value if math.isfinite(value) else None
 
 

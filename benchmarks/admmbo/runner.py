@@ -1,7 +1,7 @@
-"""Runs of the problems: one evaluation after the other, each of one output or of all; a line of JSON for each run.
+"""Runs of the problems: sequential evaluations of one output or of all outputs, with one line of JSON for each run.
 
-What counts is evaluations of single outputs, N + 1 of which a joint one is. As in the paper a configuration counts as found when
-any of its outputs is evaluated there: its loss and its limits are looked up, for the tables alone.
+The budget counts evaluations of single outputs; a joint evaluation counts N + 1. As in the paper, a configuration
+counts as found once any of its outputs is evaluated. The tables then use its true loss and constraint values.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mipcash.space.domain import Domain
 APART, TOGETHER, HYBRID, RANDOM = "admmbo, apart", "admmbo, together", "hybrid, together", "random, together"
 METHODS = (APART, TOGETHER, HYBRID, RANDOM)
 SHORTER = {HYBRID: 100}
-"""Evaluations of single outputs of a method without a stopping rule, where that is less than the paper's budget."""
+"""Evaluations of single outputs of a method without a stopping rule, if fewer than the paper's budget."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run to do.
+    """Run to execute.
 
     Attributes:
         settings: of ADMMBO, where they are not the paper's.
@@ -55,12 +55,12 @@ class Run:
     """Result of a run.
 
     Attributes:
-        found: for each new lowest feasible loss, the evaluations of single outputs until then, the start included, and the loss.
+        found: for each new lowest feasible loss, the evaluations of single outputs until then and the loss.
         spent: evaluations of single outputs in all.
         stopped: reason for which the optimizer requested a stop, else empty.
         answer: loss and feasibility of the recommendation; None if there is none.
-        asks: proposals.
-        cpu: CPU seconds of these.
+        asks: number of proposals.
+        cpu: CPU seconds of the proposals.
     """
 
     task: Task
@@ -72,12 +72,12 @@ class Run:
     cpu: float
 
     def at(self, budget: float) -> float:
-        """The least loss that keeps the limits after so many evaluations; inf: none did."""
+        """Return the least feasible loss after a number of evaluations, or inf if there is none."""
         return min((best for spent, best in self.found if spent <= budget), default=math.inf)
 
     @property
     def feasible(self) -> float:
-        """Evaluations until something kept the limits; inf: nothing did."""
+        """Return the evaluations until a point was feasible, or inf if none was."""
         return self.found[0][0] if self.found else math.inf
 
     def as_line(self) -> str:
@@ -92,7 +92,7 @@ class Run:
 
 
 def made(task: Task, problem: Problem) -> Optimizer:
-    """The optimizer of a task."""
+    """Return the optimizer of a task."""
     domain = Domain.of(problem.space())
     if task.method == HYBRID:
         return Hybrid(domain)
@@ -102,7 +102,7 @@ def made(task: Task, problem: Problem) -> Optimizer:
 
 
 def run_one(task: Task, budget: int | None = None) -> Run:
-    """One run from two random points, of which all outputs are known.
+    """Execute a run from two random points whose outputs are all known.
 
     Args:
         budget: evaluations of single outputs; None: the paper's, or SHORTER.
@@ -145,12 +145,12 @@ def _answer(optimizer: Optimizer, history: History, problem: Problem) -> tuple[f
 
 
 def read(path: Path) -> list[Run]:
-    """The runs of a file; none where there is no file."""
+    """Return the runs of a file; empty if there is no file."""
     return [Run.of_line(line) for line in lines(path)]
 
 
 def work(todo: Iterable[Task], path: Path, progress: Callable[[str], None], budget: int | None = None) -> list[Run]:
-    """Do runs in this process, those that the file has excepted, and add them to it; returns all that were wanted."""
+    """Execute the runs that are not in a file, append them to it, and return all requested runs."""
     there = {r.task.key: r for r in read(path)}
     found = []
     for task in todo:

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.__main__ import names, numbers  # one thread of BLAS, before numpy is loaded
+from benchmarks.peers.__main__ import names, numbers  # import this before numpy, as it sets BLAS to one thread
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     from benchmarks.automl import runner
     from benchmarks.automl.record import FOLDER
     from benchmarks.automl.spaces import SPACES

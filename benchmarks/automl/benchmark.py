@@ -1,6 +1,6 @@
-"""The registered benchmark ``automl``: our default against FLAML, TPOT, TPE, SMAC3 and random search on rows that none has seen.
+"""Registered benchmark ``automl``: our default against FLAML, TPOT, TPE, SMAC3 and random search on unseen rows.
 
-Its parts: ``python -m benchmarks.automl run --methods .. --data .. --seeds ..``;
+To run parts of it: ``python -m benchmarks.automl run --methods .. --data .. --seeds ..``;
 ``python -m benchmarks collect automl`` writes the record.
 """
 

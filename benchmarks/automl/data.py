@@ -1,7 +1,7 @@
 """Data of the benchmarks of pipelines: rows to search on, in folds, and fresh rows that no search sees.
 
-All rows of a set are split into three outer folds. Seed k tests on fold k % 3 of split k // 3 and searches on at most ROWS of the
-other rows, drawn by class. Sets of ``MIPCASH_DATA`` are available if the files are.
+All rows of a set are split into three outer folds. Seed k tests on fold k % 3 of split k // 3 and searches on at most
+ROWS of the other rows, drawn by class. Sets of ``MIPCASH_DATA`` are available if the files are.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mipcash.models._data import table
 BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
 OUTER = 3
 ROWS, FRESH = 400, 2000
-"""Rows to search on, and fresh rows, at most."""
+"""Maximum numbers of rows to search on and of fresh rows."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Split:
-    """One set under one seed.
+    """Data set under a seed.
 
     Attributes:
         name, seed: of the set and the run.
@@ -49,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Source:
-    """A set of data: its task, and what loads x and y."""
+    """Source of a data set: its task and a function that loads x and y."""
 
     task: str
     load: Callable[[], tuple[Floats, NDArray[np.int64] | Floats]]
@@ -64,7 +64,7 @@ def _of(name: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
 
 
 def _friedman(binary: bool) -> Callable[[], tuple[Floats, NDArray[np.int64] | Floats]]:
-    """Friedman's first function of five of ten columns with noise; in two classes as the paper's fri-c2."""
+    """Return Friedman's first function of five of ten columns with noise; two classes as in the paper's fri-c2."""
 
     def load() -> tuple[Floats, NDArray[np.int64] | Floats]:
         x, y = datasets.make_friedman1(1000, 10, noise=1.0, random_state=2)
@@ -74,7 +74,7 @@ def _friedman(binary: bool) -> Callable[[], tuple[Floats, NDArray[np.int64] | Fl
 
 
 def _clusters() -> tuple[Floats, NDArray[np.int64]]:
-    """Eight clusters in 6 of 30 columns, and one label in twenty wrong."""
+    """Return eight clusters in 6 of 30 columns, with one label in twenty wrong."""
     x, y = datasets.make_classification(
         1200, 30, n_informative=6, n_redundant=6, n_clusters_per_class=4, flip_y=0.05, random_state=7
     )
@@ -82,7 +82,7 @@ def _clusters() -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _drawn(kind: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
-    """Classes by a known mechanism; the seed is the kind's place in DRAWN."""
+    """Return classes by a known mechanism, with the index of the kind in DRAWN as seed."""
 
     def load() -> tuple[Floats, NDArray[np.int64]]:
         rng = np.random.default_rng(1000 + DRAWN.index(kind))
@@ -139,7 +139,7 @@ def _diabetes() -> tuple[Floats, Floats]:
 FILES = ("sonar", "heart", "ionosphere", "pima", "german", "spambase", "phoneme", "page-blocks0", "twonorm")
 DRAWN = ("moons", "noise-columns", "imbalanced", "interactions", "rings", "steps", "counts", "gaussians")
 OF_MORE = ("rings", "steps", "counts", "gaussians")
-"""Those of more than two classes."""
+"""Data sets with more than two classes."""
 SOURCES: dict[str, Source] = {
     **{name: Source(BINARY, _of(name)) for name in FILES},
     "breast_cancer": Source(BINARY, _of("breast_cancer")),
@@ -152,7 +152,7 @@ SOURCES: dict[str, Source] = {
     **{name: Source(MULTICLASS if name in OF_MORE else BINARY, _drawn(name)) for name in DRAWN},
     **{name: Source(REGRESSION, _numbers(name)) for name in ("friedman2", "friedman3", "sparse-linear", "steps-value")},
 }
-"""All sets, in the order of the tables."""
+"""Sources by name, in the order of the tables."""
 
 
 @cache
@@ -170,7 +170,7 @@ def is_there(name: str) -> bool:
 
 
 def split(name: str, seed: int) -> Split:
-    """A set under a seed.
+    """Return a data set under a seed.
 
     Raises:
         ValueError: there is no such set.
@@ -196,10 +196,11 @@ def _at_most(rows: NDArray[np.int64], y: NDArray[np.int64] | Floats, most: int, 
 
 
 def loss(task: str, y: NDArray[np.int64] | Floats, scores: Floats) -> float:
-    """1 - AUC (of more than two classes the mean of one against the rest); of a regression 1 - R2.
+    """Return 1 - AUC, averaged one against the rest for more than two classes, or 1 - R2 of a regression.
 
     Args:
-        scores: of two classes the probability of the second, shape (n,); of more (n, classes); of a regression the numbers.
+        scores: for two classes the probability of the second, shape (n,); for more classes probabilities, shape
+            (n, classes); for a regression the predictions.
     """
     if task == REGRESSION:
         return 1.0 - float(r2_score(y, scores))

@@ -1,12 +1,13 @@
-"""Pipelines whose modules stand in any order: scaler, transformer and selector, then an estimator.
+"""Pipelines whose modules can have any order: scaler, transformer and selector, then an estimator.
 
 The modules of Table A3 of Liu et al., "An ADMM based framework for AutoML pipeline configuration", with the selectors
-of their Table A2 and two estimators more. Ranges are auto-sklearn's, with exceptions. Ensembles have 10 to 100 members, so that an
-evaluation takes about a second. There are at most 1,000 quantiles and 2^10 leaves, and no scores by mutual information (slow).
-``max_features`` is a share of the columns. ``reg_param`` stays above 0, which keeps discriminant analysis regular.
+of their Table A2 and two estimators more. Ranges are auto-sklearn's, with exceptions. Ensembles have 10 to 100 members,
+so that an evaluation takes about a second. There are at most 1,000 quantiles and 2^10 leaves, and no scores by mutual
+information (slow). ``max_features`` is a share of the columns. ``reg_param`` stays above 0, which keeps discriminant
+analysis regular.
 
-The rules are knowledge of an expert: which algorithm needs non-negative or scaled inputs and which modules may stand between them.
-They also bound the columns of polynomial features, and exclude equivalent orders and values.
+The rules are expert knowledge: which algorithm needs non-negative or scaled inputs and which modules may come between
+them. They also bound the columns of polynomial features, and exclude equivalent orders and values.
 """
 
 from __future__ import annotations
@@ -138,11 +139,11 @@ MODULES: Modules = {
         ),
     },
 }
-"""Module -> algorithm -> class of scikit-learn; None: the module does nothing."""
+"""Module -> algorithm -> class of scikit-learn. None stands for an inactive module."""
 
 
 def declare(facts: Facts) -> mc.Space:
-    """The space of pipelines for data of these sizes."""
+    """Return the space of pipelines for data of these sizes."""
     space = mc.Space("scikit-learn pipeline")
     scaler, transformer, selector, estimator = modules = [
         space.module(name, {a: c.tuned if c else {} for a, c in algorithms.items()}) for name, algorithms in MODULES.items()
@@ -151,7 +152,7 @@ def declare(facts: Facts) -> mc.Space:
     order = space.ordering("order", preprocessors)
     before = partial(stands_before, space, order)
 
-    # Sizes. scikit-learn would clip the first with a warning, and refuse the second.
+    # Sizes: scikit-learn would clip the quantiles with a warning and refuse the neighbors.
     quantiles = scaler.parameter("quantile", "n_quantiles")
     neighbors = estimator.parameter("knn", "n_neighbors")
     space.rule("quantiles: at most the rows of a fold", quantiles <= facts.fold_rows, when=scaler["quantile"])
@@ -162,7 +163,7 @@ def declare(facts: Facts) -> mc.Space:
 
     idle_last(space, order, preprocessors)
 
-    # Scales. PCA and the solver of logistic regression see the units of unscaled columns and little else.
+    # Scales: in unscaled columns, PCA and the solver of logistic regression mostly see the units.
     centered = scaler.parameter("robust", "with_centering")[True]
     scaled = scaler.parameter("robust", "with_scaling")[True]
     space.rule("robust does something", centered + scaled >= 1, when=scaler["robust"])
@@ -170,9 +171,9 @@ def declare(facts: Facts) -> mc.Space:
     space.rule("pca needs columns of one scale", transformer["pca"] <= one_scale)
     before("pca comes after the scaler", scaler, transformer, [transformer["pca"]])
     space.rule("logistic regression needs columns of one scale", estimator["logistic_regression"] <= one_scale)
-    # Components come ordered already; keep fewer of them instead of selecting among them.
+    # Components are already sorted. Keeping fewer of them replaces a selection.
     before("pca comes after the selector", selector, transformer, [transformer["pca"], 1 - selector["none"]])
-    # The norm of a row is that of all its columns; of a single column it would leave a constant.
+    # The norm of a row is over all its columns. With a single column it would leave a constant.
     before("normalizer comes before the selector", scaler, selector, [scaler["normalizer"], 1 - selector["none"]])
     # Standardised columns have equal variances: a threshold would keep all or none.
     equal = scaler.is_("standard", "quantile")
@@ -182,7 +183,7 @@ def declare(facts: Facts) -> mc.Space:
     small = [selector["variance_threshold"], scaler["normalizer"]]
     space.rule("normalized columns vary little", threshold <= 1e-4, when=small)
 
-    # Signs. Counting algorithms refuse negative inputs.
+    # Signs: counting algorithms refuse negative inputs.
     uniform = scaler.parameter("quantile", "output_distribution")["uniform"]
     normal = scaler.parameter("quantile", "output_distribution")["normal"]
     chi2 = selector.parameter("percentile", "score_func")["chi2"]
@@ -195,8 +196,8 @@ def declare(facts: Facts) -> mc.Space:
         space.rule("chi2: negative data", chi2 <= scaler["minmax"] + uniform)
         before("chi2: scaled before, as the data has negatives", scaler, selector, [chi2])
 
-    # Columns. k columns make C(k + degree, degree) polynomial features: too many, unless k columns are selected before.
-    # Discriminant analysis wants fewer columns than the smallest class has rows, so for it degree 1 counts as well.
+    # Columns: k columns make C(k + degree, degree) polynomial features, too many unless columns are selected before.
+    # Discriminant analysis needs fewer columns than the smallest class has rows, so degree 1 counts for it as well.
     trees = ["random_forest", "extra_trees", "gradient_boosting"]
     others = [a for a in MODULES["estimator"] if a not in (*trees, "qda")]
     degree = transformer.parameter("polynomial", "degree")
@@ -219,12 +220,12 @@ def declare(facts: Facts) -> mc.Space:
 def build(
     *, data: str = "breast_cancer", metric: str = "accuracy", folds: int = 5, seed: int = 0
 ) -> tuple[mc.Space, CrossValidated]:
-    """The space for a data set, and the cross-validated loss on it; see :func:`mipcash.models.sklearn_pipeline.build`."""
+    """Return the space and the cross-validated loss; see :func:`mipcash.models.sklearn_pipeline.build`."""
     loaded = table(data, "target")
     objective = objective_of(partial(pipeline, seed=seed), loaded, metric, folds, seed)
     return declare(Facts.of(loaded, folds)), objective
 
 
 def pipeline(config: Mapping[str, Any], seed: int = 0) -> Any:
-    """The configuration as a ``sklearn.pipeline.Pipeline``."""
+    """Return the configuration as a ``sklearn.pipeline.Pipeline``."""
     return pipeline_of(steps(MODULES, config, (*config["order"], "estimator"), seed))

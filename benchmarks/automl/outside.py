@@ -1,12 +1,16 @@
-"""FLAML and TPOT, run by another interpreter: ``python outside.py flaml|flaml-ensemble|flaml-seconds|tpot JOB.npz OUT.json``.
+"""FLAML and TPOT in a separate interpreter.
+
+    python outside.py flaml|flaml-ensemble|flaml-seconds|tpot JOB.npz OUT.json
 
 Their packages need older versions of numpy and scikit-learn than ours, so this file imports nothing of this repository.
 
-JOB.npz: ``x`` (rows, columns), ``y``, ``fold`` (rows,) the inner fold that tests a row, ``x_fresh``, and ``settings``, JSON with
-``task`` (binary, multiclass or regression), ``evaluations``, ``seed`` and ``seconds`` (of CPU, for flaml-seconds).
-OUT.json: ``scores``, predictions for the fresh rows: for two classes the probability of the second, shape (rows,); for more
-classes, shape (rows, classes); for regression the numbers. ``search``, the loss that was found. ``evaluations`` and ``fits``, the
-numbers actually made. ``cpu``, CPU seconds without imports. ``chosen``, the pipeline in words.
+JOB.npz: ``x`` (rows, columns), ``y``, ``fold`` (rows,) the inner fold that tests a row, ``x_fresh``, and ``settings``,
+JSON with ``task`` (binary, multiclass or regression), ``evaluations``, ``seed`` and ``seconds`` (of CPU, for
+flaml-seconds).
+
+OUT.json: ``scores``, predictions for the fresh rows: for two classes the probability of the second, shape (rows,); for
+more classes, shape (rows, classes); for regression the numbers. ``search``, the lowest loss. ``evaluations`` and
+``fits``, the numbers actually made. ``cpu``, CPU seconds without imports. ``chosen``, the pipeline in words.
 """
 
 from __future__ import annotations
@@ -18,21 +22,21 @@ import time
 import warnings
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # before numpy is loaded
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # set before numpy is loaded
     os.environ[_name] = "1"
 
 import numpy as np  # noqa: E402
 
 METRIC = {"binary": "roc_auc", "multiclass": "roc_auc_ovr", "regression": "r2"}
 POPULATION = 10
-"""Of TPOT; its default of 50 would be random search at 40 evaluations."""
+"""Population of TPOT. The default of 50 would be random search at 40 evaluations."""
 
 
 def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = False, clocked: bool = False) -> Any:
-    """FLAML with its own learners; ``max_iter`` counts configurations, each fitted on all folds."""
+    """Run FLAML with its own learners. ``max_iter`` counts configurations, each fitted on all folds."""
     from flaml import AutoML
 
-    if clocked:  # a budget of seconds is one of CPU seconds, whatever else the machine does
+    if clocked:  # measure the budget in CPU seconds, independent of other load on the machine
         began = time.time()
         time.time = lambda: began + time.process_time()  # type: ignore[assignment]
     made = AutoML()
@@ -58,7 +62,7 @@ def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = Fals
 
 
 def _counted(made: Any) -> dict[str, int]:
-    """Counts the configurations and fits of FLAML's cross-validation."""
+    """Count the configurations and fits of FLAML's cross-validation."""
     import flaml.automl.task.generic_task as task
 
     count = {"configurations": 0, "fits": 0}
@@ -77,7 +81,7 @@ def _counted(made: Any) -> dict[str, int]:
 
 
 def tpot(x: Any, y: Any, folds: Any, job: dict[str, Any]) -> Any:
-    """TPOT with its default space ``linear``: selectors, transformers, inner classifiers, a classifier."""
+    """Run TPOT with its default space ``linear``: selectors, transformers, inner classifiers, a classifier."""
     from tpot import TPOTClassifier, TPOTRegressor
 
     kind = TPOTRegressor if job["task"] == "regression" else TPOTClassifier
@@ -142,7 +146,7 @@ def main(method: str, job_file: str, out: str) -> None:
     with open(out, "w", encoding="utf-8") as file:
         json.dump(record, file)
     sys.stdout.flush()
-    os._exit(0)  # dask's threads would be waited for
+    os._exit(0)  # a normal exit would wait for dask's threads
 
 
 def _versions() -> dict[str, str]:

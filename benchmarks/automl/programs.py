@@ -1,4 +1,4 @@
-"""FLAML and TPOT: whole programs with spaces of their own, run by :mod:`benchmarks.automl.outside` in another interpreter."""
+"""FLAML and TPOT with their own spaces, run by :mod:`benchmarks.automl.outside` in another interpreter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from benchmarks.automl.record import Answer, Run
 from benchmarks.automl.spaces import fold_numbers
 
 INTERPRETER = "MIPCASH_AUTOML_PYTHON"
-"""The environment variable that names an interpreter with FLAML and TPOT; without it they are left out."""
+"""Environment variable of an interpreter with FLAML and TPOT. Both methods are left out if it is not set."""
 PROGRAMS = ("flaml", "flaml-ensemble", "flaml-seconds", "tpot")
 PATIENCE = 1800.0
-"""Seconds until a program is given up."""
+"""Timeout of a program in seconds."""
 CPU_SECONDS = 15.0
-"""CPU seconds of ``flaml-seconds``: about what the others take for their evaluations and proposals."""
+"""CPU seconds of ``flaml-seconds``: about the time of the other methods for their evaluations and proposals."""
 
 
 def is_installed(method: str) -> bool:
@@ -34,7 +34,7 @@ def is_installed(method: str) -> bool:
 
 
 def run_program(method: str, split: Split, evaluations: int) -> Run:
-    """One run of a program."""
+    """Run a program once."""
     with tempfile.TemporaryDirectory() as folder:
         job, out = Path(folder) / "job.npz", Path(folder) / "out.json"
         settings = {"task": split.task, "evaluations": evaluations, "seed": split.seed, "seconds": CPU_SECONDS}

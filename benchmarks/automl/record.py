@@ -1,4 +1,4 @@
-"""Records of runs: one line of JSON per run, a file per method; what is there is not run again."""
+"""Records of runs: one file per method with one line of JSON per run. Recorded runs are not repeated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "results" / "automl"
 
 @dataclass(frozen=True)
 class Answer:
-    """A result of a run for use: a pipeline or an ensemble of pipelines.
+    """Result of a run: a pipeline or an ensemble of pipelines.
 
     Attributes:
         search: its loss on the folds of the search.
@@ -31,18 +31,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one method.
+    """Run of a method.
 
     Attributes:
         method, data, seed: what was run.
-        space: ``own`` of FLAML and TPOT.
+        space: ``own`` for FLAML and TPOT.
         answers: by name, of one and the same run: ``best`` (the lowest loss of the search), ``recommended``, ``ensemble``.
         losses: cross-validated, of the evaluations in their order; None for a pipeline that failed. Empty if the method does not
             report them.
-        evaluations, fits: that were made.
-        seconds: CPU: ``search`` all of it, ``asks`` of it the proposals.
+        evaluations, fits: numbers of them.
+        seconds: CPU seconds: ``search`` in total, ``asks`` of the proposals.
         clock: CPU seconds of the search when each evaluation was done; empty if the method does not report them.
-        illegal: suggestions that broke a rule, and were replaced by the nearest legal configuration.
+        illegal: suggestions that violated a rule and were replaced by the nearest legal configuration.
         chosen: the answer's pipeline in words.
         stamp: versions and the commit.
     """
@@ -66,7 +66,7 @@ class Run:
         return self.data, self.seed
 
     def best_after(self, evaluations: int) -> float:
-        """The lowest loss of the first evaluations; 1 where all failed."""
+        """Return the lowest loss of the first evaluations, or 1 if all failed."""
         return min((v for v in self.losses[:evaluations] if v is not None), default=1.0)
 
     def to_line(self) -> str:
@@ -80,7 +80,7 @@ class Run:
 
 
 def _short(value: Any) -> Any:
-    """Numbers with six digits."""
+    """Round numbers to six digits."""
     if isinstance(value, dict):
         return {k: _short(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -89,17 +89,17 @@ def _short(value: Any) -> Any:
 
 
 def read(method: str, folder: Path = FOLDER) -> dict[tuple[str, int], Run]:
-    """Runs by data and seed; the last of several counts."""
+    """Return the runs by data and seed. The last of several lines counts."""
     made = [Run.from_line(line) for line in lines(path_of(method, "", folder))]
     return {run.key: run for run in made}
 
 
 def append(run: Run, folder: Path = FOLDER) -> None:
-    """Keep a run."""
+    """Append a run to the records."""
     append_line(path_of(run.method, "", folder), run.to_line())
 
 
 def runs(methods: Iterable[str], folder: Path = FOLDER) -> dict[str, dict[tuple[str, int], Run]]:
-    """Of several methods, those that have any."""
+    """Return the runs of the methods that have any."""
     found = {m: read(m, folder) for m in methods}
     return {m: made for m, made in found.items() if made}

@@ -16,7 +16,7 @@ Runs = Mapping[str, Mapping[Key, Run]]
 
 @dataclass(frozen=True)
 class Contender:
-    """An answer of a method's runs."""
+    """Answer of a method's runs, shown as a row of a table."""
 
     label: str
     method: str
@@ -43,13 +43,13 @@ METHODS = ("flaml", "flaml-ensemble", "flaml-seconds", "tpot", "optuna-tpe", "sm
 
 
 def fresh_of(runs: Runs, contender: Contender) -> dict[Key, float]:
-    """Losses on fresh rows by run."""
+    """Return the losses on fresh rows by run."""
     made = runs.get(contender.method, {})
     return {key: run.answers[contender.answer].fresh for key, run in made.items() if contender.answer in run.answers}
 
 
 def table(runs: Runs, contenders: Sequence[Contender]) -> dict[str, Any]:
-    """One table as a record has it; the first contender that has runs is the reference. Empty where fewer than two have any."""
+    """Return a table for a record. The first contender with runs is the reference. Fewer than two give no table."""
     having = {c.label: c for c in contenders if fresh_of(runs, c)}
     losses = {label: fresh_of(runs, c) for label, c in having.items()}
     keys = shared(losses)
@@ -76,7 +76,7 @@ def table(runs: Runs, contenders: Sequence[Contender]) -> dict[str, Any]:
 
 
 def markdown(title: str, made: Mapping[str, Any]) -> list[str]:
-    """A table for the page."""
+    """Return a table in Markdown."""
     if not made:
         return []
     lines = [
@@ -110,7 +110,7 @@ def _least(made: Mapping[str, Any], data: str) -> float:
 
 
 def sets_markdown(made: Mapping[str, Any]) -> list[str]:
-    """Loss on fresh rows by set, the lowest of a row in bold."""
+    """Return the loss on fresh rows by set, with the lowest loss of a row in bold."""
     if not made:
         return []
     names = list(made["by_set"])

@@ -1,4 +1,4 @@
-"""Runs: seeds in turn, in each seed all sets, on each set all methods, so that partial results are balanced."""
+"""Runner: loops over seeds, then sets, then methods, so that partial results are balanced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Task:
-    """One run to do."""
+    """Run to execute."""
 
     method: str
     data: str
@@ -36,7 +36,7 @@ class Task:
 
 
 def installed(methods: Sequence[str], progress: Progress) -> list[str]:
-    """The methods whose packages are there; says which are not."""
+    """Return the methods whose packages are installed, and report the missing ones."""
     found = []
     for method in methods:
         if method in PROGRAMS:
@@ -61,10 +61,10 @@ def _is_there(method: str) -> tuple[bool, str]:
 
 
 def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[int], space: str | None = None) -> list[Task]:
-    """All runs in their order; sets that are not there, or that the space is not for, are left out.
+    """Return the runs in their order, without sets that are missing or that the space does not support.
 
     Args:
-        space: of :data:`SPACES`; None: that of each task.
+        space: name in :data:`SPACES`; None selects the space of each task.
     """
     there = [name for name in data or SOURCES if is_there(name)]
     fits = SPACES[space].tasks if space is not None else tuple(USUAL)
@@ -72,7 +72,7 @@ def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[in
 
 
 def missing(wanted: Sequence[Task], evaluations: int = EVALUATIONS, folder: Path = FOLDER) -> list[Task]:
-    """The runs that are not in the records, or were shorter."""
+    """Return the runs that are not recorded or are too short."""
     there = {
         (m, *key)
         for m in {t.method for t in wanted}
@@ -83,7 +83,7 @@ def missing(wanted: Sequence[Task], evaluations: int = EVALUATIONS, folder: Path
 
 
 def run_one(task: Task, evaluations: int = EVALUATIONS, space: str | None = None) -> Run:
-    """One run."""
+    """Execute one run."""
     rows = split(task.data, task.seed)
     if task.method in PROGRAMS:
         return run_program(task.method, rows, evaluations)
@@ -94,7 +94,7 @@ def run_one(task: Task, evaluations: int = EVALUATIONS, space: str | None = None
 def work(
     todo: Sequence[Task], progress: Progress, evaluations: int = EVALUATIONS, space: str | None = None, folder: Path = FOLDER
 ) -> int:
-    """Do runs in this process; returns how many failed. A failed run leaves a message and no line."""
+    """Execute runs in this process and return the number of failed runs, which leave a message and no line."""
     failed, began = 0, time.perf_counter()
     for done, task in enumerate(todo):
         label = f"{task.method} {task.data} seed {task.seed}"

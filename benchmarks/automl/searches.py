@@ -1,7 +1,8 @@
-"""Searches of a space of pipelines: the optimizers of the peers benchmark, and ours as a user calls it.
+"""Searches of a space of pipelines: the optimizers of the peers benchmark, and ours as in user code.
 
-Every evaluation is five fits. Peers start from ten legal samples, the same for all. An illegal suggestion is replaced by the
-nearest legal configuration. A pipeline that fails is reported as the worst loss so far, and as at least 1 (:func:`told`).
+Every evaluation is five fits. All peers start from the same ten legal samples. An illegal suggestion is replaced by the
+nearest legal configuration. A pipeline that fails is reported as the worst loss so far, and as at least 1
+(:func:`told`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from mipcash.integrations.sklearn.ensemble import selected
 from mipcash.optimizers.registry import make_optimizer
 
 FAILED = 1.0
-"""The loss of what fails, at least: of an AUC the worst there is, of an R2 that of predicting the mean."""
+"""Least loss reported for a failure: the worst possible loss for AUC, the loss of predicting the mean for R2."""
 REPEATS = (1, 2)
-"""Fresh folds of the rows that were searched on: ten fits."""
+"""Repeats on fresh folds of the searched rows: ten fits."""
 CONFIRM = "+confirm"
-"""After the name of one of ours: three of the evaluations go to ``confirm=``."""
+"""Suffix of our methods that spend three of the evaluations on ``confirm=``."""
 ENSEMBLE = 32
-"""Steps of the selection of an ensemble."""
+"""Selection steps of an ensemble."""
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Searched:
         result: result with all configurations of the search.
         losses: in the order of the evaluations; None for a failure.
         clock: CPU seconds of the search when each evaluation was done.
-        asking: CPU seconds of proposals, as a part of these.
+        asking: CPU seconds of proposals, included in the clock.
         illegal: suggestions that were replaced.
         recommends: True if the result has a recommendation of the method itself.
     """
@@ -59,7 +60,7 @@ class Searched:
 
 
 class Clocked(CrossValidated):
-    """Counts the CPU seconds of its fits, and how many there were."""
+    """Cross-validated loss that counts its fits and their CPU seconds."""
 
     spent: float = 0.0
     fits: int = 0
@@ -74,11 +75,11 @@ class Clocked(CrossValidated):
 
 
 def run_search(method: str, split: Split, evaluations: int, space: str) -> Run:
-    """One run of an optimizer on a space of pipelines."""
+    """Run an optimizer once on a space of pipelines."""
     objective = objective_of(split, space, Clocked)
     make = _peer if method in PEERS else _ours
     found = make(method, split, evaluations, space, objective)
-    fits = objective.fits  # of the search; what its answers are worth is measured by others
+    fits = objective.fits  # fits of the search only; other objectives measure the answers
     return Run(
         method,
         split.name,
@@ -97,10 +98,10 @@ def run_search(method: str, split: Split, evaluations: int, space: str) -> Run:
 
 
 def evaluated(objective: CrossValidated, config: dict[str, Any]) -> float | None:
-    """The cross-validated loss; None where a pipeline fails."""
+    """Return the cross-validated loss, or None if the pipeline fails."""
     try:
         return float(objective.evaluate(config)["loss"])
-    except Exception:  # of any pipeline, for any reason
+    except Exception:  # a pipeline may fail for any reason
         return None
 
 
@@ -109,7 +110,7 @@ def told(value: float | None, known: Sequence[float | None]) -> float:
 
     Args:
         value: the loss; None for a failure.
-        known: the losses before it.
+        known: the earlier losses.
     """
     return max([FAILED, *(v for v in known if v is not None)]) if value is None else value
 
@@ -146,7 +147,7 @@ def _peer(method: str, split: Split, evaluations: int, space: str, objective: Cl
 
 
 def _ours(method: str, split: Split, evaluations: int, space: str, objective: Clocked) -> Searched:
-    """As a user calls it, but for the limit on the seconds of a proposal, which on a busy machine would change the run."""
+    """Run our optimizer as in user code, except for the time limit of a proposal, so that load does not matter."""
     declared = SPACES[space].declare(split)
     name, confirms = method.removesuffix(CONFIRM), method.endswith(CONFIRM)
     optimizer, settings = _settings(name, declared)
@@ -168,7 +169,7 @@ def _ours(method: str, split: Split, evaluations: int, space: str, objective: Cl
 
 
 def _settings(method: str, declared: mc.Space) -> tuple[str, Any]:
-    """The optimizer of ``name:key=value``, and its settings; None: its defaults."""
+    """Return the optimizer of ``name:key=value`` and its settings, or None for its defaults."""
     named = OurMethod(method)
     if not named.changes:
         return named.optimizer, None
@@ -200,7 +201,7 @@ def _single(config: dict[str, Any], value: float, split: Split, objective: Cross
 
 
 def fresh_loss(fitted: Any, split: Split) -> float:
-    """On the rows that no search sees."""
+    """Return the loss on the rows that no search sees."""
     if split.task == "regression":
         return loss(split.task, split.y_fresh, fitted.predict(split.x_fresh))
     told = fitted.predict_proba(split.x_fresh)

@@ -26,10 +26,10 @@ SCORING = {"binary": "roc_auc", MULTICLASS: "roc_auc_ovr", REGRESSION: "r2"}
 
 @dataclass(frozen=True)
 class Pipelines:
-    """A space of pipelines.
+    """Space of pipelines.
 
     Attributes:
-        tasks: what its estimators are for.
+        tasks: tasks that its estimators can solve.
         declare: the space for a split.
         build: an unfitted estimator of a configuration, for a split and a seed.
     """
@@ -48,13 +48,13 @@ def _pipeline(split: Split, config: Mapping[str, Any]) -> Any:
 
 
 def pipelines_of(name: str, split: Split) -> sklearn_pipeline.Pipelines:
-    """What builds the pipelines of a space of the model for a split; ensembles of the tables have at most 100 members."""
+    """Return the pipelines of a space of the model for a split. Ensembles of the tables have at most 100 members."""
     ranges = AUTO_SKLEARN if name == "usual" else SMALL
     return sklearn_pipeline.Pipelines(name, split.task == REGRESSION, split.x.shape[1], ranges, seed=split.seed)
 
 
 def _of_model(name: str) -> Pipelines:
-    """Table A2 or A3 of liu2020, or the usual space."""
+    """Return Table A2 or A3 of liu2020, or the usual space."""
 
     def made(split: Split) -> sklearn_pipeline.Pipelines:
         return pipelines_of(name, split)
@@ -74,19 +74,19 @@ SPACES: dict[str, Pipelines] = {
     "a3": _of_model("a3"),
     "usual": _of_model("usual"),
 }
-"""bundled: :mod:`benchmarks.automl.ordered`; the others: of the model ``sklearn_pipeline``."""
+"""Spaces by name: ``bundled`` is :mod:`benchmarks.automl.ordered`; the model ``sklearn_pipeline`` declares the rest."""
 USUAL = {"binary": "bundled", MULTICLASS: "bundled", REGRESSION: "a3"}
-"""The space by task, unless another is asked for."""
+"""Default space of each task."""
 
 
 def objective_of(split: Split, space: str, kind: type[Made] = CrossValidated) -> Made:  # type: ignore[assignment]
-    """The cross-validated loss of a split's pipelines."""
+    """Return the cross-validated loss of a split's pipelines."""
     build = partial(SPACES[space].build, split)
     return kind(build, split.x, split.y, scoring=SCORING[split.task], folds=FOLDS, seed=split.seed)
 
 
 def fold_numbers(split: Split) -> NDArray[np.int64]:
-    """The fold that holds out each row to search on, shape (rows,): what other programs are given."""
+    """Return the fold that holds out each row, shape (rows,), for other programs."""
     from mipcash.integrations.sklearn.splits import folds_of
 
     found = np.empty(len(split.y), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Paired comparisons: ranks, differences with standard errors, sign test and Wilcoxon's signed ranks.
 
-Seeds of one set share its rows, so that they are no independent pairs: tests are given over sets (means over their seeds) beside
-those over runs.
+Seeds of one set share its rows, so they are not independent pairs. Tests are therefore reported over runs, and over
+sets with the mean of each set's seeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Losses = Mapping[Key, float]
 
 @dataclass(frozen=True)
 class Compared:
-    """One contender beside the reference.
+    """Contender compared with the reference.
 
     Attributes:
         rank, rank_error: mean over runs, and its standard error over sets.
@@ -45,12 +45,12 @@ class Compared:
 
 
 def shared(contenders: Mapping[str, Losses]) -> list[Key]:
-    """Runs that all contenders have."""
+    """Return the runs that all contenders have."""
     return sorted(set.intersection(*(set(losses) for losses in contenders.values()))) if contenders else []
 
 
 def compared(contenders: Mapping[str, Losses], reference: str, keys: Sequence[Key] | None = None) -> list[Compared]:
-    """All contenders on the runs that all have, best mean rank first."""
+    """Return all contenders on their common runs, sorted by mean rank."""
     keys = shared(contenders) if keys is None else list(keys)
     if not keys:
         return []
@@ -87,12 +87,12 @@ def _by_set(values: NDArray[np.float64], sets: NDArray[np.str_]) -> NDArray[np.f
 
 
 def error(values: NDArray[np.float64]) -> float:
-    """Standard error of a mean."""
+    """Return the standard error of a mean."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def signed_ranks(differences: NDArray[np.float64]) -> float:
-    """p-value of Wilcoxon's test; 1 where nothing differs."""
+    """Return the p-value of Wilcoxon's test, or 1 if all differences are zero."""
     some = np.round(differences, 9)
     some = some[some != 0.0]
     return float(wilcoxon(some).pvalue) if len(some) else 1.0

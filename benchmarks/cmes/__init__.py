@@ -1,1 +1,1 @@
-"""Constrained max-value entropy search and rivals on ten problems of hyperparameters under a limit; a picture."""
+"""Constrained max-value entropy search and rivals on ten hyperparameter problems with an outcome constraint."""

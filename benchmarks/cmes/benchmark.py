@@ -1,4 +1,4 @@
-"""The registered benchmark: ``python -m benchmarks run cmes``, which goes on with the runs that it keeps."""
+"""Registered benchmark: ``python -m benchmarks run cmes``, which resumes the kept runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PAPER = {
         "random": (3.45, 49.83),
     },
 }
-"""Average rank, and unfeasible fraction in per cent; the paper's third of Table 3 is PESC (3.09, 48.96), not built here."""
+"""Average rank and infeasible fraction in per cent. Table 3 also has PESC (3.09, 48.96), not implemented here."""
 
 
 @benchmark("cmes", "constrained max-value entropy search and rivals on ten problems of hyperparameters under a limit")
@@ -59,7 +59,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def collected(runs: Sequence[Run] | None = None) -> dict[str, Any]:
-    """The tables that runs come to (None: those that are kept), each over the problems and seeds that all of its methods have."""
+    """Return the tables of runs (None: the kept runs), over the problems and seeds that all methods of a table have."""
     runs = read(RUNS) if runs is None else runs
     tables = []
     for title, names in TABLES.items():
@@ -95,18 +95,18 @@ def _table(title: str, names: Sequence[str], runs: Sequence[Run]) -> dict[str, A
 
 
 def _ranks(runs: Sequence[Run]) -> np.ndarray:
-    """Of the best loss that keeps the limit after each evaluation, equals share theirs: (methods, evaluations)."""
+    """Return ranks of the best feasible loss by evaluation, shape (methods, evaluations). Ties share a rank."""
     best = np.array([r.best for r in runs])
     return np.asarray(rankdata(best, axis=0))
 
 
 def _with_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard error."""
+    """Return mean and standard error."""
     return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def _problems(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Per problem: what it is, the best that keeps the limit, and the median best of each method."""
+    """Return for each problem its description, the best feasible loss, and the median best loss of each method."""
     rows = []
     for problem in PROBLEMS:
         mine = [r for r in runs if r.problem == problem.name]

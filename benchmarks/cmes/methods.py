@@ -1,10 +1,8 @@
-"""The compared methods: an optimizer, its settings, and the feedback from an evaluation.
+"""Compared methods: an optimizer, its settings, and the feedback from an evaluation.
 
-    real        the value of the constrained output, and the loss
-    answer      violation (+1) or feasibility (-1), and the loss
-    hidden      the same, and the loss only if feasible
-
-In the paper's words: real-valued feedback; binary feedback, observed objective; binary feedback, unobserved objective.
+real        the value of the constrained output, and the loss: real-valued feedback in the paper.
+answer      violation (+1) or feasibility (-1), and the loss: binary feedback, observed objective.
+hidden      the same, and the loss only if feasible: binary feedback, unobserved objective.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ REAL, ANSWER, HIDDEN = "real", "answer", "hidden"
 
 @dataclass(frozen=True)
 class Method:
-    """A compared method.
+    """Compared method.
 
     Attributes:
         name: in tables.
-        told: the feedback, one of the kinds above.
+        told: kind of feedback, one of those above.
         optimizer: name in the registry.
         settings: its settings; None for its defaults.
     """
@@ -70,11 +68,11 @@ METHODS = {
         _hybrid("cEI observe", ANSWER),
     )
 }
-"""By name."""
+"""Methods by name."""
 
 
 def method(name: str) -> Method:
-    """One of METHODS, or ``ACQUISITION:TOLD`` of ``hybrid``.
+    """Return one of METHODS, or ``ACQUISITION:TOLD`` of ``hybrid``.
 
     Raises:
         ValueError: there is no such method.
@@ -88,5 +86,5 @@ def method(name: str) -> Method:
 
 
 def with_design(of: Method, n_initial: int) -> Any:
-    """Its settings, with the size of the initial design."""
+    """Return the settings of a method with the size of the initial design."""
     return None if of.settings is None else replace(of.settings, n_initial=n_initial)

@@ -1,12 +1,12 @@
 """Ten hyperparameter problems with one outcome constraint, in the shape of Perrone et al. (2019), Table 1.
 
-Kind of model, kind of constraint, parameters by type and the share of feasible configurations are the paper's. The data are
-scikit-learn's, a few hundred rows each. The models are small, so an evaluation is a real training in hundredths of a second.
-Gradient boosting is scikit-learn's (paper: XGBoost), and logistic regression on polynomials of a random projection stands for the
-factorization machine. The size of a model is 8 bytes for each number that it keeps.
+The kinds of model and constraint, the parameters by type and the share of feasible configurations are the paper's. The
+data are scikit-learn's, a few hundred rows each. The models are small, so an evaluation is a real training in
+hundredths of a second. Gradient boosting is scikit-learn's (paper: XGBoost), and logistic regression on polynomials of
+a random projection stands for the factorization machine. The size of a model is 8 bytes for each number that it keeps.
 
-As in the paper a threshold is a quantile of 400 random configurations, and on the last four problems the share of
-positives is tuned: training rows are drawn with replacement to have it.
+As in the paper, the threshold is a quantile of 400 random configurations. The last four problems tune the share of
+positives, by drawing training rows with replacement.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ import mipcash as mc
 Array = NDArray[np.float64]
 Config = dict[str, Any]
 ROWS = 240
-"""Training rows at most; as many or fewer for validation."""
+"""Maximum number of training rows, and of validation rows."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss to minimise while a value stays at or below a threshold.
+    """Loss to minimise while a value stays at or below a threshold.
 
     Attributes:
         name: of the problem.
-        data: what it is trained on.
-        limit: what is limited.
+        data: training data.
+        limit: name of the constrained value.
         shape: reals, integers and categories among the parameters.
         feasible: the paper's share of feasible configurations.
-        threshold: the limit.
+        threshold: upper bound of that value.
         space: makes the space.
-        evaluate: a configuration's loss and value.
+        evaluate: returns a configuration's loss and value.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Problem:
 
 @cache
 def rows(name: str) -> tuple[Array, Array, Array, Array]:
-    """Training and validation rows and targets, standardised: x, y, x', y'."""
+    """Return standardised training and validation rows and targets: x, y, x', y'."""
     from sklearn import datasets
 
     if name == "diabetes":
@@ -66,10 +66,10 @@ def rows(name: str) -> tuple[Array, Array, Array, Array]:
         y = (y - y.mean()) / y.std()
     elif name == "cancer":
         x, y = datasets.load_breast_cancer(return_X_y=True)
-        x = x[:, :10]  # the means alone: with all thirty columns every model is right
+        x = x[:, :10]  # the means only; with all thirty columns every model is right
     elif name in ("digits", "parity"):
         x, y = datasets.load_digits(return_X_y=True)
-        x = x.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(len(x), 16)  # 4 x 4 pixels
+        x = x.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(len(x), 16)  # average over blocks to 4 x 4 pixels
         y = np.isin(y, (3, 8) if name == "digits" else (1, 3, 5, 7, 9)).astype(float)
     else:
         x, y = datasets.load_wine(return_X_y=True)
@@ -83,7 +83,7 @@ def rows(name: str) -> tuple[Array, Array, Array, Array]:
 
 
 def weighted(x: Array, y: Array, share: float) -> tuple[Array, Array]:
-    """As many rows, drawn with replacement, of which a share is positive."""
+    """Return as many rows, drawn with replacement, with the given share of positives."""
     rng = np.random.default_rng(1)
     count = int(np.clip(round(share * len(y)), 1, len(y) - 1))
     positive, negative = np.flatnonzero(y > 0.5), np.flatnonzero(y <= 0.5)
@@ -92,12 +92,12 @@ def weighted(x: Array, y: Array, share: float) -> tuple[Array, Array]:
 
 
 def errors(truth: Array, said: Array) -> tuple[float, float]:
-    """Of positives and of negatives."""
+    """Return the error rates of positives and of negatives."""
     return float(np.mean(said[truth > 0.5] <= 0.5)), float(np.mean(said[truth <= 0.5] > 0.5))
 
 
 def unexplained(truth: Array, said: Array) -> float:
-    """1 - R^2."""
+    """Return 1 - R^2."""
     return float(np.mean((truth - said) ** 2) / np.var(truth))
 
 
@@ -107,7 +107,7 @@ def one_minus_auc(truth: Array, score: Array) -> float:
     return 1.0 - float(roc_auc_score(truth, score))
 
 
-# -- models under a limit of size -----------------------------------------------------------------------------------
+# -- models under a size limit ----------------------------------------------------------------------------------------
 
 
 def boosting_space() -> mc.Space:
@@ -247,7 +247,7 @@ def network(data: str) -> Callable[[Config], tuple[float, float]]:
             x, y = weighted(x, y, config["positives"])
         widths = (config["width"], config["next"], config["next"])[: config["layers"]]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it has not converged is the point of few epochs
+            warnings.simplefilter("ignore")  # with few epochs the training does not converge, as intended
             model = (MLPRegressor if regression else MLPClassifier)(
                 hidden_layer_sizes=widths,
                 activation=config["activation"],

@@ -1,4 +1,4 @@
-"""Runs: one method on one problem with one seed. All methods of a seed start from the same random configurations."""
+"""Runs of a method on a problem with a seed. All methods start from the same random configurations of the seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mipcash.optimizers.outcome import DONE, FAILED, Outcome
 from mipcash.optimizers.registry import make_optimizer
 
 START = 5
-"""Random configurations at the start."""
+"""Number of random configurations at the start."""
 LIMITED = "value"
 
 
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def best(self) -> list[float]:
-        """The least loss that keeps the limit after each evaluation; inf while there is none."""
+        """Return the least feasible loss after each evaluation, or inf if there is none."""
         allowed = np.where(self.kept, self.losses, math.inf)
         return np.minimum.accumulate(allowed).tolist()
 
@@ -62,7 +62,7 @@ def told(of: Method, loss: float, value: float, problem: Problem) -> tuple[str, 
 
 
 def run(name: str, problem: Problem, seed: int, budget: int) -> Run:
-    """One run of so many evaluations, the random ones at the start included."""
+    """Run a method for a number of evaluations, including the random ones at the start."""
     of, space = method(name), problem.space()
     optimizer = make_optimizer(of.optimizer, space, settings=with_design(of, START))
     limit = Limit(LIMITED, high=problem.threshold if of.told == REAL else 0.0)
@@ -95,10 +95,10 @@ def work(
     path: Path | None = None,
     problems: Sequence[Problem] = PROBLEMS,
 ) -> list[Run]:
-    """All runs, seed by seed, so that what an interruption leaves is whole seeds and a part of one.
+    """Execute the runs seed by seed, so that an interruption leaves complete seeds and a part of one.
 
     Args:
-        path: of a file of runs, a line each, to go on with; None: nothing is kept.
+        path: file of runs to resume, with a line for each; None keeps no runs.
     """
     done = read(path) if path else []
     there = {r.key for r in done}
@@ -115,5 +115,5 @@ def work(
 
 
 def read(path: Path) -> list[Run]:
-    """The runs of a file; none where there is no file."""
+    """Return the runs of a file; empty if there is no file."""
     return [Run(**json.loads(line)) for line in lines(path)]

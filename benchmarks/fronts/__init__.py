@@ -1,1 +1,1 @@
-"""Several objectives under rules: hypervolume of the front, ours beside BoTorch's and random search."""
+"""Several objectives under rules: hypervolume of the front, ours compared with BoTorch's and random search."""

@@ -1,8 +1,8 @@
-"""Hypervolume after so many evaluations: ours, the same by random search, and BoTorch's expected hypervolume improvement.
+"""Hypervolume by evaluations: our optimizer, random search, and BoTorch's expected hypervolume improvement.
 
-All begin with ten configurations (ours by its own design, BoTorch with legal samples). An illegal suggestion of BoTorch is replaced
-by the nearest legal configuration. Hypervolumes are reported as shares of that of the best known front, which is made of all runs
-of the record and of 1,000 legal samples.
+All start from ten configurations: ours from its own design, BoTorch from legal samples. An illegal suggestion of
+BoTorch is replaced by the nearest legal configuration. Hypervolumes are reported as shares of that of the best known
+front, which is made of all runs of the record and of 1,000 legal samples.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def row(problem: FrontProblem, outcome: Mapping[str, float]) -> list[float]:
 
 
 def ours(problem: FrontProblem, optimizer: str, seed: int, budget: int) -> tuple[list[list[float]], list[float], int]:
-    """Values by evaluation, CPU seconds by ask, illegal proposals."""
+    """Return the values by evaluation, the CPU seconds by proposal and the number of illegal proposals."""
     settings = {} if optimizer == "random" else {"n_initial": INITIAL}
     study = mc.Study(problem.space(), mc.Method(optimizer, settings=settings), direction=dict(problem.objectives), seed=seed)
     rows, cpu = [], []
@@ -55,7 +55,7 @@ def ours(problem: FrontProblem, optimizer: str, seed: int, budget: int) -> tuple
 
 
 def botorch(problem: FrontProblem, seed: int, budget: int) -> tuple[list[list[float]], list[float], int]:
-    """As :func:`ours`."""
+    """Return the same as :func:`ours` for BoTorch."""
     space = problem.space()
     method = loaded(BOTORCH, "benchmarks.fronts.botorch_nehvi", "FrontBotorchMethod")
     reference = np.array([problem.reference[name] for name in problem.objectives])
@@ -116,14 +116,14 @@ def run(size: str, progress: Progress) -> dict[str, Any]:
 
 
 def volumes(problem: FrontProblem, rows: list[list[float]]) -> list[float]:
-    """The hypervolume after each evaluation."""
+    """Return the hypervolume after each evaluation."""
     values = signs(problem) * np.array(rows)
     reference = signs(problem) * np.array([problem.reference[name] for name in problem.objectives])
     return [hypervolume(values[: k + 1], reference) for k in range(len(values))]
 
 
 def best_known(problem: FrontProblem, runs: list[dict[str, Any]], samples: int) -> float:
-    """The hypervolume of everything that was seen, and of legal samples."""
+    """Return the hypervolume of all evaluated configurations and of legal samples."""
     drawn = [row(problem, problem.objective(c)) for c in problem.space().sample(samples, seed=7)]
     seen = [r for run in runs if run["problem"] == problem.name for r in run["values"]]
     values = np.array(drawn + seen)
@@ -132,7 +132,7 @@ def best_known(problem: FrontProblem, runs: list[dict[str, Any]], samples: int) 
 
 
 def summarised(runs: list[dict[str, Any]], best: Mapping[str, float]) -> list[dict[str, Any]]:
-    """One row per problem and method: mean shares of the best known hypervolume."""
+    """Return one row per problem and method: mean shares of the best known hypervolume."""
     found = []
     for name in best:
         for method in dict.fromkeys(r["method"] for r in runs):

@@ -3,7 +3,7 @@
 * A Gaussian process per objective, in one batched SingleTaskGP.
 * ``qLogNoisyExpectedHypervolumeImprovement``, the library's recommendation, with the benchmark's own reference point, 32
   quasi-random draws, and baseline points pruned.
-* Half the restarts, raw samples and alternations of the peers' method, as for its limits.
+* Half the restarts, raw samples and alternations of the peers' method, as for outcome constraints.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ DRAWS = 32
 
 
 class FrontBotorchMethod(BotorchMethod):
-    """See the module's description."""
+    """Method described in the module's docstring."""
 
     limits: ClassVar[Limits] = Limits(restarts=2, raw=128, alternations=8, relaxed=False)
 
     def aim(self, signs: np.ndarray, reference: np.ndarray, seed: int) -> None:
-        """Set the objectives: values times signs are maximised, starting from the reference point."""
+        """Set the objectives: values times signs are maximised beyond the reference point."""
         self.signs, self.reference, self.seed = signs, signs * reference, seed
         self.rows: list[np.ndarray] = []
 

@@ -15,12 +15,12 @@ Config = dict[str, Any]
 
 @dataclass(frozen=True)
 class FrontProblem:
-    """A black box with several outputs.
+    """Black box with several outputs.
 
     Attributes:
         space: makes the space.
         objectives: directions by output.
-        reference: the point up to which volumes count, by output: about what the better half of random search reaches.
+        reference: reference point of the hypervolume by output, reached by about the better half of random search.
     """
 
     name: str
@@ -31,7 +31,7 @@ class FrontProblem:
 
 
 def network_space() -> mc.Space:
-    """Layers with widths of their own; deep networks have dropout, narrow ones no batch normalisation."""
+    """Return layers with separate widths. Deep networks have dropout, and narrow ones no batch normalisation."""
     s = mc.Space("network")
     layers = s.integer("layers", 1, 4)
     width = s.ordinal("width", [16, 32, 64, 128, 256])
@@ -47,7 +47,7 @@ def network_space() -> mc.Space:
 
 
 def network(config: Config) -> dict[str, float]:
-    """Error and latency in the shape that such networks have; smooth in the numbers, with interactions of the choices."""
+    """Return error and latency of a synthetic network, smooth in the numbers and with interactions of the choices."""
     layers, width, bits = config["layers"], config["width"], config["bits"]
     capacity = math.log2(width * layers)
     best = {"relu": -2.2, "gelu": -2.5, "tanh": -2.0, "selu": -2.8}[config["activation"]] - 0.15 * layers

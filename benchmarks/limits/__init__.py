@@ -1,1 +1,1 @@
-"""Problems with outcome constraints besides known rules: ours and other libraries' constrained methods."""
+"""Problems with outcome constraints besides rules: our methods and constrained methods of other libraries."""

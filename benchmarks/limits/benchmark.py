@@ -1,6 +1,6 @@
-"""The registered benchmark: ``python -m benchmarks run limits``. smoke: ours and random search on three problems, in seconds.
+"""Registered benchmark: ``python -m benchmarks run limits``. Smoke runs ours and random search on three problems.
 
-Its parts are run by the peers' runner: ``python -m benchmarks.peers run --suite limits --methods .. --problems .. --seeds ..``.
+To run parts: ``python -m benchmarks.peers run --suite limits --methods .. --problems .. --seeds ..``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def collected(read: Reader | None = None) -> dict[str, Any]:
         report.table("Without BoTorch and Optuna's GP", cheap, OURS, read=read),
     ]
     kept: list[dict[str, Any]] = []
-    for made in tables:  # fewer methods only where they have more runs
+    for made in tables:  # fewer methods only if they have more common runs
         same = [t["pairs"] for t in kept if made is not None and set(t["problems"]) == set(made.problems)]
         if made is not None and made.pairs > max(same, default=0):
             kept.append(plain(made))
@@ -65,7 +65,7 @@ def collected(read: Reader | None = None) -> dict[str, Any]:
 
 
 def plain(made: report.Table | None) -> dict[str, Any]:
-    """As a record has it."""
+    """Convert a table for a record."""
     return {} if made is None else json.loads(json.dumps(asdict(made)))
 
 

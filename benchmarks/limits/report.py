@@ -1,4 +1,4 @@
-"""Tables of problems with outcome constraints: ranks, regrets, the first feasible evaluation, violations, CPU, wins and losses.
+"""Tables of problems with outcome constraints: ranks, regrets, first feasible evaluation, violations, CPU, wins.
 
 Only pairs (problem, seed) that all methods of a table have are compared.
 
@@ -25,14 +25,14 @@ from benchmarks.peers.history import History, Reader, reader
 from benchmarks.peers.report import Key, floors, levelled
 
 CAP, LEAST = 2.0, 1e-6
-"""Largest regret, and the least in a geometric mean."""
+"""Maximum regret, and minimum regret in a geometric mean."""
 DRAWS = 2000
 """Resamples of a confidence interval."""
 
 
 @dataclass
 class Row:
-    """The results of one method.
+    """Results of one method.
 
     Attributes:
         difference: of log10 regret, ours less this method's, with the ends of its 90 % interval.
@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A set of methods on what all of them have."""
+    """Methods compared on their common runs."""
 
     title: str
     ours: str
@@ -78,7 +78,7 @@ def table(
     budget: int = BUDGET,
     read: Reader | None = None,
 ) -> Table | None:
-    """The table of some methods; None where they have no run in common."""
+    """Return the table of some methods, or None if they have no common run."""
     read = read or reader(FOLDER)
     runs = report.collect(methods, names, seeds, budget, read).runs["repair"]
     order = {name: k for k, name in enumerate(problems())}
@@ -102,13 +102,13 @@ def table(
 
 
 def lowest(names: Sequence[str], read: Reader) -> dict[str, float]:
-    """The optima; where a run of any method found less than the best that was known, that."""
+    """Return the optima, or the least loss of any run if it is lower."""
     runs = {m: {h.key: h for h in read(m, "") + read(m, "repair") if h.problem in names} for m in METHODS}
     return floors(runs, [*names], problems()) if any(runs.values()) else {n: problems()[n].optimum for n in names}
 
 
 def regret(runs: Mapping[Key, History], pairs: Sequence[Key], floor: Mapping[str, float], budget: int) -> np.ndarray:
-    """By pair, see the module's description."""
+    """Return the regret of each pair, as defined in the module's docstring."""
     found = []
     for pair in pairs:
         reference = problems()[pair[0]].reference
@@ -118,7 +118,7 @@ def regret(runs: Mapping[Key, History], pairs: Sequence[Key], floor: Mapping[str
 
 
 def first(run: History, budget: int) -> int:
-    """The first evaluation that keeps all limits."""
+    """Return the number of the first feasible evaluation."""
     return next((k + 1 for k, v in enumerate(run.losses[:budget]) if v is not None), budget + 1)
 
 
@@ -164,7 +164,7 @@ HEAD = """| method | rank | regret, mean | median | geometric | first kept | nev
 
 
 def markdown(given: Table | Mapping[str, Any]) -> str:
-    """A table as Markdown, with the paired comparisons and the medians by problem."""
+    """Return a table in Markdown, with paired comparisons and medians by problem."""
     t = asdict(given) if isinstance(given, Table) else given
     lines = [f"**{t['title']}**: {len(t['problems'])} problems, {_seeds(t['seeds'])}, n = {t['pairs']} runs each", ""]
     lines.append(HEAD)

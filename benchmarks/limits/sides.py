@@ -1,4 +1,4 @@
-"""Limits as other libraries take them: a number for each side of a limit, above 0 where it is broken."""
+"""Outcome constraints in the form of other libraries: a number for each bound, positive if it is violated."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.problem import Problem
 
 WORKS = "works"
-"""The side of a problem that may crash: 1 where it did, -1 where it did not."""
+"""Name of the side for crashes: 1 after a crash, -1 otherwise."""
 
 
 class Sides:
-    """The sides of a problem's limits, in units of the bound where that is not 0.
+    """Sides of a problem's limits, in units of the bound unless that is 0.
 
     Attributes:
         names: of the sides, in the order of a row; ``works`` last, on a problem that may crash.
@@ -30,7 +30,7 @@ class Sides:
         self.names += [WORKS] if self.crashes else []
 
     def row(self, evaluation: Evaluation) -> list[float | None]:
-        """By side; None where a crash leaves it unknown."""
+        """Return the value of each side, None if a crash leaves it unknown."""
         if evaluation.loss is None:
             return [None] * len(self._sides) + [1.0]
         made: list[float | None] = [sign * (evaluation.values[output] - end) / unit for output, sign, end, unit in self._sides]
@@ -38,5 +38,5 @@ class Sides:
 
 
 def bilog(value: float) -> float:
-    """Eriksson and Poloczek's transformation of a limit: 0 stays, and what is large is compressed."""
+    """Return Eriksson and Poloczek's transformation of a constraint: 0 stays, and large values are compressed."""
     return math.copysign(math.log1p(abs(value)), value)

@@ -1,4 +1,4 @@
-"""The suite of the runner: eleven problems with rules and 1 to 11 limits; 50 evaluations, ten of them initial."""
+"""Suite of the runner: eleven problems with rules and 1 to 11 constraints; 50 evaluations, ten of them initial."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "results" / "limits"
 BUDGET = 50
 METHODS = (OURS, *LIMITED, "random")
 FLAT = ("vessel", "beam", "reducer", "spring-limits", "g04", "admmbo-16", "admmbo-17", "admmbo-18")
-"""Problems all of whose parameters are always there."""
+"""Problems without conditional parameters."""
 
 
 @cache
 def problems() -> dict[str, Problem]:
-    """By name, in the order of the tables."""
+    """Return the problems by name, in the order of the tables."""
     return {p.name: p for m in (engineering, admmbo, crashes, credit, network) for p in m.PROBLEMS}
 
 

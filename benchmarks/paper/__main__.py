@@ -1,9 +1,9 @@
-"""``python -m benchmarks.paper final | collect``: best networks; records of what has been run.
+"""``python -m benchmarks.paper final | collect``: best networks, and records of the existing runs.
 
-final --size small --methods hybrid,random       the best network of each method again, 5,000 samples, reconstructions
+final --size small --methods hybrid,random       train the best networks again, draw reconstructions
 collect paper-vae
 
-Parts of an experiment are run by ``python -m benchmarks.peers run --suite paper-vae --methods .. --seeds ..``.
+To run parts of an experiment: ``python -m benchmarks.peers run --suite paper-vae --methods .. --seeds ..``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mipcash.errors import ModelError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     last = commands.add_parser("final", help="train the best network of each method again, test it well, draw pictures")

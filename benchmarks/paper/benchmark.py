@@ -1,6 +1,6 @@
-"""The registered benchmarks: ``python -m benchmarks run paper-synthetic | paper-xgboost | paper-vae``.
+"""Registered benchmarks: ``python -m benchmarks run paper-synthetic | paper-xgboost | paper-vae``.
 
-smoke: two methods, two problems at most, in seconds, in a folder of its own; quick and full go on with what is in
+Smoke runs two methods on at most two problems, in seconds, in a temporary folder. Quick and full resume the runs in
 ``benchmarks/results/paper/``, and write the record, the table and the figures there.
 """
 
@@ -22,10 +22,10 @@ from benchmarks.registry import benchmark
 from mipcash.errors import ModelError
 
 SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": ["vae-proxy"]}
-"""Problems of the smoke size: none that trains for more than seconds."""
+"""Problems of the smoke size, whose trainings take seconds."""
 BUDGET = 12
 SLOW = ("direct", "laptop", "paper", "paper-mnist")
-"""Groups that only the full size has."""
+"""Groups of the full size only."""
 GPU = ("paper", "paper-mnist")
 """Groups that take days without a GPU."""
 
@@ -37,7 +37,7 @@ def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> 
     suite = experiment.suite
     wanted = [
         task
-        for seed in experiment.seeds[size]  # seeds first, so that partial results are balanced
+        for seed in experiment.seeds[size]  # seeds in the outer loop, so that partial results are balanced
         for group, methods in groups
         for task in runner.tasks(methods, group.problems, [seed], group.conventions_of(suite), suite.name)
     ]
@@ -48,7 +48,7 @@ def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> 
 
 
 def _feasible(experiment: Experiment, size: str, progress: Callable[[str], None]) -> list[tuple[Group, tuple[str, ...]]]:
-    """The groups that this size and machine can run, with the methods that are installed."""
+    """Return the groups that this size and machine can run, with the installed methods."""
     found = []
     for group in experiment.groups:
         if group.name in SLOW and size != "full":
@@ -84,7 +84,7 @@ def _smoke(experiment: Experiment, progress: Callable[[str], None]) -> dict[str,
 
 
 def write(experiment: Experiment, folder: Path = FOLDER, progress: Callable[[str], None] = print) -> dict[str, Any]:
-    """Collect the histories; writes the table and, where matplotlib is installed, the figures; returns the results."""
+    """Collect the histories, write the table and (if matplotlib is installed) the figures, and return the results."""
     results = summary(experiment)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{experiment.name}.md").write_text(
@@ -118,5 +118,5 @@ def run_vae(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def markdown(results: dict[str, Any], figures: str = "") -> str:
-    """The tables of one experiment."""
+    """Return the tables of one experiment."""
     return report.markdown(EXPERIMENTS[results["experiment"]], results, figures)

@@ -1,4 +1,4 @@
-"""An experiment of the paper, and the results of its histories: curves, tables, violations."""
+"""Experiment of the paper, and the results of its histories: curves, tables, violations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = tuple[str, int]
 Runs = Mapping[tuple[str, str], list[History]]
 """(method, convention) -> runs."""
 OURS = "hybrid"
-"""The method that the others are set against."""
+"""Method that is compared with each of the other methods."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Group:
     """Problems whose runs are averaged.
 
     Attributes:
-        name: a word, for files.
-        title: for people.
+        name: short name for files.
+        title: heading of its table.
         problems: names in the suite.
         methods: compared ones.
-        scaled: how it is smaller than in the paper, for the table; empty where it is not.
-        paper: what the paper reports, Markdown.
+        scaled: how it is smaller than in the paper, for the table; empty if it is not.
+        paper: results of the paper, in Markdown.
         conventions: for illegal suggestions; None: those of the suite.
-        points: what the paper reports in numbers, for a panel beside the figure: method -> its name there and, by the number of
+        points: numbers of the paper for a panel beside the figure: method -> its name there and, by the number of
             evaluations, mean and standard deviation.
-        more: folder of the figures as the page sees it -> what else there is to show, Markdown.
-        needs: raises ``mipcash.errors.ModelError`` where data or a package is missing.
+        more: folder of the figures as the page sees it -> further Markdown.
+        needs: raises ``mipcash.errors.ModelError`` if data or a package is missing.
     """
 
     name: str
@@ -56,15 +56,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One benchmark of the paper.
+    """Benchmark of the paper.
 
     Attributes:
         at: numbers of evaluations that the table shows.
-        value: (problem, loss) -> what is averaged.
+        value: (problem, loss) -> averaged value.
         unit: of that value, for axes and headings.
         seeds: size -> seeds; smoke has one. Runs of other seeds are not reported.
-        evaluations: CPU hours of evaluations, by a word for them.
-        machines: what they were made on.
+        evaluations: CPU hours of evaluations, by their name.
+        machines: machines of the evaluations.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Experiment:
 
 @dataclass
 class Row:
-    """A method under a convention.
+    """Method under a convention for illegal suggestions.
 
     Attributes:
         runs: number of runs.
@@ -106,7 +106,7 @@ class Row:
 
 
 def runs_of(experiment: Experiment, group: Group, read: Reader, budget: int) -> Runs:
-    """The complete runs of a group on the seeds of the experiment; methods without any are left out."""
+    """Return the complete runs of a group on the seeds of the experiment, without methods that have none."""
     found, seeds = {}, {s for of in experiment.seeds.values() for s in of}
     for convention in ("", *group.conventions_of(experiment.suite)):
         for method in group.methods:
@@ -128,19 +128,19 @@ def rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
 
 
 def completed(suite: Suite, names: Sequence[str], method: str, convention: str, read: Reader, budget: int) -> list[History]:
-    """The complete runs of a method on some problems of a suite."""
+    """Return the complete runs of a method on some problems of a suite."""
     known = suite.problems()
     return [h for h in read(method, convention) if h.problem in names and complete(h, budget, known.get(h.problem))]
 
 
 def duel(ours: Mapping[Key, float], other: Mapping[Key, float]) -> tuple[int, int, int]:
-    """Of the runs that both have: in how many ours is lower, in how many higher, and how many there are."""
+    """Return the numbers of common runs in which ours is lower, in which it is higher, and of all common runs."""
     shared = [(ours[k], other[k]) for k in ours.keys() & other.keys()]
     return sum(a < b for a, b in shared), sum(a > b for a, b in shared), len(shared)
 
 
 def shown(experiment: Experiment, budget: int) -> list[int]:
-    """The numbers of evaluations that the table shows."""
+    """Return the numbers of evaluations that the table shows."""
     return [n for n in experiment.at if n <= budget] or [budget]
 
 
@@ -164,19 +164,19 @@ def _row(experiment: Experiment, runs: list[History], method: str, convention: s
 
 
 def _curve(experiment: Experiment, problem: str, losses: Sequence[float], budget: int) -> np.ndarray:
-    """Best value after each evaluation, shape (budget,); a shorter run stays at its last."""
+    """Return the best value after each evaluation, shape (budget,). A short run is extended by its last value."""
     values = [experiment.value(problem, v) for v in losses[:budget]]
     best = np.minimum.accumulate(values)
     return np.concatenate([best, np.full(budget - len(best), best[-1])])
 
 
 def _deviation(values: np.ndarray) -> np.ndarray:
-    """Standard deviation over the runs (the first axis); nan for one run."""
+    """Return the standard deviation over the runs (the first axis), or nan for one run."""
     return values.std(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1:], math.nan)
 
 
 def violations_until(h: History, solutions: int) -> int:
-    """Illegal suggestions before the given number of legal evaluations was reached (all of them where it never is)."""
+    """Return the illegal suggestions before a number of legal evaluations (or all of them if it is never reached)."""
     legal = 0
     for k, loss in enumerate(h.losses):
         legal += loss is not None
@@ -186,7 +186,7 @@ def violations_until(h: History, solutions: int) -> int:
 
 
 def summary(experiment: Experiment, folder: Path | None = None, budget: int | None = None) -> dict[str, Any]:
-    """All groups as plain data, with the CPU seconds that proposals took and the stamps of their histories."""
+    """Return all groups as plain data, with the CPU seconds of proposals and the stamps of their histories."""
     read = reader(folder or experiment.suite.folder)
     budget = budget or experiment.suite.budget
     complete_runs = [runs_of(experiment, g, read, budget) for g in experiment.groups]
@@ -216,7 +216,7 @@ def summary(experiment: Experiment, folder: Path | None = None, budget: int | No
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: what is not a number becomes None."""
+    """Convert a value for JSON, with None for a number that is not finite."""
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The three experiments: which problems, which methods, how far, and what the paper reports of them."""
+"""The three experiments: problems, methods, budgets, and the results reported in the paper."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mipcash.models.vae import PRESETS
 
 LIBRARIES = ("smac", "optuna-tpe", "hyperopt")
 OTHERS = ("optuna-gp", "botorch")
-"""Not in the paper; run where they are cheap."""
+"""Methods that are not in the paper, run on cheap problems."""
 OURS = ("hybrid", "mivabo", "mivabo-paper")
 ANNEALED = ("mivabo-annealing", "gp-annealing")
 LAPLACE = ("mivabo:prior=laplace", "mivabo-paper:prior=laplace")
 COMMON = ("joint-gp", *LIBRARIES, *OTHERS, "random")
 SENT = "joint-gp:illegal=send"
-"""GPyOpt's way: what rounding makes illegal is suggested all the same."""
+"""GPyOpt's treatment of rules: points made illegal by rounding are suggested unchanged."""
 RULED = ("joint-gp", SENT, *LIBRARIES, "random")
-"""Compared under rules: an hour of one of the others buys a dozen evaluations there."""
+"""Methods compared under rules. For the other methods an hour buys only a dozen evaluations."""
 GIVEN = "; ten legal configurations are given to every library, and cost none of the violations"
 
 
@@ -147,7 +147,7 @@ POINTS = {
     "random": ("random", {16: (106.3, 0.9), 32: (102.04, 0.41)}),
     "mivabo": ("MiVaBO", {16: (94.4, 0.8), 32: (91.29, 0.69)}),
 }
-"""Tables 1 (after 32 evaluations) and 3 (after 16, penalty of 500)."""
+"""Results of Tables 1 (after 32 evaluations) and 3 (after 16 evaluations, penalty of 500)."""
 
 VAE_EXPERIMENT = Experiment(
     name="paper-vae",

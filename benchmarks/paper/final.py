@@ -1,6 +1,6 @@
-"""The networks behind Table 1 and Figs. 3 and 6: the best one of each method, trained again, with 5,000 samples and a picture.
+"""Best network of each method (Table 1, Figs. 3 and 6), trained again, with 5,000 samples and a picture.
 
-What is there already for the same configuration, epochs and samples is not made again.
+A network with the same configuration, epochs and samples is trained only once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAPER = (
 
 @dataclass(frozen=True)
 class Best:
-    """The best configuration that a method found under a convention, over all of its runs."""
+    """Best configuration of a method under a convention, over all of its runs."""
 
     method: str
     convention: str
@@ -73,7 +73,7 @@ def make(
     epochs: int | None = None,
     folder: Path = runs.FOLDER,
 ) -> dict[str, Any]:
-    """Train and test what is missing; returns and keeps the results, and draws the picture.
+    """Train and test the missing networks, store and return the results, and draw the picture.
 
     Args:
         epochs: of training; None: as in the runs.
@@ -112,12 +112,12 @@ def make(
 
 
 def _grey(images: np.ndarray) -> list[list[list[int]]]:
-    """Images in [0, 1] as whole grey values of a byte."""
+    """Convert images in [0, 1] to integral grey values of a byte."""
     return np.round(255 * images).astype(int).tolist()
 
 
 def _draw(results: dict[str, Any], path: Path) -> None:
-    """A row of images per method, the lowest nats first."""
+    """Draw a row of images per method, lowest nats first."""
     rows = {
         f"{r['method']} {r['convention']}".strip() + f"\n{r['nats']:.1f} nats": np.array(r["images"], np.float32) / 255
         for r in sorted(results["rows"], key=lambda r: r["nats"])
@@ -127,7 +127,7 @@ def _draw(results: dict[str, Any], path: Path) -> None:
 
 
 def key_of(row: dict[str, Any]) -> tuple[str, str]:
-    """Method and convention of a row."""
+    """Return method and convention of a row."""
     return row["method"], row["convention"]
 
 
@@ -155,7 +155,7 @@ def _shared(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def markdown(size: str, figures: str = "", folder: Path = runs.FOLDER) -> str:
-    """The table, the picture and what the paper has; empty where nothing was made."""
+    """Return the table, the picture and the paper's results; empty if no network was trained."""
     found = load(size, folder)
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""Objectives whose evaluations are kept: methods share their initial designs, an interrupted run finds what it had."""
+"""Objectives with stored evaluations: methods share their initial designs, and an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchmarks.raw import append_line, lines
 
 
 class Remembered:
-    """An objective whose evaluations are kept, a line of JSON each.
+    """Objective that stores its evaluations, one line of JSON each.
 
     Attributes:
         make: makes the objective; called only when something is to be evaluated.
         path: the file.
-        stamp: what the loss depends on beside the configuration; evaluations of another stamp are not used.
-        machine: what an evaluation is made on: versions, device; kept beside it, and no part of the look-up.
+        stamp: settings that change the loss; evaluations with another stamp are not used.
+        machine: versions and device, stored with an evaluation but not part of its key.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Remembered:
         return [record for record in kept if record["stamp"] == self.stamp]
 
     def config_of(self, loss: float) -> dict[str, Any] | None:
-        """The first configuration with a loss, to the digits that histories keep; None: it is not there."""
+        """Return the first configuration with a loss, rounded as in histories, or None."""
         wanted = history.kept(loss)
         return next((r["config"] for r in self.records() if history.kept(r["loss"]) == wanted), None)
 
 
 def hours(objectives: Iterable[object]) -> dict[str, float]:
-    """CPU hours of the evaluations that are kept, and the hours of a clock where some were made on a GPU."""
+    """Return the CPU hours of the kept evaluations, and the wall-clock hours of evaluations on a GPU."""
     records = [r for o in objectives if isinstance(o, Remembered) for r in o.records()]
     found = {"trainings": sum(r["seconds"] for r in records) / 3600}
     gpu = sum(r["wall"] for r in records if "cuda" in str(r.get("machine", {}).get("device", "")))

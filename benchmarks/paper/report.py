@@ -15,15 +15,15 @@ COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D
 """Okabe and Ito's colours, which colour-blind readers can distinguish."""
 DASHES = ("-", "--", ":", "-.")
 ALWAYS = {"hybrid": 0, "mivabo": 6, "random": 7}
-"""Methods with a colour of their own in all figures."""
+"""Methods with a fixed colour in all figures."""
 PENALTY = "penalty-500"
-"""That of the paper's Table 1."""
+"""Convention of the paper's Table 1."""
 BANDS = ("hybrid", "random")
-"""Bands of all methods would cover each other."""
+"""Methods drawn with a band. Bands of all methods would cover each other."""
 
 
 def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "") -> str:
-    """The tables of an experiment.
+    """Return the tables of an experiment.
 
     Args:
         figures: folder of the figures as the page sees it; empty: no pictures.
@@ -85,7 +85,7 @@ def _table(experiment: Experiment, group: Group, rows: list[dict[str, Any]], res
 
 
 def _by_convention(experiment: Experiment, rows: list[dict[str, Any]], results: dict[str, Any]) -> list[str]:
-    """Methods by conventions, as the paper's Tables 3 and 4 have them; nothing where there are not several."""
+    """Return methods by conventions, as in the paper's Tables 3 and 4; empty for a single convention."""
     told = [c for c in experiment.suite.conventions if any(r["convention"] == c for r in rows)]
     if len(told) < 2:
         return []
@@ -105,7 +105,7 @@ def _by_convention(experiment: Experiment, rows: list[dict[str, Any]], results: 
 
 
 def number(value: float | None, digits: int | None = None) -> str:
-    """Four significant places, or a fixed number of decimals."""
+    """Format a number with four significant digits, or with a fixed number of decimals."""
     if value is None:
         return "none"
     if digits is None:
@@ -114,7 +114,7 @@ def number(value: float | None, digits: int | None = None) -> str:
 
 
 def spread(mean: float, deviation: float | None, digits: int | None = None) -> str:
-    """Mean ± standard deviation with as many decimals as the mean shows."""
+    """Format mean ± standard deviation with as many decimals as the mean."""
     text = number(mean, digits)
     if deviation is None:
         return text
@@ -122,7 +122,7 @@ def spread(mean: float, deviation: float | None, digits: int | None = None) -> s
 
 
 def draw(experiment: Experiment, results: dict[str, Any], folder: Path) -> list[Path]:
-    """A figure per group: mean ± one standard deviation of the best value over the legal evaluations."""
+    """Draw a figure per group: mean ± one standard deviation of the best value over the legal evaluations."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -148,7 +148,7 @@ def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], bu
     looks = styles([r["method"] + r["convention"] for r in rows])
     for k, (row, (colour, dash)) in enumerate(zip(rows, looks, strict=True)):
         _line(axis, row, colour, dash, marks, 0.35 * (k - len(rows) / 2))
-    first = max(3, budget // 8)  # the first evaluations are far above what matters
+    first = max(3, budget // 8)  # the first evaluations are far above the relevant range
     shown = np.array([r["mean"] for r in rows], float)[:, first - 1 :]
     room = 0.08 * (shown.max() - shown.min() or 1.0)
     axis.set(xlim=(first, budget + 2), ylim=(max(0.0, shown.min() - 3 * room), shown.max() + room))
@@ -165,7 +165,7 @@ def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], bu
 
 
 def _paper(axis: Any, experiment: Experiment, group: Group, looks: dict[str, tuple[str, str]]) -> None:
-    """The paper's numbers, in the colours of ours."""
+    """Draw the paper's numbers in the colours of our methods."""
     last = experiment.at[-1]
     span = [m for _, values in group.points.values() for m, _ in values.values()]
     apart, below = 0.045 * (max(span) - min(span)), -math.inf
@@ -175,7 +175,7 @@ def _paper(axis: Any, experiment: Experiment, group: Group, looks: dict[str, tup
         at = np.array(sorted(values))
         mean, deviation = (np.array([values[n][i] for n in at.tolist()]) for i in (0, 1))
         axis.errorbar(at + 0.5 * (k - 2), mean, deviation, color=colour, ls=dash, marker="o", ms=3, capsize=2, lw=1.2)
-        below = max(below + apart, mean[-1])  # names that would cover each other are moved up
+        below = max(below + apart, mean[-1])  # overlapping names are moved up
         axis.text(last + 2, below, name, va="center", fontsize=8, color=colour)
     axis.set(xlim=(experiment.at[0] - 3, last + 12), xticks=experiment.at, xlabel="evaluations")
     axis.set_title("the paper:\nMNIST, 60,000 images", fontsize=9)
@@ -183,7 +183,7 @@ def _paper(axis: Any, experiment: Experiment, group: Group, looks: dict[str, tup
 
 
 def _line(axis: Any, row: dict[str, Any], colour: str, dash: str, marks: list[int], shift: float) -> None:
-    """Mean, and one standard deviation: a band for the methods that stand out, bars at some evaluations for the others."""
+    """Draw the mean and one standard deviation, as a band for highlighted methods and as bars for the rest."""
     mean, deviation = np.array(row["mean"], float), np.nan_to_num(np.array(row["deviation"], float))
     steps = np.arange(1, len(mean) + 1)
     rule = f", {row['convention']}" if row["convention"] else ""
@@ -197,7 +197,7 @@ def _line(axis: Any, row: dict[str, Any], colour: str, dash: str, marks: list[in
 
 
 def styles(names: list[str]) -> list[tuple[str, str]]:
-    """A colour and a dash per line; no two lines have both in common."""
+    """Return a colour and a dash per line. No two lines share both."""
     free = [k for k in range(len(COLOURS)) if k not in ALWAYS.values()]
     pool = cycle([(COLOURS[k], d) for d in DASHES for k in free])
     return [(COLOURS[ALWAYS[n]], "-") if n in ALWAYS else next(pool) for n in names]

@@ -1,4 +1,4 @@
-"""The suites of the paper's experiments, as the runner of the peers benchmark takes them."""
+"""Suites of the paper's experiments for the runner of the peers benchmark."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Appendix A.1 (no rule; Gaussian and pruned Laplace weights) and A.2 (at most two of eight bits), of the bundled model.
 
 The paper runs 16 random initialisations and does not say how many functions are behind them; here four draws of the
-function with four initialisations each. Normalised error: (best - least) / (most - least), with the least and the greatest
-value of each function (legal settings only in A.2) instead of those observed.
+function with four initialisations each. Normalised error: (best - least) / (most - least), with the least and the
+greatest value of each function (legal settings only in A.2) instead of those observed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.peers.problems.synthetic import TOLERANCES
 from mipcash.models.synthetic import build
 
 FIRST = 2019
-"""Seed of the first function; the peers benchmark, on which choices were made, has another."""
+"""Seed of the first function, different from that of the peers benchmark, which was used for tuning."""
 FUNCTIONS = 4
 SETTINGS: dict[str, tuple[str, int | None]] = {
     "a1-gaussian": ("gaussian", None),
@@ -35,7 +35,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "a2-cardinality-2": (-10.733977612320082, 11.283148573670772),
     "a2-cardinality-3": (-11.755314419297456, 10.815046376137527),
 }
-"""Least and greatest value, by enumeration of the bits and branch and bound over the reals."""
+"""Least and greatest value, from enumeration of the bits and branch and bound over the reals."""
 
 
 def _problem(name: str, draw: int) -> Problem:
@@ -55,6 +55,6 @@ def _problem(name: str, draw: int) -> Problem:
 
 
 def problems() -> dict[str, Problem]:
-    """By name: ``a1-gaussian-0`` to ``a2-cardinality-3``."""
+    """Return the problems by name: ``a1-gaussian-0`` to ``a2-cardinality-3``."""
     made = [_problem(name, draw) for name in SETTINGS for draw in range(FUNCTIONS)]
     return {p.name: p for p in made}

@@ -1,12 +1,13 @@
 """Tables of real evaluations of XGBoost, and the objective that looks errors up in them (Section 4 (a)).
 
-The paper uses tables of OpenML with more than 45,000 evaluations, and the error of the setting nearest (Euclidean) to the
-one asked for. These tables were made by the code of commit 5db2cfa: trainings with random legal settings, each with its own n
-(uniform on the log scale). The errors of the same training at some smaller numbers of rounds were added, which are real errors too
-(a Poisson process on the log scale). So small n are more frequent than under uniform draws.
+The paper uses tables of OpenML with more than 45,000 evaluations, and returns the error of the nearest setting
+(Euclidean distance). These tables were made by the code of commit 5db2cfa: trainings with random legal settings, each
+with its own n (uniform on the log scale). The errors of the same training at some smaller numbers of rounds were added,
+which are real errors too (a Poisson process on the log scale). So small n are more frequent than under uniform draws.
 
-Files: ``benchmarks/results/paper/tables/<name>.npz``, one array per parameter (float32; int16; places of categories int8),
-``wrong`` (held-out rows misclassified, int16) and ``stamp`` (JSON). Settings are rounded to float32 before the training.
+Files: ``benchmarks/results/paper/tables/<name>.npz``, one array per parameter (float32; int16; places of categories
+int8), ``wrong`` (held-out rows misclassified, int16) and ``stamp`` (JSON). Settings are rounded to float32 before the
+training.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from mipcash.models import xgboost
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "tables"
 DATA = {"monks": "monks-problem-1", "phoneme": "phoneme"}
-"""Name of a table -> data that XGBoost trains on."""
+"""Name of a table -> training data of XGBoost."""
 ROUNDING = 1e-9
-"""More than products of points in the unit cube lose by rounding."""
+"""Upper bound of the rounding error of products of points in the unit cube."""
 WRONG = "wrong"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Evaluated settings.
+    """Table of evaluated settings.
 
     Attributes:
-        columns: parameter -> values, shape (n,) each; categories by their place.
+        columns: parameter -> values, shape (n,) each; categories by their index.
         wrong: held-out rows misclassified, shape (n,).
         stamp: data, seed, number of held-out rows, chunks done, CPU seconds, versions.
     """
@@ -55,40 +56,40 @@ class Table:
         return self.wrong / self.stamp["held"]
 
     def config(self, row: int) -> dict[str, Any]:
-        """A row as a configuration."""
+        """Return a row as a configuration."""
         return {d.name: _plain(d, self.columns[d.name][row]) for d in shape().dimensions}
 
     @cached_property
     def points(self) -> np.ndarray:
-        """All rows in the encoded unit cube, shape (n, 11)."""
+        """Return all rows in the encoded unit cube, shape (n, 11)."""
         return np.column_stack([code for d in shape().dimensions for code in _codes(d, self.columns[d.name])])
 
     def nearest(self, config: Mapping[str, Any]) -> int:
-        """The row nearest to a configuration; the first of several."""
+        """Return the row nearest to a configuration, the first one in a tie."""
         values = {d.name: np.array([_raw(d, config[d.name])]) for d in shape().dimensions}
         point = np.column_stack([code for d in shape().dimensions for code in _codes(d, values[d.name])])
-        rough = self._norms - 2 * (self.points @ point[0])  # up to a constant, and to rounding
+        rough = self._norms - 2 * (self.points @ point[0])  # equal to the distances up to a constant and rounding
         near = np.flatnonzero(rough <= rough.min() + ROUNDING)
         return int(near[np.argmin(((self.points[near] - point) ** 2).sum(axis=1))])
 
     @cached_property
     def _norms(self) -> np.ndarray:
-        """Squared lengths of the rows, shape (n,)."""
+        """Return the squared lengths of the rows, shape (n,)."""
         return np.einsum("ij,ij->i", self.points, self.points)
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """The error of the nearest row."""
+        """Return the error of the nearest row."""
         return float(self.errors[self.nearest(config)])
 
 
 @cache
 def shape() -> Shape:
-    """Table 5 in flat terms."""
+    """Return Table 5 as flat dimensions."""
     return Shape(xgboost.build()[0])
 
 
 def _codes(d: Dimension, values: np.ndarray) -> Iterator[np.ndarray]:
-    """Columns of the unit cube: one for a number, on its log scale where it has one, and one per category."""
+    """Yield columns of the unit cube: one per number, on its log scale if it has one, and one per category."""
     if d.listed:
         yield from (np.asarray(values == k, dtype=float) for k in range(len(d.values)))
         return
@@ -119,7 +120,7 @@ def load(name: str, folder: Path = FOLDER) -> Table:
     """Read a table.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the table does not exist.
     """
     path = path_of(name, folder)
     if not path.is_file():
@@ -131,11 +132,11 @@ def load(name: str, folder: Path = FOLDER) -> Table:
 
 @cache
 def kept(name: str) -> Table:
-    """The table of the repository, read once per process."""
+    """Return the table of the repository, read once per process."""
     return load(name)
 
 
 def hours(folder: Path = FOLDER) -> dict[str, float]:
-    """CPU hours that the tables took."""
+    """Return the CPU hours of the tables."""
     there = [load(name, folder) for name in DATA if path_of(name, folder).is_file()]
     return {"tables": sum(t.stamp["cpu_seconds"] for t in there) / 3600}

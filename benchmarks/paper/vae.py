@@ -1,4 +1,4 @@
-"""Section 4 (b): the 28 hyperparameters of the variational autoencoder under their rules; all trainings are kept."""
+"""Section 4 (b): 28 hyperparameters of the variational autoencoder under their rules. All trainings are stored."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "paper": {"preset": "paper"},
     "paper-mnist": {"preset": "paper", "data": "mnist"},
 }
-"""Name of a size -> options of the model. ``small`` takes a median of 10 CPU seconds, 155 for the largest network; with fewer
-steps the losses stay near 202 nats, those of the mean image. On CPUs and with one thread its losses do not depend on the
-machine's load, as those of ``laptop`` do, which has a limit."""
+"""Name of a size -> options of the model.
+
+``small`` takes a median of 10 CPU seconds, and 155 seconds for the largest network. With fewer steps the losses stay
+near 202 nats, the loss of the mean image. On CPUs with one thread its losses do not depend on the load of the machine.
+Losses of ``laptop`` do, since it has a time limit.
+"""
 WORST = 500.0
-"""Nats of a training that ended without a finite loss: the paper's penalty, about those of uniformly random pixels."""
+"""Nats of a training that ended without a finite loss: the paper's penalty, about that of uniformly random pixels."""
 
 
 def _stamp(size: str) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def machine(size: str) -> dict[str, Any]:
 
 
 def check(size: str) -> None:
-    """Look for torch and the images.
+    """Check that torch and the images are available.
 
     Raises:
         mipcash.errors.ModelError: what is missing, and how to get it.
@@ -63,7 +66,7 @@ def _trained(size: str) -> Objective:
     def objective(config: Config) -> float:
         try:
             loss = evaluate(config)["loss"]
-        except FloatingPointError:  # training diverged
+        except FloatingPointError:  # the training diverged
             return WORST
         return loss if loss < WORST else WORST
 
@@ -90,12 +93,12 @@ def _problem(size: str) -> Problem:
 
 @cache
 def problems() -> Mapping[str, Problem]:
-    """By name: ``vae-`` and a size; ``vae-proxy``, the analytic stand-in of the peers benchmark."""
+    """Return the problems by name: ``vae-`` and a size, and the analytic ``vae-proxy`` of the peers benchmark."""
     return {f"vae-{size}": _problem(size) for size in OPTIONS} | {p.name: p for p in vae_proxy.PROBLEMS}
 
 
 def hours() -> dict[str, float]:
-    """Hours of all trainings that are kept."""
+    """Return the hours of all kept trainings."""
     return remembered.hours(p.objective for p in problems().values())
 
 
@@ -105,7 +108,7 @@ def machines() -> list[str]:
 
 
 def uniform_violations(at: tuple[int, ...] = (16, 32), seeds: range = range(8)) -> list[tuple[float, float]]:
-    """Illegal draws until so many legal ones, where every parameter is drawn uniformly and without a look at the rules.
+    """Return the illegal draws before a number of legal ones, with parameters drawn uniformly without rules.
 
     Returns:
         mean and standard deviation over the seeds, for each number of ``at``: the paper's random search in Table 4.

@@ -1,4 +1,4 @@
-"""Section 4 (a): the ten hyperparameters of Table 5, errors looked up in a table, and trained for."""
+"""Section 4 (a): ten hyperparameters of Table 5, with errors looked up in a table or trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED = 0
 
 
 def xgboost_version() -> str:
-    """Of the package that holds XGBoost here: the CPU build, or the whole one."""
+    """Return the version of the installed XGBoost package: the CPU build or the full one."""
     try:
         return version("xgboost-cpu")
     except PackageNotFoundError:
@@ -25,7 +25,7 @@ def xgboost_version() -> str:
 
 
 def looked_up(name: str, config: Config) -> float:
-    """The error of the nearest setting in a table of the repository."""
+    """Return the error of the nearest setting in a table of the repository."""
     return table.kept(name)(config)
 
 
@@ -47,7 +47,7 @@ def _machine() -> dict[str, Any]:
 
 
 def check() -> None:
-    """Look for XGBoost.
+    """Check that XGBoost is installed.
 
     Raises:
         mipcash.errors.ModelError: it is not installed.
@@ -57,7 +57,7 @@ def check() -> None:
 
 @cache
 def problems() -> dict[str, Problem]:
-    """By name: ``monks-table``, ``phoneme-table``, and ``monks-direct``, which trains at every evaluation."""
+    """Return ``monks-table``, ``phoneme-table``, and ``monks-direct``, which trains at every evaluation."""
     made = [_problem(f"{n}-table", partial(looked_up, n), f"nearest of real trainings on {d}") for n, d in table.DATA.items()]
     trained = Remembered(lambda: partial(error, seed=SEED), KEPT, {"data": "monks-problem-1", "seed": SEED}, _machine)
     made.append(_problem(DIRECT, trained, "trained on monks-problem-1"))
@@ -65,7 +65,7 @@ def problems() -> dict[str, Problem]:
 
 
 def hours() -> dict[str, float]:
-    """Hours of the tables and of the trainings that are kept."""
+    """Return the hours of the tables and of the kept trainings."""
     return table.hours() | remembered.hours(p.objective for p in problems().values())
 
 

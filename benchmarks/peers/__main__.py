@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-for _name in THREADS:  # before numpy and torch are loaded
+for _name in THREADS:  # set before numpy and torch are loaded
     os.environ.setdefault(_name, "1")
 
 
 def numbers(text: str) -> list[int]:
-    """``0-9`` or ``0,3,5-7`` as a list."""
+    """Parse ``0-9`` or ``0,3,5-7`` into a list."""
     found: list[int] = []
     for part in text.split(","):
         low, _, high = part.partition("-")
@@ -27,7 +27,7 @@ def numbers(text: str) -> list[int]:
 
 
 def names(text: str) -> list[str]:
-    """Comma-separated names; the settings of a method may hold commas: ``a,b:x=1,y=2,c``."""
+    """Split comma-separated names, whose settings may contain commas: ``a,b:x=1,y=2,c``."""
     found: list[str] = []
     for part in text.split(","):
         if "=" in part and ":" not in part and found:
@@ -38,7 +38,7 @@ def names(text: str) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     from benchmarks.peers.catalogue import OURS, PEERS
     from benchmarks.peers.history import RESULTS
 

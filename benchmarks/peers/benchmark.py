@@ -1,4 +1,4 @@
-"""The registered benchmark: ``python -m benchmarks run peers``. smoke: three methods without other libraries, in seconds."""
+"""Registered benchmark: ``python -m benchmarks run peers``. Smoke runs three methods without other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of methods by name: peers, peers with their libraries' own limits, and our own optimizers."""
+"""Catalogue of methods by name: peers, peers with the limits of their libraries, and our own optimizers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.peers.methods.ours import our_method
 from mipcash.optimizers.registry import optimizer_names
 
 OURS = "hybrid"
-"""The method that peers are compared with unless another is named."""
+"""Method that peers are compared with by default."""
 
 
 def _module(name: str) -> str:
@@ -24,7 +24,7 @@ PEERS: dict[str, tuple[str, str]] = {
     "smac": (_module("smac_facade"), "SmacMethod"),
     "hyperopt": (_module("hyperopt_tpe"), "HyperoptMethod"),
 }
-"""Name -> module and class. What is in neither catalogue is one of our own optimizers, see
+"""Name -> module and class. A name in neither catalogue is one of our own optimizers, see
 :mod:`benchmarks.peers.methods.ours`."""
 
 SLOWER: dict[str, tuple[str, str]] = {
@@ -32,8 +32,8 @@ SLOWER: dict[str, tuple[str, str]] = {
     "smac-library": (_module("smac_facade"), "LibrarySmacMethod"),
     "skopt": (_module("skopt_gp"), "SkoptMethod"),
 }
-"""Peers with their libraries' own limits, which take several times as long: for what our limits cost them, and the slow rival of
-the ADMM papers."""
+"""Peers with the cost limits of their libraries, which take several times as long. They show the effect of our limits.
+The slow rival of the ADMM papers is here, too."""
 
 LIMITED: dict[str, tuple[str, str]] = {
     "botorch-constrained": ("benchmarks.limits.methods.botorch_constrained", "ConstrainedBotorchMethod"),
@@ -45,7 +45,7 @@ LIMITED: dict[str, tuple[str, str]] = {
 
 
 def make_method(name: str) -> Method:
-    """A fresh method by name.
+    """Create a method by name.
 
     Raises:
         MissingPackageError: its library is not installed.

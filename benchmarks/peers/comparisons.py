@@ -1,7 +1,7 @@
-"""Comparisons in addition to the table of all methods: other sets of methods, single problems.
+"""Comparisons in addition to the table of all methods: further sets of methods, and single problems.
 
-Only pairs (problem, seed) that all methods of a set have are compared, and no method has them all: GPSampler takes too long
-on three problems, BoTorch and SMAC3 have few runs under a penalty. One record therefore holds several sets.
+Only pairs (problem, seed) that all methods of a set have are compared, and no method has them all: GPSampler takes too
+long on three problems, BoTorch and SMAC3 have few runs under a penalty. One record therefore holds several sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.peers.report import Key
 
 SIX = "hybrid:n_initial=6"
 SEARCHING = ("botorch", "optuna-tpe", "mutation", "smac", "hyperopt", "random")
-"""The peers that have ten seeds of every problem."""
+"""Peers with ten seeds of every problem."""
 GROUPS = ("all", "rules", "free", "held out")
 PEERS = ("botorch", "optuna-gp", "mutation", "optuna-tpe", "smac", "hyperopt")
 """Columns of the table of problems."""
@@ -30,10 +30,10 @@ LAST = 60
 
 @dataclass(frozen=True)
 class Comparison:
-    """A set of methods and the tables that are shown of it.
+    """Set of methods and its tables.
 
     Attributes:
-        ours: the method that the others are matched against.
+        ours: the method that each other method is compared with.
         seeds: of the runs that are compared, at most.
         tables: convention and group of problems of each.
     """
@@ -63,7 +63,7 @@ COMPARISONS = (
 
 
 def collected(seeds: Sequence[int], read: Reader) -> dict[str, Any]:
-    """Everything of this module, as far as there are runs: values that JSON holds."""
+    """Return all comparisons of this module for the existing runs, as values for JSON."""
     return {
         "comparisons": [made for c in COMPARISONS if (made := _compared(c, seeds, read))["tables"]],
         "problems": problems(seeds, read),
@@ -78,7 +78,7 @@ def _compared(of: Comparison, seeds: Sequence[int], read: Reader) -> dict[str, A
 
 
 def problems(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
-    """Runs of each problem in which ours is better and worse than each peer, repaired; a peer without runs is left out."""
+    """Return for each problem the repaired runs in which ours is better and worse than each peer with runs."""
     found = report.collect([OURS, *PEERS], seeds=seeds, read=read).runs["repair"]
     rows = []
     for name in dict.fromkeys(p for p, _ in sorted(found[OURS])):
@@ -93,7 +93,7 @@ def problems(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
 
 
 def _duel(ours: dict[Key, History], theirs: dict[Key, History], pairs: Sequence[Key]) -> dict[str, Any]:
-    """Wins, losses and ties of ours after the last step, and the sign test."""
+    """Return wins, losses and ties of ours after the last step, and the sign test."""
     differences = []
     for p in pairs:
         a, b = ours[p].best()[LAST - 1], theirs[p].best()[LAST - 1]
@@ -107,7 +107,7 @@ def _duel(ours: dict[Key, History], theirs: dict[Key, History], pairs: Sequence[
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The tables as Markdown; empty for a record without them."""
+    """Return the tables in Markdown, empty for a record without comparisons."""
     lines: list[str] = []
     for each in results.get("comparisons", ()):
         tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in each["tables"]]

@@ -1,11 +1,11 @@
 """Conventions for illegal suggestions.
 
-repair         The nearest legal configuration is evaluated and reported instead.
-penalty        The suggestion costs an evaluation, and a penalty is reported: the problem's, else the worst legal loss so far.
-penalty-500    A loss of 500 is reported, at no cost. The run goes on until it has its legal evaluations (Daxberger et al., Section
-4
-               (b): "we only report valid observations"). The history has all suggestions, so that both counts can be read.
-ignore         The same, but nothing is reported.
+repair       The nearest legal configuration is evaluated and reported instead.
+penalty      The suggestion costs an evaluation. Its loss is the problem's penalty or the worst legal loss.
+penalty-500  A loss of 500 is reported without cost until the run has its legal evaluations.
+             Daxberger et al., Section 4 (b): "we only report valid observations".
+             The history has all suggestions, so both counts can be read.
+ignore       The same, but nothing is reported.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PATIENCE = 20
 
 @dataclass(frozen=True)
 class Convention:
-    """One convention.
+    """Convention for illegal suggestions.
 
     Attributes:
-        name: as in results; empty for a method that is always legal or a space without rules.
-        repaired: the nearest legal configuration takes its place.
-        told: the method gets a loss for the suggestion.
+        name: name in results; empty for a method that is always legal or a space without rules.
+        repaired: True if the nearest legal configuration is evaluated instead.
+        told: True if the method gets a loss for the suggestion.
         value: that loss; None for the penalty of the problem, or the worst loss so far.
-        counted: the suggestion costs one of the evaluations.
+        counted: True if the suggestion costs one of the evaluations.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Convention:
 
 
 def convention(name: str) -> Convention:
-    """A convention by its name.
+    """Return a convention by its name.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: no convention has this name.
     """
     head, dash, value = name.partition("-")
     if name in ("", PENALTY):

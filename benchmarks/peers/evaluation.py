@@ -1,7 +1,7 @@
 """Result of an evaluation: a loss, further outputs, and the feasibility under outcome constraints.
 
-The objective of a problem without constraints returns a number. With constraints it returns a dict with a ``loss``, and raises
-:class:`mipcash.Failed` on a crash.
+The objective of a problem without constraints returns a number. With constraints it returns a dict with a ``loss``, and
+raises :class:`mipcash.Failed` on a crash.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Evaluation:
 
     @property
     def counted(self) -> float | None:
-        """The loss where the limits are kept."""
+        """Return the loss of a feasible evaluation, else None."""
         return self.loss if self.kept else None
 
     @property
     def outputs(self) -> dict[str, float] | None:
-        """Everything by name; None where it crashed."""
+        """Return all outputs by name, or None after a crash."""
         return None if self.loss is None else {LOSS: self.loss, **self.values}
 
 

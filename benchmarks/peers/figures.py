@@ -16,7 +16,7 @@ TITLES = {"repair": "illegal suggestions repaired", "penalty": "illegal suggesti
 
 
 def draw(found: Collection, folder: Path, budget: int = 60) -> list[Path]:
-    """Write ``regret-<convention>.png`` and ``rank-<convention>.svg``; returns their paths."""
+    """Write ``regret-<convention>.png`` and ``rank-<convention>.svg``, and return their paths."""
     import matplotlib
 
     matplotlib.use("agg")

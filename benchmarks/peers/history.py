@@ -1,7 +1,7 @@
-"""Histories: one line of JSON per run, appended whole or not at all; a file per method and convention (see :mod:`benchmarks.raw`).
+"""Histories: one line of JSON per run, appended in one write; a file per method and convention (:mod:`benchmarks.raw`).
 
-``<method>.jsonl`` holds runs in which both conventions are one (rule-free problems, methods that are always legal);
-``<method>-<convention>.jsonl`` the others.
+``<method>.jsonl`` has runs without illegal suggestions (rule-free problems, methods that are always legal).
+``<method>-<convention>.jsonl`` has all other runs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ DIGITS = 8
 
 @dataclass(frozen=True)
 class History:
-    """One run.
+    """Run of a method on a problem.
 
     Attributes:
         method, problem, seed: what was run.
-        convention: one of :mod:`benchmarks.peers.convention`, or ``""`` where all of them are one.
-        losses: of every suggestion, the initial ones included; None for an illegal one, and for one that breaks limits.
-        legal: whether each suggestion was legal as it was made.
+        convention: one of :mod:`benchmarks.peers.convention`, or ``""`` if no suggestion can be illegal.
+        losses: of every suggestion, the initial ones included; None for an illegal or infeasible one.
+        legal: True for each suggestion that was legal.
         cpu: CPU seconds of each suggestion with its observation; None for an initial one.
         stamp: versions.
         outputs: on a problem with outcome constraints, all outputs of each evaluation, with the loss; None for a crash.
@@ -51,7 +51,7 @@ class History:
         return self.problem, self.seed
 
     def best(self) -> list[float]:
-        """Least loss after each evaluation; infinite before the first solution."""
+        """Return the least loss after each evaluation, infinite before the first feasible one."""
         found, least = [], math.inf
         for loss in self.losses:
             least = least if loss is None else min(least, loss)
@@ -59,7 +59,7 @@ class History:
         return found
 
     def solutions(self) -> list[float]:
-        """Losses of the legal evaluations alone, in their order."""
+        """Return the losses of the legal, feasible evaluations in their order."""
         return [v for v in self.losses if v is not None]
 
     def to_line(self) -> str:
@@ -84,18 +84,18 @@ class History:
 
 
 def kept(loss: float) -> float:
-    """A loss with the digits that a history has."""
+    """Round a loss to the digits of a history."""
     return float(f"{loss:.{DIGITS}g}")
 
 
 def path_of(method: str, convention: str, folder: Path = RESULTS) -> Path:
-    """The file of a method; names with settings become file names by replacing what is not a letter or digit."""
+    """Return the file of a method. In names with settings, characters other than letters and digits are replaced."""
     stem = re.sub(r"[^A-Za-z0-9.]+", "_", method) if ":" in method else method
     return folder / (f"{stem}-{convention}.jsonl" if convention else f"{stem}.jsonl")
 
 
 def read(method: str, convention: str, folder: Path = RESULTS) -> list[History]:
-    """The histories of a file; a line that a kill cut short is left out. The last of several for one run counts."""
+    """Return the histories of a file without incomplete lines. The last of several for one run counts."""
     found = {}
     for line in lines(path_of(method, convention, folder)):
         history = History.from_line(line, method, convention)
@@ -108,7 +108,7 @@ Reader = Callable[[str, str], list[History]]
 
 
 def reader(folder: Path = RESULTS) -> Reader:
-    """Reads each file of a folder once, however often it is asked for."""
+    """Return a function that reads each file of a folder once."""
     return cache(partial(read, folder=folder))
 
 
@@ -130,11 +130,11 @@ def drop(method: str, convention: str, keys: Iterable[tuple[str, int]], folder: 
     replace(path, [line for line in lines(path) if History.from_line(line, method, convention).key not in gone])
 
 
-# -- initial designs: drawn once and kept, so that every peer starts from the same whatever becomes of the sampler -----------
+# -- initial designs: stored, so that every peer starts from the same points even if the sampler changes ---------------
 
 
 def initial_design(problem: str, seed: int, folder: Path = RESULTS) -> list[dict[str, Any]] | None:
-    """The kept initial configurations of a problem and seed; None where they were not drawn yet."""
+    """Return the stored initial configurations of a problem and seed, or None."""
     for line in lines(folder / "initial.jsonl"):
         record = json.loads(line)
         if record["problem"] == problem and record["seed"] == seed:

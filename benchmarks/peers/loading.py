@@ -1,4 +1,4 @@
-"""Methods of the peers' libraries, loaded by name when they are asked for."""
+"""Loading of the peers' methods, whose libraries are imported on demand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks.peers.method import MissingPackageError
 
 
 def loaded(name: str, module: str, kind: str) -> Any:
-    """A fresh method under a name: a class of a module, whose library may not be installed.
+    """Create a method: a class of a module whose library may be missing.
 
     Raises:
-        MissingPackageError: it is not.
+        MissingPackageError: the library is not installed.
     """
     try:
         method = getattr(import_module(module), kind)()

@@ -1,4 +1,4 @@
-"""The protocol of a method: ``start``, then ``suggest`` and ``observe`` in turn."""
+"""Protocol of a method: ``start``, then ``suggest`` and ``observe`` in turn."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from benchmarks.peers.shape import Shape
 Initial = Sequence[tuple[dict[str, Any], float]]
 Evaluated = Sequence[tuple[dict[str, Any], Evaluation]]
 INITIAL = 10
-"""Configurations that a run starts from."""
+"""Number of initial configurations of a run."""
 
 
 class MissingPackageError(Exception):
-    """A method's library is not installed."""
+    """Error raised if the library of a method is not installed."""
 
 
 class Method(ABC):
-    """Proposes configurations for one run.
+    """Method that proposes configurations for one run.
 
     Attributes:
         name: as in results.
         packages: distributions that it needs.
-        legal: it never suggests an illegal configuration, so that the two conventions are one.
-        own_design: it makes its own initial design; others are given legal samples.
-        design: size of the initial design, whoever makes it.
+        legal: it never suggests an illegal configuration, so the conventions make no difference.
+        own_design: it makes its own initial design; without one it gets legal samples.
+        design: size of the initial design.
         takes_limits: it runs on problems with outcome constraints: it overrides ``begin`` and ``learn``, or ignores outcomes.
-        revision: to be raised when the adapter changes, so that old histories are distinguished from new ones.
+        revision: version of the adapter, raised when it changes, to distinguish old from new histories.
     """
 
     name: str
@@ -48,26 +48,26 @@ class Method(ABC):
 
         Args:
             shape: the space of this run in flat terms; ``shape.space`` is the space itself.
-            initial: evaluated legal configurations (empty where ``own_design``).
+            initial: evaluated legal configurations (empty with ``own_design``).
             budget: evaluations in total, the initial ones included.
         """
 
     @abstractmethod
     def suggest(self) -> dict[str, Any]:
-        """The next configuration (active parameters only); it may be illegal unless ``legal``."""
+        """Return the next configuration (active parameters only). It may be illegal unless ``legal``."""
 
     @abstractmethod
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         """Receive the result of the latest suggestion.
 
         Args:
-            config: what was evaluated: the suggestion, or, in the repair convention, the nearest legal configuration.
+            config: the evaluated suggestion, or its nearest legal configuration in the repair convention.
             loss: its loss, or the penalty if it is illegal.
             violations: rule -> violation by ``config``; empty if it is legal.
         """
 
     def begin(self, problem: Problem, shape: Shape, seed: int, initial: Evaluated, budget: int) -> None:
-        """``start``, with all that is known of the initial configurations."""
+        """Begin a run with all outputs of the initial configurations; by default calls ``start``."""
         self.start(problem, shape, seed, [(c, e.loss) for c, e in initial], budget)  # type: ignore[misc]
 
     def learn(self, config: dict[str, Any], evaluation: Evaluation, violations: Mapping[str, float]) -> None:
@@ -75,8 +75,8 @@ class Method(ABC):
         self.observe(config, evaluation.loss, violations)  # type: ignore[arg-type]
 
     def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:  # noqa: B027 - most need nothing
-        """The latest suggestion is illegal, and the convention keeps that from the method; it may note what not to repeat."""
+        """Note an illegal suggestion that the convention does not report, so that it is not repeated."""
 
     def stamp(self) -> dict[str, Any]:
-        """Versions behind a history."""
+        """Return the versions that belong to a history."""
         return {"revision": self.revision, **{p: version(p) for p in ("mipcash", *self.packages)}}

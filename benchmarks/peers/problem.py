@@ -1,4 +1,4 @@
-"""A problem of the peers benchmark: a space, a loss, and an optimum that is certified or best known.
+"""Problem of the peers benchmark: a space, a loss, and an optimum that is certified or best known.
 
 A problem may have outcome constraints (:mod:`benchmarks.limits`). Its optimum is then the feasible one.
 """
@@ -25,16 +25,19 @@ FACTS = Path(__file__).resolve().parents[1] / "results" / "problems.json"
 GROUPS = ("rules", "free")
 LOWER_BOUND = "lower bound"
 CERTIFICATES = ("enumeration", "construction", "branch and bound", "best known", LOWER_BOUND)
-"""enumeration: the discrete part is enumerated, the numbers are solved in closed form. construction: the function is built
-around its optimum, or reaches its lower bound. branch and bound: the discrete part is enumerated, and a bound over the
-numbers leaves no more than the tolerance. best known: enumeration with a multistart over the numbers, or a long
-search. lower bound: no loss can be below it (an error rate of 0), attained or not.
+"""Kinds of certificates.
+
+* enumeration: the discrete part is enumerated, and the numbers are solved in closed form.
+* construction: the function is built around its optimum, or reaches its lower bound.
+* branch and bound: the discrete part is enumerated, and a bound over the numbers leaves no more than the tolerance.
+* best known: enumeration with a multistart over the numbers, or a long search.
+* lower bound: no loss can be lower (an error rate of 0), whether the bound is attained or not.
 """
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A black box to be minimised.
+    """Black box to be minimised.
 
     Attributes:
         name: unique; names the lines of the results.
@@ -45,12 +48,12 @@ class Problem:
         optimum: the least loss.
         certificate: how the optimum is known, one of :data:`CERTIFICATES`.
         source: where the problem comes from.
-        held_out: not to be used while an optimizer is tuned.
+        held_out: True if the problem is not used to tune an optimizer.
         tolerance: how far below ``optimum`` a loss may lie by rounding or by local search over the numbers.
         stamp: settings of the losses, stored in histories.
         penalty: loss reported for an illegal suggestion in the penalty convention; None for the worst legal loss so far.
         limits: as in :func:`mipcash.minimize`; empty if the objective returns a number.
-        crashes: it may crash.
+        crashes: True if an evaluation may crash.
         reference: with outcome constraints, the loss with a regret of one: the result of random search.
     """
 
@@ -77,7 +80,7 @@ class Problem:
 
     @cached_property
     def kept(self) -> tuple[Limit, ...]:
-        """The limits, each with both of its ends."""
+        """Return the limits, each with both of its bounds."""
         return limits_of(self.limits)
 
     def evaluate(self, config: Config) -> Evaluation:
@@ -87,7 +90,7 @@ class Problem:
 
 @cache
 def problems() -> dict[str, Problem]:
-    """All problems by name, in a fixed order: each module of ``benchmarks.peers.problems`` lists its own in ``PROBLEMS``."""
+    """Return the problems by name in a fixed order, from ``PROBLEMS`` in the modules of ``benchmarks.peers.problems``."""
     package = import_module("benchmarks.peers.problems")
     found: dict[str, Problem] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")):
@@ -100,7 +103,7 @@ def problems() -> dict[str, Problem]:
 
 @cache
 def facts() -> dict[str, dict[str, Any]]:
-    """By problem: its optimum, certificate and source, and ``best``, a configuration that attains it, where one was computed.
+    """Return by problem its optimum, certificate and source, and ``best``, an optimal configuration if known.
 
     Commit 5db2cfa has the code that computed them.
     """
@@ -109,11 +112,11 @@ def facts() -> dict[str, dict[str, Any]]:
 
 
 def described(name: str, space: Callable[[], mc.Space], objective: Objective, **more: Any) -> Problem:
-    """A problem with its facts."""
+    """Return a problem with its facts."""
     return Problem(name, space, objective, **{k: v for k, v in facts()[name].items() if k != "best"}, **more)
 
 
 def optima() -> dict[str, Config]:
-    """A configuration that attains the optimum, by problem."""
+    """Return a configuration that attains the optimum, by problem."""
     told = {name: fact["best"] for name, fact in facts().items() if "best" in fact}
     return {name: {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()} for name, config in told.items()}

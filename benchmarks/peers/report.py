@@ -1,12 +1,15 @@
-"""The report: ranks, regret, evaluations to match, wins and losses, CPU seconds; per convention and group of problems.
+"""Report: ranks, regret, evaluations to match, wins and losses, CPU seconds, by convention and group of problems.
 
-Only pairs (problem, seed) that all compared methods have are compared; their number n is given with every table.
+Only pairs (problem, seed) that all compared methods have are compared. Every table reports their number n.
 
-rank      rank of the best loss after ``budget`` evaluations; ties share the mean. It is averaged over pairs, with the standard
-error. regret    (best - optimum) / (median of random search's best over its seeds - optimum), the mean over problems of medians,
-          with a bootstrapped standard error. If only a bound is known, the lowest loss found replaces the optimum.
-match     evaluations that ours needs for the loss that a peer has after ``budget`` ones; the median over pairs (> budget: never).
-wins      pairs in which ours is better, worse, level, and the two-sided sign test over those that are not level.
+    rank     rank of the best loss after ``budget`` evaluations, averaged over pairs, with the standard error.
+             Ties share the mean rank.
+    regret   (best - optimum) / (median of random search's best over its seeds - optimum).
+             It is the mean over problems of medians, with a bootstrapped standard error.
+             If only a bound is known, the lowest loss found replaces the optimum.
+    match    evaluations that ours needs for the loss that a peer has after ``budget`` evaluations.
+             It is the median over pairs (> budget: never).
+    wins     pairs in which ours is better, worse, equal, and the two-sided sign test over unequal pairs.
 """
 
 from __future__ import annotations
@@ -27,14 +30,14 @@ from benchmarks.peers.problem import LOWER_BOUND, Problem, problems
 
 Key = tuple[str, int]
 TIE = 1e-7
-"""Losses closer than this share of their size are level."""
+"""Relative difference below which losses are equal."""
 BOOTSTRAP = 400
-"""Resamples behind the standard error of the regret."""
+"""Bootstrap resamples for the standard error of the regret."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Histories by convention, method and (problem, seed); the rule-free ones stand in both conventions."""
+    """Histories by convention, method and (problem, seed). Rule-free problems are in both conventions."""
 
     runs: dict[str, dict[str, dict[Key, History]]]
 
@@ -52,10 +55,10 @@ def collect(
     budget: int = 60,
     read: Reader | None = None,
 ) -> Collection:
-    """The histories of methods (None: all peers, and ``hybrid`` where it was run).
+    """Return the histories of methods (None: all peers, and ``hybrid`` if it was run).
 
     Args:
-        read: of the folder; None: of this package's results.
+        read: reader of the folder; None reads this package's results.
     """
     read = read or reader()
     chosen = [m for m in methods or (OURS, *PEERS) if methods or any(read(m, c) for c in ("", *CONVENTIONS))]
@@ -73,7 +76,7 @@ def collect(
 
 @dataclass
 class Row:
-    """Results of one method in one table."""
+    """Row of a table: the results of one method."""
 
     method: str
     rank: float
@@ -91,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """One group of problems in one convention."""
+    """Table of one group of problems in one convention."""
 
     convention: str
     group: str
@@ -101,7 +104,7 @@ class Table:
 
 
 def summarise(found: Collection, ours: str = OURS, budget: int = 60) -> dict[str, Any]:
-    """All tables, and what is missing."""
+    """Return all tables and the missing runs."""
     known = problems()
     tables = []
     for convention in CONVENTIONS:
@@ -149,17 +152,17 @@ def _table(runs: dict[str, dict[Key, History]], pairs: list[Key], convention: st
 
 
 def levelled(losses: np.ndarray) -> np.ndarray:
-    """Losses with those that are level made equal."""
+    """Return the losses with ties made exactly equal."""
     order = np.argsort(losses)
     made = losses.copy()
     for a, b in pairwise(order):
         if np.isfinite(losses[b]) and abs(losses[b] - made[a]) <= TIE * max(1.0, abs(losses[b])):
-            made[b] = made[a]  # infinite ones, of runs without any, are equal as they are
+            made[b] = made[a]  # infinite losses of runs without a result are equal already
     return made
 
 
 def to_match(ours: History, target: float) -> float:
-    """Evaluations that a run needs to be as good as ``target``; infinite where it never is."""
+    """Return the evaluations until a run reaches ``target``, infinite if it never does."""
     slack = TIE * max(1.0, abs(target))
     return next((k + 1.0 for k, b in enumerate(ours.best()) if b <= target + slack), math.inf)
 
@@ -167,7 +170,7 @@ def to_match(ours: History, target: float) -> float:
 def floors(
     runs: dict[str, dict[Key, History]], names: Sequence[str], known: Mapping[str, Problem] | None = None
 ) -> dict[str, float]:
-    """The optimum of each problem; the least loss found where that is lower, or where a bound is all that is known.
+    """Return each problem's optimum, or the least loss found if that is lower or if only a bound is known.
 
     Args:
         known: the problems; None: the peers' own.
@@ -181,9 +184,10 @@ def floors(
 
 
 def normalised(runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget: int) -> dict[str, tuple[float, float]]:
-    """Mean over problems of the median regret in units of random search's, with its standard error; nan without random search.
+    """Return the mean over problems of the median regret relative to random search, with its standard error.
 
-    The error is that of the runs of a method, by a bootstrap in each problem; random search's median stays.
+    The error comes from a bootstrap of the method's runs in each problem, with the median of random search fixed. The
+    result is nan without random search.
     """
     names = sorted({p for p, _ in pairs}) if "random" in runs else []
     least, rng = floors(runs, names), np.random.default_rng(0)
@@ -212,7 +216,7 @@ HEAD = "| method | rank | normalised regret | {ours} matches it in | {ours} wins
 
 
 def markdown(summary: dict[str, Any]) -> str:
-    """The tables as Markdown."""
+    """Return the tables in Markdown."""
     lines = []
     for table in summary["tables"]:
         lines += [f"**{table.group}, {table.convention}**: {table.problems} problems, n = {table.pairs} runs", ""]

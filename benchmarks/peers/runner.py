@@ -1,6 +1,6 @@
-"""Runs: seeds in turn, in each seed all methods and conventions, so that partial results are balanced.
+"""Runner: loops over seeds, then methods and conventions, so that partial results are balanced.
 
-Every method, seed and convention runs in a process of its own. What is there already is not run again.
+Every method, seed and convention runs in a separate process. Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Task:
-    """One run to do."""
+    """Run to execute."""
 
     method: str
     problem: str
@@ -51,7 +51,7 @@ def tasks(
     conventions: Sequence[str] = CONVENTIONS,
     of: str = PEERS,
 ) -> list[Task]:
-    """All runs of a suite in their order: by seed, then convention (runs that have none first), then method, then problem."""
+    """Return the runs of a suite sorted by seed, convention (runs without one first), method, problem."""
     legal = {method: make_method(method).legal for method in methods}
     picked = suite(of).chosen(list(problems) if problems else None)
     for name in conventions:
@@ -68,7 +68,7 @@ def tasks(
 
 
 def missing(wanted: Sequence[Task], budget: int = BUDGET, folder: Path = RESULTS) -> list[Task]:
-    """The runs that are not in the results, shorter than the budget, or of a problem with other settings."""
+    """Return the runs that are missing, shorter than the budget, or of a problem with other settings."""
     there: dict[tuple[str, str], set[tuple[str, int]]] = {}
     for task in wanted:
         file = (task.method, task.convention)
@@ -86,7 +86,7 @@ def complete(h: History, budget: int, problem: Problem | None) -> bool:
 
 
 def older(done: Sequence[Task], folder: Path = RESULTS) -> list[Task]:
-    """The runs of our own methods that carry another commit than the present one, or none."""
+    """Return the runs of our own methods with another commit than the present one, or none."""
     stamps: dict[tuple[str, str], dict[tuple[str, int], dict[str, Any]]] = {}
     now = {m: make_method(m).stamp().get("commit") for m in {t.method for t in done}}
     found = []
@@ -102,7 +102,7 @@ def older(done: Sequence[Task], folder: Path = RESULTS) -> list[Task]:
 
 
 def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS, size: int = INITIAL) -> list[dict[str, Any]]:
-    """Uniform legal samples, the same for all peers."""
+    """Return uniform legal samples, the same for all peers."""
     kept = history.initial_design(problem.name, seed, folder)
     if kept is None:
         drawn = shape.space.sample(size, np.random.default_rng(np.random.SeedSequence([seed, 0])))
@@ -113,7 +113,7 @@ def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS, s
 
 
 def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History:
-    """One run of one method on one problem."""
+    """Execute one run of one method on one problem."""
     (problem,) = suite(task.suite).chosen([task.problem])
     method = make_method(task.method)
     if problem.limits and not method.takes_limits:
@@ -173,7 +173,7 @@ def penalty(problem: Problem, losses: Sequence[float | None]) -> float:
 
 
 def work(todo: Sequence[Task], progress: Callable[[str], None], budget: int = BUDGET, folder: Path = RESULTS) -> int:
-    """Do runs in this process; returns how many failed. A failed run leaves a message and no line."""
+    """Execute runs in this process and return the number of failed runs, which leave a message and no line."""
     failed, began, cpu = 0, time.perf_counter(), 0.0
     for done, task in enumerate(todo):
         before = time.process_time()
@@ -194,7 +194,7 @@ def work(todo: Sequence[Task], progress: Callable[[str], None], budget: int = BU
 def coordinate(
     todo: Sequence[Task], jobs: int, progress: Callable[[str], None], budget: int = BUDGET, folder: Path = RESULTS
 ) -> int:
-    """A process per method, seed and convention, ``jobs`` at a time; returns how many of them failed."""
+    """Run a process per method, seed and convention, ``jobs`` at a time. Return the number of failed runs."""
     parts: dict[tuple[int, str, str, str], list[str]] = {}
     for t in todo:
         parts.setdefault((t.seed, t.method, t.convention, t.suite), []).append(t.problem)

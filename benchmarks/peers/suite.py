@@ -1,4 +1,4 @@
-"""A suite: a set of problems with its budget, initial design, conventions and folder of results."""
+"""Suite: a set of problems with its budget, initial design, conventions and folder of results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Suite:
         problems: makes the problems by name.
         folder: of the results.
         budget: evaluations of a run, the initial ones included.
-        initial: configurations that a run starts from: legal samples, the same for all methods without a design of their own.
+        initial: number of initial configurations: legal samples, the same for all methods without their own design.
         conventions: for illegal suggestions, see :mod:`benchmarks.peers.convention`.
         named: problems that are run only if named, as they take days without a GPU.
     """
@@ -34,10 +34,10 @@ class Suite:
     named: tuple[str, ...] = ()
 
     def chosen(self, names: list[str] | None = None) -> list[Problem]:
-        """Problems by name; None: all but those that have to be named.
+        """Return problems by name; None selects all problems except those that must be named.
 
         Raises:
-            ValueError: a name that no problem has.
+            ValueError: no problem has the name.
         """
         known = self.problems()
         unknown = [n for n in names or [] if n not in known]

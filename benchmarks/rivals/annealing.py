@@ -1,21 +1,25 @@
 """Simulated annealing in the place of the MIP (daxberger2019, Sec. 5: MiVaBO-SA and GP-SA; Kirkpatrick et al. 1983).
 
-Notation
-    s (G,), u (D,)    levels and unit values of the current configuration;   E(s, u) its energy, on standardised losses
-    T_k = hot (cold / hot)^(k / steps)    temperature of step k
+Notation:
+    s (G,), u (D,)   levels and unit values of the current configuration.
+    E(s, u)          energy of the configuration, on standardised losses.
+    T_k              temperature of step k: hot (cold / hot)^(k / steps).
 
-    mivabo-annealing   E = f~, a posterior sample of MiVaBO's linear model, which MiVaBO minimises by MIP and L-BFGS-B
-    gp-annealing       E = mu - kappa sd, the lower confidence bound of the Gaussian process of :mod:`joint_gp`
+Energies:
+    mivabo-annealing   E = f~, a posterior sample of MiVaBO's linear model, which MiVaBO minimises by MIP and L-BFGS-B.
+    gp-annealing       E = mu - kappa sd, the lower confidence bound of the Gaussian process of :mod:`joint_gp`.
 
-A step moves to a random neighbour and stays there with probability min(1, exp(-(E' - E) / T_k)). The paper gives illegal
-points a high energy; here neighbours are legal, which is the same walk without the steps that it would reject:
+A step moves to a random neighbour and stays there with probability min(1, exp(-(E' - E) / T_k)). The paper gives
+illegal points a high energy. Here all neighbours are legal, which is the same walk without the steps that it would
+reject. Neighbours:
 
-    levels     one group changes its level, or two members of an ordering change places; sometimes two such changes at once,
-               since rules that tie parameters together may forbid either change alone
-    a number   Gaussian step, reflected into [0, 1]; an integer moves by one at least
-    numbers that rules bind    one step of hit-and-run inside their rules, which equations need
+    levels           One group changes its level, or two members of an ordering change places. Some steps make two such
+                     changes, since rules on several parameters may forbid either change alone.
+    free numbers     A Gaussian step, reflected into [0, 1]. An integer moves by at least one.
+    numbers in rules One step of hit-and-run inside the rules, which equations require.
 
-The walk starts from the best observation, and again from legal samples; it may pass through what was proposed before.
+The first walk starts from the best observation, further walks from legal samples. It may pass through earlier
+proposals.
 """
 
 from __future__ import annotations
@@ -55,11 +59,11 @@ FIT = 0.35
 
 @dataclass(frozen=True)
 class CoolingSettings:
-    """The schedule.
+    """Cooling schedule and steps of a walk.
 
     Attributes:
-        steps: of each walk.
-        walks: the first one from the best observation, the others from legal samples.
+        steps: steps of each walk.
+        walks: number of walks; the first starts from the best observation, further ones from legal samples.
         hot, cold: first and last temperature; losses have unit variance.
         pairs: share of the steps over levels that make two changes.
         width: standard deviation of a step of a number, on the unit scale.
@@ -79,7 +83,7 @@ class CoolingSettings:
             raise SpaceError(f"annealing needs 0 < cold <= hot and width > 0, got {self.cold}, {self.hot} and {self.width}")
 
     def temperature(self, step: int) -> float:
-        """T_k."""
+        """Return T_k."""
         return float(self.hot * (self.cold / self.hot) ** (step / self.steps))
 
 
@@ -128,8 +132,8 @@ class Walk:
     """Walks over legal neighbours, for one proposal.
 
     Args:
-        domain: where the points live.
-        settings: the schedule, and how a neighbour is drawn.
+        domain: domain of the points.
+        settings: the schedule and the distribution of neighbours.
         memory: levels that groups take when they are switched on, shape (G,).
     """
 
@@ -140,12 +144,12 @@ class Walk:
     def run(
         self, energy: Energy, start: Point, admitted: Callable[[Point], bool], rng: np.random.Generator
     ) -> tuple[Point, float] | None:
-        """One walk: the best admitted point on it and its energy."""
+        """Walk once and return the best admitted point on the walk and its energy, or None."""
         best: tuple[Point, float] | None = None
         seen: dict[tuple[bytes, bytes], float] = {}
 
         def kept(point: Point) -> float:
-            """Walks over few levels come back often."""
+            """Return the stored energy of a point, since walks over few levels often return to a point."""
             key = point.levels.tobytes(), point.units.tobytes()
             if key not in seen:
                 seen[key] = energy(point)
@@ -168,14 +172,14 @@ class Walk:
 
 
 class _Annealing(ModelBased):
-    """Annealing over an energy that subclasses make."""
+    """Annealing over an energy that subclasses define."""
 
     takes_limits = True
     cooling: CoolingSettings
 
     @abstractmethod
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
-        """E, from the data and the points whose losses are being evaluated."""
+        """Return E from the data and the points under evaluation."""
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
@@ -195,12 +199,12 @@ class _Annealing(ModelBased):
         ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
         found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)
         step.clock.add("annealing", began, self.domain.deadline)
-        # the space itself has the last word, as for every proposal
+        # the space checks the rules again, as for every proposal
         return None if found is None else Proposal(self.domain.decode(found[0]), None, self.name, step.clock.seconds)
 
 
 class MiVaBOAnnealing(_Annealing):
-    """MiVaBO's linear model and Thompson sampling, the sample minimised by annealing."""
+    """MiVaBO's linear model and Thompson sampling, with the sample minimised by annealing."""
 
     name: ClassVar[str] = "mivabo-annealing"
 
@@ -220,7 +224,7 @@ class MiVaBOAnnealing(_Annealing):
 
 
 def _split_energy(split: SplitFunction, program: BinaryProgram) -> Energy:
-    """f~ as ``constant(s) + amplitude(s) . C(u)``; both factors are kept, as a step changes one of them only."""
+    """Return f~ as ``constant(s) + amplitude(s) . C(u)``. Both factors are cached, since a step changes one of them."""
     sections: dict[bytes, tuple[float, Vector]] = {}
     cosines: dict[bytes, Vector] = {}
 
@@ -241,7 +245,7 @@ def _split_energy(split: SplitFunction, program: BinaryProgram) -> Energy:
 
 
 class GPAnnealing(_Annealing):
-    """A Gaussian process over everything, its lower confidence bound minimised by annealing."""
+    """Gaussian process over all parameters, with its lower confidence bound minimised by annealing."""
 
     name: ClassVar[str] = "gp-annealing"
 

@@ -1,24 +1,29 @@
 """Expected improvement of the augmented Lagrangian with optimal slacks (Gramacy et al. 2016; Picheny et al. 2016).
 
-Notation
-    f the loss;   c_j <= 0 (j = 1..m) the outcome constraints, one for each finite bound, on the posteriors' scales
-    lambda (m,) >= 0 multipliers;   rho > 0 penalty
+Notation:
+    f                  the loss.
+    c_j <= 0           outcome constraints, j = 1..m, one for each finite bound, on the posteriors' scales.
+    lambda (m,) >= 0   multipliers.
+    rho > 0            penalty.
 
-    L(x) = f + sum_j min_{s >= 0} [lambda_j (c_j + s) + (c_j + s)^2 / (2 rho)] = f + sum_j psi_j(c_j)
-    psi_j(c) = (max(0, lambda_j rho + c)^2 - (lambda_j rho)^2) / (2 rho)
+Definitions:
 
-The slack of every outcome of c_j is the best one, s = max(0, -lambda_j rho - c_j), as in the method of multipliers; Picheny et al.
-fix it at the mean of c_j, which leaves an integral of one dimension. Here the loss is integrated in closed form and the constraints
-over K normal draws z_k, the same at every point and in every proposal:
+    L(x) = f + sum_j min_{s >= 0} [lambda_j (c_j + s) + (c_j + s)^2 / (2 rho)] = f + sum_j psi_j(c_j).
+    psi_j(c) = (max(0, lambda_j rho + c)^2 - (lambda_j rho)^2) / (2 rho).
+
+The slack of every outcome of c_j is the optimal one, s = max(0, -lambda_j rho - c_j), as in the method of multipliers.
+Picheny et al. fix it at the mean of c_j, which leaves a one-dimensional integral. Here the loss is integrated in closed
+form. The constraints are averaged over K normal draws z_k, which are the same at every point and in every proposal:
 
     EI = (1/K) sum_k sd h((L* - mu - sum_j psi_j(c_jk)) / sd),   c_jk = mu_j + sd_j z_k
 
-with h as in :mod:`mipcash.acquisition.analytic`, in logarithms as :mod:`mipcash.acquisition.catalogue` has it. L* is the least L of
-what was observed, by posterior means. After each observation (Gramacy et al. 2016, Section 2.1), x the one of the least L so far:
+The function h is that of :mod:`mipcash.acquisition.analytic`, in logarithms as in :mod:`mipcash.acquisition.catalogue`.
+L* is the least L of the observations, by posterior means. After each observation the multipliers and the penalty change
+(Gramacy et al. 2016, Section 2.1), with x the observation of the least L so far:
 
-    lambda_j <- max(0, lambda_j + c_j(x) / rho),   rho <- rho / 2 where x breaks a limit
+    lambda_j <- max(0, lambda_j + c_j(x) / rho),   rho <- rho / 2 if x is infeasible
 
-As scales change with the data, both are made anew from all observations in their order: they are no state.
+The scales change with the data. So both are recomputed from all observations in their order and are not stored.
 """
 
 from __future__ import annotations
@@ -36,13 +41,13 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import MomentSection, OutcomeSection, Posterior
 
 DRAWS = 64
-"""K."""
+"""Number of draws K."""
 LEAST_RHO, MOST_RHO, MOST_LAMBDA = 1e-3, 10.0, 1e3
-"""Ends of rho and of lambda: a limit that noise keeps from being met exactly would drive both without end."""
+"""Bounds of rho and lambda. Noise that keeps a constraint from being met exactly would drive both to extremes."""
 
 
 def normal_draws(count: int, outputs: int) -> Vector:
-    """z, (count, outputs): always the same ones, each with its negative, and of unit covariance where there are enough of them."""
+    """Return z, (count, outputs): fixed antithetic draws, with unit covariance if there are enough of them."""
     half = np.random.default_rng(0).normal(size=(count // 2, outputs))
     if len(half) > 2 * outputs:
         half = np.linalg.solve(np.linalg.cholesky(half.T @ half / len(half)), half.T).T
@@ -51,7 +56,7 @@ def normal_draws(count: int, outputs: int) -> Vector:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """lambda and rho.
+    """Multipliers lambda and penalty rho.
 
     Attributes:
         lam: shape (m,).
@@ -63,7 +68,7 @@ class Multipliers:
 
     @classmethod
     def of(cls, losses: Vector, excess: Vector) -> Multipliers:
-        """After t observations in their order.
+        """Return lambda and rho after t observations in their order.
 
         Args:
             losses: f, shape (t,).
@@ -81,23 +86,23 @@ class Multipliers:
         return now
 
     def psi(self, excess: Vector) -> Vector:
-        """psi_j(c): (..., m) -> (..., m)."""
+        """Return psi_j(c): (..., m) -> (..., m)."""
         edge = self.lam * self.rho
         return np.asarray((np.maximum(0.0, edge + excess) ** 2 - edge**2) / (2.0 * self.rho))
 
     def slope(self, excess: Vector) -> Vector:
-        """psi_j'(c): (..., m) -> (..., m)."""
+        """Return psi_j'(c): (..., m) -> (..., m)."""
         return np.asarray(np.maximum(0.0, self.lam * self.rho + excess) / self.rho)
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The finite ends of limits: c_j = sign_j (g - end_j), g the output that end j belongs to.
+    """Finite bounds of outcome constraints: c_j = sign_j (g - end_j), with g the output of bound j.
 
     Attributes:
-        output: of each end, shape (m,).
-        sign: 1 for an upper end, -1 for a lower one, shape (m,).
-        end: shape (m,).
+        output: index of the output of each bound, shape (m,).
+        sign: 1 for an upper bound, -1 for a lower bound, shape (m,).
+        end: bounds, shape (m,).
     """
 
     output: Indices
@@ -111,18 +116,18 @@ class Ends:
         return cls(output.astype(np.int64), sign, end)
 
     def excess(self, outputs: Vector) -> Vector:
-        """c of outputs: (..., n) -> (..., m)."""
+        """Return c of outputs: (..., n) -> (..., m)."""
         return np.asarray(self.sign * (outputs[..., self.output] - self.end))
 
 
 @dataclass(frozen=True)
 class Lagrangian:
-    """L at K draws of the limits, normal in the loss: :class:`mipcash.surrogates.protocols.Outcomes`.
+    """L at K draws of the constraints, normal in the loss: :class:`mipcash.surrogates.protocols.Outcomes`.
 
     Attributes:
         loss: the posterior of f.
-        outputs: those of n limited outputs.
-        ends: of their limits.
+        outputs: posteriors of the n constrained outputs.
+        ends: finite bounds of their constraints.
         multipliers: lambda, rho.
         draws: z, shape (K, n).
     """
@@ -134,27 +139,27 @@ class Lagrangian:
     draws: Vector
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations: (K, B), (B,)."""
+        """Return means and standard deviations: (K, B), (B,)."""
         mean, deviation = self.loss.predict(points)
         mu, sd = (np.stack(part, axis=1) for part in zip(*(o.predict(points) for o in self.outputs), strict=True))
         drawn = mu + sd * self.draws[:, None]
         return mean + self.multipliers.psi(self.ends.excess(drawn)).sum(axis=-1), deviation
 
     def section(self, z: Vector) -> OutcomeSection:
-        """At fixed binaries, (n_z,)."""
+        """Return L as a function of the numbers at fixed binaries, (n_z,)."""
         return LagrangianSection(self, self.loss.section(z), [o.section(z) for o in self.outputs])
 
 
 @dataclass(frozen=True)
 class LagrangianSection:
-    """The same as functions of the numbers, with their gradients."""
+    """L as a function of the numbers, with its gradients."""
 
     of: Lagrangian
     loss: MomentSection
     outputs: Sequence[MomentSection]
 
     def __call__(self, u: Vector) -> tuple[Vector, float, Vector, Vector]:
-        """(D,) -> (K,), scalar, (K, D), (D,)."""
+        """Return means (K,) and a deviation, with their gradients (K, D) and (D,), at the unit values (D,)."""
         mean, deviation, by_mean, by_deviation = self.loss(u)
         ends, draws = self.of.ends, self.of.draws
         moments = [output(u) for output in self.outputs]
@@ -169,10 +174,10 @@ class LagrangianSection:
 
 
 def lagrangian_ei(loss: Posterior, limited: Sequence[Limited], observed: Points, draws: int = DRAWS) -> FantasisedEI:
-    """Minus the logarithm of the expected improvement of L.
+    """Return minus the logarithm of the expected improvement of L.
 
     Args:
-        limited: at least one.
+        limited: constrained outputs, at least one.
         observed: legal points in the order of their evaluation, at least one.
     """
     outputs, ends = [each.posterior for each in limited], Ends.of(limited)

@@ -1,9 +1,10 @@
-"""Other ways to treat outcome constraints, and the lower confidence bound, on the surrogates and the search of ``hybrid``.
+"""Other treatments of outcome constraints, and the lower confidence bound, with the surrogates and search of ``hybrid``.
 
-ucb                     the lower confidence bound; under constraints CONFIG (Xu, Jiang, Svetozarevic and Jones 2023): it is
-                        minimised where the constraints hold at kappa deviations to the better side
-augmented-lagrangian    :mod:`benchmarks.rivals.augmented_lagrangian`
-adaptive-percentile, penalty    expected improvement of one output with the constraints in it (:mod:`benchmarks.rivals.one_output`)
+ucb                   Lower confidence bound. With constraints: CONFIG (Xu, Jiang, Svetozarevic and Jones 2023).
+                      It minimises the bound where the optimistic bounds of the constraints are feasible.
+augmented-lagrangian  :mod:`benchmarks.rivals.augmented_lagrangian`.
+adaptive-percentile   Expected improvement of one output that includes the constraints.
+penalty               The same with a penalty; both are in :mod:`benchmarks.rivals.one_output`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from mipcash.optimizers.optimizer import Proposal, Request
 
 @dataclass(frozen=True)
 class RivalSettings(HybridSettings):
-    """Settings of ``hybrid``, and of the rivals.
+    """Settings of ``hybrid`` and of the rivals.
 
     Attributes:
-        kappa: deviations of the confidence bound.
-        percentile: of losses, that ``adaptive-percentile`` puts in the place of a violating loss, in [0, 100].
-        penalty: standard deviations of the losses that ``penalty`` adds for a unit of violation.
+        kappa: standard deviations of the confidence bound.
+        percentile: percentile of losses that replaces an infeasible loss in ``adaptive-percentile``, in [0, 100].
+        penalty: standard deviations of the losses added by ``penalty`` per unit of violation.
     """
 
     kappa: float = 2.0
@@ -55,7 +56,7 @@ class Rival(Hybrid):
 
 
 class LowerBound(Rival):
-    """The lower confidence bound."""
+    """Optimizer with the lower confidence bound."""
 
     name: ClassVar[str] = "ucb"
 
@@ -72,7 +73,7 @@ class LowerBound(Rival):
 
 
 class AugmentedLagrangian(Rival):
-    """Expected improvement of the augmented Lagrangian; beside pending evaluations at their means."""
+    """Expected improvement of the augmented Lagrangian, with pending evaluations at their posterior means."""
 
     name: ClassVar[str] = "augmented-lagrangian"
 
@@ -84,14 +85,14 @@ class AugmentedLagrangian(Rival):
 
 
 class OneOutput(Rival):
-    """Expected improvement of one output; outputs are learned together, and so never evaluated separately."""
+    """Expected improvement of one output. All outputs enter its targets, so they are always evaluated together."""
 
     def propose(self, request: Request) -> Proposal:
         return ModelBased.propose(self, request)
 
 
 class AdaptivePercentile(OneOutput):
-    """Violating losses are replaced by a percentile of the satisfying ones."""
+    """Infeasible losses are replaced by a percentile of the feasible ones."""
 
     name: ClassVar[str] = "adaptive-percentile"
 
@@ -100,7 +101,7 @@ class AdaptivePercentile(OneOutput):
 
 
 class Penalty(OneOutput):
-    """The violation is added to the losses."""
+    """Expected improvement of the loss plus a penalty for the violation."""
 
     name: ClassVar[str] = "penalty"
 

@@ -1,4 +1,4 @@
-"""The rivals as entries of the registry of optimizers."""
+"""Registry entries of the rivals."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
 """A Gaussian process over all parameters, relaxed and rounded, as in GPyOpt (daxberger2019, Sec. 5, "GPyOpt").
 
-Notation
-    x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
-                column per member of an ordering (its position), the unit values of the numbers; the middle where inactive
-    mu, sd      posterior of the Gaussian process at x, on standardised losses
+Notation:
+    x (B, d)   configurations in [0, 1]^d: a column per ordered parameter (its level) and per unit-scaled variable.
+               Categories have one-hot columns, and orderings have a column per member (its position).
+               Columns of inactive parameters are set to the middle.
+    mu, sd     posterior of the Gaussian process at x, on standardised losses.
 
-1. a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood
-   pending trials count at their means. Deviations shrink near them (the kriging believer of ginsbourger2010), and a proposal keeps
-   a distance to them if it can
-2. expected improvement over the lowest posterior mean at these, maximised over all of [0, 1]^d by L-BFGS-B
-   from the best of many random points: the relaxation knows neither categories nor conditions nor rules
-3. every column is rounded to the nearest level; what its conditions switch off is left out
-4. a rounded point that breaks a rule is moved to the nearest legal configuration, or sent as it is
+1. Fit a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood.
+   Pending trials count at their means. Deviations shrink near them (the kriging believer of ginsbourger2010), and a
+   proposal keeps a minimum distance to them if it can.
+2. Maximise the expected improvement over the lowest posterior mean at these points over [0, 1]^d. L-BFGS-B starts from
+   the best of many random points. The relaxation knows neither categories nor conditions nor rules.
+3. Round every column to the nearest level and leave inactive parameters out.
+4. Move a rounded point that violates a rule to the nearest legal configuration, or propose it unchanged.
 
-The relaxation is unsound: its maximiser is not the configuration that is evaluated. The optimizer ``jopt`` seeks the improvement
-at rounded points instead.
+The relaxation is unsound: its maximiser is not the configuration that is evaluated. The optimizer ``jopt`` maximises
+the improvement at rounded points instead.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ from mipcash.surrogates.covariance import standardisation
 from mipcash.surrogates.protocols import Noise
 
 LEAST_NOISE = 1e-6
-"""Of what is pending, on standardised losses: the same configuration may be pending twice."""
+"""Least noise of pending points on standardised losses, since a configuration may be pending twice."""
 STEP = 1e-5
 """Step of finite differences on [0, 1]; all d + 1 points are predicted at once."""
 
 FIT_ITERATIONS = 12
-"""Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
+"""L-BFGS-B iterations on the likelihood. The last digits of a length-scale change no proposal."""
 FIT, SEARCH = 0.35, 0.7
-"""Shares of what is left of the time for the fit and for the acquisition; the rest is for rounding."""
+"""Shares of the remaining time for the fit and for the acquisition. The rest is for rounding."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,14 @@ class JointGPSettings:
 
     Attributes:
         n_initial: size of the initial design.
-        illegal: what becomes of a rounded point that breaks a rule: ``nearest`` moves it to the nearest legal
-            configuration; ``send`` proposes it as it is, for comparisons that count violations.
+        illegal: treatment of a rounded point that violates a rule: ``nearest`` moves it to the nearest legal
+            configuration; ``send`` proposes it unchanged, for comparisons that count violations.
         ard: a length-scale per column; GPyOpt has one for all.
         samples: random points from which the starts are chosen.
         starts: runs of L-BFGS-B.
-        iterations: of each run.
-        attempts: random points that are rounded where every optimum rounds to what was proposed before.
-        jitter: improvement that does not count (GPyOpt's exploration).
+        iterations: iterations of each run.
+        attempts: random points that are rounded if every optimum rounds to an earlier proposal.
+        jitter: minimum improvement that counts (GPyOpt's exploration).
     """
 
     n_initial: int = 10
@@ -95,7 +96,7 @@ class GaussianProcess:
     """scikit-learn's regressor on standardised losses.
 
     Args:
-        noise: variances of the losses beside the white noise, a number or one each.
+        noise: variances of the losses in addition to the white noise, a number or one per loss.
     """
 
     def __init__(self, x: Vector, losses: Vector, ard: bool, deadline: Deadline = NEVER, noise: Noise = 0.0) -> None:
@@ -110,12 +111,12 @@ class GaussianProcess:
         with warnings.catch_warnings():  # hyperparameters at a bound, or a fit that stopped early, are usable
             warnings.simplefilter("ignore")
             self.model.fit(x, (losses - shift) / scale)
-        self.kernel = self.model.kernel_.k1  # the white noise is the observations', not the function's
+        self.kernel = self.model.kernel_.k1  # the white noise belongs to the observations
 
     def given(self, x: Vector) -> GaussianProcess:
-        """With further rows, (b, d), at their means, taken for known but for a thousandth of the noise: mu stays, sd falls.
+        """Return the process with pending rows (b, d) at their means, with a thousandth of the noise: mu stays, sd falls.
 
-        With all of the noise, which hides what is left to learn, the same point would be proposed beside itself.
+        With the full noise the same point would be proposed again, since the uncertainty would hardly fall.
         """
         if not len(x):
             return self
@@ -123,7 +124,7 @@ class GaussianProcess:
 
         made = copy(self)
         noise = self.model.kernel_.k2.noise_level
-        beside = max((1.0 + EXACT) * noise, LEAST_NOISE) - noise  # the noise that the kernel has
+        beside = max((1.0 + EXACT) * noise, LEAST_NOISE) - noise  # without the noise of the kernel
         observed = np.broadcast_to(self.model.alpha, len(self.model.X_train_))
         alpha = np.concatenate([observed, np.full(len(x), beside)])
         made.model = GaussianProcessRegressor(self.model.kernel_, alpha=alpha, optimizer=None)
@@ -133,7 +134,7 @@ class GaussianProcess:
         return made
 
     def __call__(self, x: Vector) -> tuple[Vector, Vector]:
-        """mu and sd of the function: (B, d) -> (B,), (B,). As ``model.predict``, whose checks cost more than the rest."""
+        """Return mu and sd: (B, d) -> (B,), (B,). The checks of ``model.predict`` would take most of the time."""
         cross = self.kernel(x, self.model.X_train_)
         variance = self.kernel.diag(x) - np.sum(
             solve_triangular(self.model.L_, cross.T, lower=True, check_finite=False) ** 2, axis=0
@@ -142,14 +143,14 @@ class GaussianProcess:
 
 
 def _maximum(deadline: Deadline, objective: Callable[..., Any], start: Vector, bounds: Vector) -> tuple[Vector, float]:
-    """Hyperparameters of (nearly) maximal likelihood, as scikit-learn asks for them."""
+    """Return hyperparameters of (nearly) maximal likelihood, in the form required by scikit-learn."""
     timed = flat_after(objective, deadline)
     found = minimize(timed, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_ITERATIONS})
     return found.x, float(found.fun)
 
 
 class JointGP(ModelBased):
-    """See the module's description."""
+    """Optimizer described in the module's docstring."""
 
     name: ClassVar[str] = "joint-gp"
     takes_limits = True
@@ -169,7 +170,7 @@ class JointGP(ModelBased):
         gp = gp.given(awaited)
 
         def loss(points: Vector) -> Vector:
-            return -np.exp(-log_ei(*gp(points)))  # GPyOpt climbs the improvement itself, flat as it is where there is none
+            return -np.exp(-log_ei(*gp(points)))  # as in GPyOpt, not its log: flat if there is no improvement
 
         step.clock.add("surrogate", began)
         began = time.perf_counter()
@@ -182,10 +183,10 @@ class JointGP(ModelBased):
         return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
 
     def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, awaited: Vector, rng: np.random.Generator) -> list[Vector]:
-        """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
+        """Return local optima of the acquisition over [0, 1]^d, best first, followed by the best random points."""
         random, deadline = rng.random((self.settings.samples, x.shape[1])), self.domain.deadline.share(SEARCH)
         pool = np.concatenate([random, x])
-        if len(awaited):  # what was observed is no candidate, and its best lie where the batch began
+        if len(awaited):  # observed points are no candidates; their best would be close to the pending batch
             pool = np.array([p for p in random if not near(p, awaited)] or random)
         pool = pool[np.argsort(loss(pool), kind="stable")]
 

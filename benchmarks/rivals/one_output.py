@@ -1,17 +1,22 @@
-"""Limits without surrogates of their own: they are put into the losses, and one surrogate learns these.
+"""Outcome constraints without separate surrogates: one surrogate learns losses that include the violations.
 
-Rivals of what learns every output for itself (:mod:`mipcash.acquisition.constrained`), for comparison.
+These rivals are compared with optimizers that model every output (:mod:`mipcash.acquisition.constrained`).
 
-Notation
-    y (t,) losses;   w (t,) violations (:mod:`mipcash.optimizers.data`);   s standard deviation of the known losses
+Notation:
+    y (t,)   losses.
+    w (t,)   violations (:mod:`mipcash.optimizers.data`).
+    s        standard deviation of the known losses.
 
-    adaptive-percentile    y where the limits are kept, else the p-th percentile of the losses of what kept them so far
-                           (Perrone et al. 2019, Section 4: AP, where p = 100 was best; theirs knows no loss of what breaks a limit)
-    penalty                y + weight s min(w, 1 + max finite w)
+Targets:
+    adaptive-percentile   y if feasible, else the p-th percentile of the feasible losses so far.
+                          Perrone et al. 2019, Section 4, call it AP and prefer p = 100.
+                          Their method never knows the loss of an infeasible point.
+    penalty               y + weight s min(w, 1 + max finite w).
 
-The percentile adapts: it is taken anew for every proposal, of all that is known then. While nothing keeps the limits it is that of
-all known losses: every target is the same, and proposals explore. What failed breaks a limit that the percentile knows; a
-penalty has no violation of it, so that it counts as the worst loss, as it does for every model of one output.
+The percentile adapts: it is recomputed for every proposal from all known losses. Without a feasible loss it is the
+percentile of all known losses. Every target is then the same, and proposals explore. For the percentile a failure is an
+infeasible point. For the penalty a failure has no violation, so it counts as the worst loss, as in every model of one
+output.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ def penalised(data: Data, weight: float) -> Data:
 
 
 def _told(data: Data, targets: Vector) -> Data:
-    """With targets for losses, wherever there is one."""
+    """Return the data with targets as losses, restricted to rows with a target."""
     rows = np.flatnonzero(np.isfinite(targets))
     nothing = np.zeros(len(targets))
     losses = np.where(np.isfinite(targets), targets, 0.0)
@@ -43,7 +48,7 @@ def _told(data: Data, targets: Vector) -> Data:
 
 
 def _known(data: Data) -> Vector:
-    """y, (t,), nan where the loss is unknown."""
+    """Return y, (t,), with nan for unknown losses."""
     losses = np.full(len(data.losses), np.nan)
     losses[data.known] = data.losses[data.known]
     return losses

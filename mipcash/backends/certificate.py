@@ -112,7 +112,7 @@ def _certified(
         found = kept(given, columns)
         if found is columns and best is None:
             answer = _improved(given, answer, columns) if _with_numbers(given) else answer
-            sure = answer if exact else _honest(given, answer, settings)
+            sure = answer if exact else _gap_checked(given, answer, settings)
             if sure.status == answer.status or not _exact(task):
                 return replace(sure, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
@@ -145,7 +145,7 @@ def _certified(
     )
 
 
-def _honest(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
+def _gap_checked(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
     """Return the answer, marked feasible if neither its bound nor that of the ranges closes the gap.
 
     Beside costs of 1e9 a solver ignores 1e-3.

@@ -195,7 +195,7 @@ def parse_profile(text: str, source: str) -> SolverProfile:
     except ValidationError as error:
         # a misspelt key is reported as missing, too; report it as unknown
         first = min(error.errors(), key=lambda e: e["type"] not in UNKNOWN_KEY)
-        raise SolverError(f"solver profile {source!r}: {_said(first)}") from error
+        raise SolverError(f"solver profile {source!r}: {_error_text(first)}") from error
     if bool(profile.backend) == (profile.pyomo is not None):
         raise SolverError(
             f"solver profile {source!r} needs either 'backend' (module:Class) or a table [pyomo], "
@@ -228,7 +228,7 @@ WANTED = {
 }
 
 
-def _said(error: Mapping[str, Any]) -> str:
+def _error_text(error: Mapping[str, Any]) -> str:
     """Return a validation error of pydantic as location, cause and remedy."""
     kind, given, path = error["type"], error["input"], list(error["loc"])
     is_key = path[-1] == "[key]"  # of a table whose keys are limited

@@ -105,7 +105,7 @@ def run(
     """Optimise a model, or resume an earlier run of it."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, json_lines, limits, modelfile, running
-        from mipcash.cli.plans import Plan, direction_said
+        from mipcash.cli.plans import Plan, read_direction
         from mipcash.study.storage.registry import move_aside
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
@@ -123,7 +123,7 @@ def run(
             "evaluation_memory": evaluation_memory,
             "pruning": pruning,
             "confirm": confirm,
-            "direction": direction_said(direction, objective or []),
+            "direction": read_direction(direction, objective or []),
         }
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
@@ -169,7 +169,7 @@ def resume(
     """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, consent, json_lines, modelfile, running
-        from mipcash.cli.plans import STANDARD, Plan, confirm_said, pruning_said
+        from mipcash.cli.plans import STANDARD, Plan, read_confirm, read_pruning
         from mipcash.study.records.directions import direction_given
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
@@ -200,8 +200,8 @@ def resume(
             seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
             evaluation_timeout or defaults.get("evaluation_timeout"),
             evaluation_memory or defaults.get("evaluation_memory"),
-            pruning_said(pruning or defaults.get("pruning")),
-            confirm_said((old.confirms or defaults.get("confirm")) if confirm is None else confirm),
+            read_pruning(pruning or defaults.get("pruning")),
+            read_confirm((old.confirms or defaults.get("confirm")) if confirm is None else confirm),
             journal,
             chosen.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},

@@ -38,7 +38,7 @@ STANDARD = {
 """Standard settings of ``mipcash run``, used if neither the command nor the model gives one."""
 
 
-def pruning_said(given: Any) -> PruningGiven:
+def read_pruning(given: Any) -> PruningGiven:
     """Return the setting of ``--pruning on``, ``off`` or ``halving``, or of a model's DEFAULTS.
 
     Raises:
@@ -52,7 +52,7 @@ def pruning_said(given: Any) -> PruningGiven:
     return parsed
 
 
-def confirm_said(given: Any) -> ConfirmGiven:
+def read_confirm(given: Any) -> ConfirmGiven:
     """Return the setting of ``--confirm 3``, ``0`` or ``replicate``, or of a model's DEFAULTS.
 
     Raises:
@@ -180,7 +180,7 @@ class Plan:
             objectives_of(chosen["direction"])
         except ValueError as error:
             raise ModelError(str(error)) from None
-        chosen["pruning"], chosen["confirm"] = pruning_said(chosen["pruning"]), confirm_said(chosen["confirm"])
+        chosen["pruning"], chosen["confirm"] = read_pruning(chosen["pruning"]), read_confirm(chosen["confirm"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
             **chosen,
@@ -208,7 +208,7 @@ class Plan:
         return then != now
 
 
-def direction_said(direction: str | None, objectives: Sequence[str]) -> str | dict[str, str] | None:
+def read_direction(direction: str | None, objectives: Sequence[str]) -> str | dict[str, str] | None:
     """Return the value of ``--direction maximize``, or of ``--objective loss --objective accuracy=maximize``; None for neither.
 
     Raises:

@@ -80,7 +80,7 @@ def work(
 
         from mipcash.cli import consent, limits, modelfile, running
         from mipcash.cli.archive import address_of, open_archive
-        from mipcash.cli.plans import Plan, direction_said
+        from mipcash.cli.plans import Plan, read_direction
         from mipcash.study.records.directions import direction_given
         from mipcash.study.storage.registry import exists
 
@@ -99,7 +99,7 @@ def work(
             "evaluation_memory": evaluation_memory,
             "pruning": pruning,
             "confirm": confirm,
-            "direction": direction_said(direction, objective or []),
+            "direction": read_direction(direction, objective or []),
         }
         old = open_archive(address.whole) if exists(address) else None
         if old is not None:

@@ -178,13 +178,13 @@ def in_parts(
         return propose(request)
     data = learn(request.history, request.limits)
     if shown(request.history) >= n_initial and few_losses(data, request):
-        first = Begun.of(data, request, domain, broken=True).nearest(request)
+        first = PartiallyEvaluated.of(data, request, domain, broken=True).nearest(request)
         if first is not None:
             return first
     try:
         proposal = propose(request)
     except SpaceExhaustedError:
-        left = Begun.of(data, request, domain).first(request)
+        left = PartiallyEvaluated.of(data, request, domain).first(request)
         if left is None:
             raise
         return left
@@ -192,7 +192,7 @@ def in_parts(
 
 
 @dataclass(frozen=True)
-class Begun:
+class PartiallyEvaluated:
     """Partially evaluated configurations whose missing outputs may be worth an evaluation.
 
     Attributes:
@@ -204,7 +204,7 @@ class Begun:
     rows: Indices
 
     @classmethod
-    def of(cls, data: Data, request: Request, domain: Domain, broken: bool = False) -> Begun:
+    def of(cls, data: Data, request: Request, domain: Domain, broken: bool = False) -> PartiallyEvaluated:
         """Return the legal configurations with missing outputs that may be continued.
 
         No output of them failed or is pending, and they keep the batch's minimum distance.
@@ -281,9 +281,9 @@ def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: R
     limits = _limited(request)
     if not any(name in fitted.limited for name in limits):  # constraints are on the loss itself, or no data on them yet
         return proposal
-    begun, new = Begun.of(data, request, domain), Observation(proposal.config, PENDING)
-    seen = [*begun.observations, new]
-    points = Points.joined(data.points[begun.rows], domain.encode([proposal.config]))
+    partial, new = PartiallyEvaluated.of(data, request, domain), Observation(proposal.config, PENDING)
+    seen = [*partial.observations, new]
+    points = Points.joined(data.points[partial.rows], domain.encode([proposal.config]))
     log_gain, passes = predicted(seen, points, fitted, limits)
     best, at, outputs = -math.inf, len(seen) - 1, tuple(request.costs)
     for k, o in enumerate(seen):
@@ -291,7 +291,7 @@ def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: R
         index = log_gain[k] - math.log(cost)
         if index >= best:
             best, at, outputs = index, k, first_of(order, request)
-    trace = {**proposal.trace, "begun": len(begun.rows), "log gain per cost": best}
+    trace = {**proposal.trace, "partial": len(partial.rows), "log gain per cost": best}
     if seen[at] is new:
         return replace(proposal, outputs=outputs, trace=trace)
     return replace(_continued(seen[at], outputs, proposal.state), seconds=proposal.seconds, trace=trace)

@@ -258,7 +258,7 @@ def line(trial: Trial, reported: float, budget: float, best: str, limits: Sequen
     spent, width = f"{reported:.10g}", len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
     count = f"[{spent:>{width}}/{budget:.10g}]"
-    what = _said(trial) + (f" violates {broken}" if broken else "")
+    what = _trial_text(trial) + (f" violates {broken}" if broken else "")
     return f"{count} #{trial.number} {what}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
 
 
@@ -268,7 +268,7 @@ def _broken(trial: Trial, limits: Sequence[Limit]) -> str:
     return one_line(", ".join(str(violation) for violation in found if violation.known), 80)
 
 
-def _said(trial: Trial) -> str:
+def _trial_text(trial: Trial) -> str:
     if trial.failed:
         return f"failed: {one_line(trial.message, 160)}"
     if trial.loss is not None and trial.objectives.several:

@@ -35,7 +35,7 @@ from mipcash.study.records.fingerprint import record_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.objective import identity_of, warn_of_another
-from mipcash.study.records.telling import Telling, finite, told_costs
+from mipcash.study.records.telling import Telling, finite, reported_costs
 from mipcash.study.reports import Reports
 from mipcash.study.result import Result
 from mipcash.study.storage.memory import MemoryStorage
@@ -234,7 +234,7 @@ class Study:
             mine = self.table.mine(trial)
             duration = self.table.seconds(mine.number) if taken is None else taken
             whole = _with_reports(trial, mine, outcome)
-            telling = Telling.of(mine, whole, partial, duration if cost is None else told_costs(cost), self.limits)
+            telling = Telling.of(mine, whole, partial, duration if cost is None else reported_costs(cost), self.limits)
             return self.table.tell(mine.number, telling, worker, duration)
 
         return self.table.agreed(reported).copy()
@@ -471,7 +471,7 @@ class Study:
         return f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in {self.table.title}{found}"
 
     def _repr_html_(self) -> str:
-        rows = [(str(t.number), t._told(), config_text(t.config)) for t in reversed(self.trials)]
+        rows = [(str(t.number), t._status_text(), config_text(t.config)) for t in reversed(self.trials)]
         return table(self._summary(), ("trial", "outcome", "configuration") if rows else (), rows)
 
 

@@ -116,8 +116,8 @@ class TrialTable:
         return len(self._rows) - len(self._pending) - len(self._known)
 
     @property
-    def wish(self) -> str:
-        """Why the optimizer wants to stop; empty if it does not, or while a trial waits."""
+    def stop_request(self) -> str:
+        """Reason for which the optimizer requests a stop; empty if it does not, or while a trial waits."""
         return self.trials[-1].stop if self.trials and not self.waiting else ""
 
     @property

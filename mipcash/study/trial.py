@@ -196,9 +196,9 @@ class Trial:
         return f"<trial {self}>"
 
     def __str__(self) -> str:
-        return f"{self.number}: {self._told()}, {config_text(self.config)}"
+        return f"{self.number}: {self._status_text()}, {config_text(self.config)}"
 
-    def _told(self) -> str:
+    def _status_text(self) -> str:
         """Return e.g. ``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
@@ -217,7 +217,7 @@ class Trial:
     def _repr_html_(self) -> str:
         rows = [(name, value_text(value)) for name, value in self.config.items()]
         rows += [(f"[{name}]", value_text(value)) for name, value in self.values.items()]
-        return table(f"trial {self.number}: {self._told()}", (), rows)
+        return table(f"trial {self.number}: {self._status_text()}", (), rows)
 
     @property
     def loss(self) -> float | None:

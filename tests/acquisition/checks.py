@@ -1,4 +1,4 @@
-"""What every acquisition is held to: it is searched as it is, and its gradient is that of its values."""
+"""Checks of an acquisition function: the mixed search improves it, and its gradient agrees with its values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEP = 1e-6
 
 
 def search_takes_it(acquisition: Acquisition, setting: Setting) -> None:
-    """Asserts that the mixed search finds a legal point that is no worse than those it starts from."""
+    """Assert that the mixed search finds a legal point that is no worse than its starts."""
     found = setting.search().minimise(acquisition, setting.points, np.random.default_rng(0))
     assert found is not None
     assert setting.domain.is_legal(found)
@@ -23,10 +23,10 @@ def search_takes_it(acquisition: Acquisition, setting: Setting) -> None:
 def gradient_is_that_of_values(
     acquisition: Acquisition, setting: Setting, rng: np.random.Generator, large: bool = False
 ) -> None:
-    """Asserts it by differences, at the levels of the first six points and random numbers.
+    """Assert that gradients agree with finite differences at the levels of the first six points and random numbers.
 
     Args:
-        large: values may be so large that what they are rounded by shows in differences.
+        large: allow for the rounding errors that large values leave in differences.
     """
     for point in setting.points[:6]:
         levels, z = point.levels, point.one_hot(setting.program)

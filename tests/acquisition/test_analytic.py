@@ -1,4 +1,4 @@
-"""Closed forms of acquisition functions against integrals and Monte Carlo, finite in the tails, slopes by finite differences."""
+"""Tests of closed-form acquisition functions: against integrals and Monte Carlo, in the tails, and their slopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACQUISITIONS = {
 
 @pytest.mark.parametrize("t", [-30.0, -5.0, -1.001, -0.999, 8.0])
 def test_log_h_agrees_with_its_integral(t: float) -> None:
-    # h(t) = int_0^inf s phi(t - s) ds, scaled by phi(t) so that the tail has digits
+    # h(t) = int_0^inf s phi(t - s) ds, divided by phi(t) to keep precision in the tail
     scaled, _ = quad(lambda s: s * math.exp(t * s - 0.5 * s * s), 0.0, max(60.0, 2 * t), limit=200)
     assert log_h(np.array([t]))[0] == pytest.approx(norm.logpdf(t) + math.log(scaled), rel=1e-9, abs=1e-9)
 
@@ -37,7 +37,7 @@ def test_log_h_is_increasing_and_finite_everywhere() -> None:
     values = log_h(t)
     assert np.all(np.isfinite(values[np.abs(t) < 1e150]))
     assert np.all(np.diff(values) >= 0)
-    edges = np.array([-1.0, -1e2, -1e5])  # where branches meet
+    edges = np.array([-1.0, -1e2, -1e5])  # boundaries between the branches of log_h
     assert np.all(np.abs(log_h(edges * (1 + 1e-9)) - log_h(edges * (1 - 1e-9))) <= 1e-6 + 4e-9 * edges**2)
     near = np.abs(t) < 1e6
     assert all(log_h_at(v)[1] > 0 for v in t[near].tolist())
@@ -82,7 +82,7 @@ INTERVALS = [Interval(-INF, 0.3), Interval(0.2, INF), Interval(-0.1, 0.4), Inter
 @pytest.mark.parametrize("interval", INTERVALS)
 @given(mu=st.floats(-8.0, 8.0), sd=st.floats(1e-2, 10.0), scale=st.sampled_from([1.0, 1e3, 1e7]))
 @settings(max_examples=30, deadline=None)
-def test_slopes_are_those_of_the_values_and_finite_far_out(
+def test_interval_slopes_agree_with_finite_differences_far_out(
     interval: Interval, mu: float, sd: float, scale: float
 ) -> None:
     mu *= scale
@@ -99,11 +99,11 @@ def test_slopes_are_those_of_the_values_and_finite_far_out(
     assert by_sd == pytest.approx((log(mu, sd + k) - log(mu, sd - k)) / (2 * k), rel=2e-3, abs=1e-3 / sd)
 
 
-def test_it_is_the_expected_improvement_under_limits() -> None:
-    """Monte Carlo over independent draws of loss and outputs at each point."""
+def test_constrained_expected_improvement_agrees_with_monte_carlo() -> None:
+    """Compare with Monte Carlo over independent draws of the loss and the outputs at each point."""
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior, points, rng = setting.acquisition.posterior, setting.points, np.random.default_rng(1)
-    limited = [Limited(posterior, -INF, 0.2), Limited(posterior, -0.9, 0.8)]  # its posterior stands for any
+    limited = [Limited(posterior, -INF, 0.2), Limited(posterior, -0.9, 0.8)]  # outputs share the posterior of the loss
     best = 0.4
     improvement = AnalyticAcquisition(posterior, LogEI(best))
     acquisition = LogConstrainedEI(improvement, LogFeasibility.of(limited))
@@ -116,7 +116,7 @@ def test_it_is_the_expected_improvement_under_limits() -> None:
     assert np.all(np.abs(value - gain.mean(axis=0)) <= 5.0 * error + 1e-6)
     (equality,) = LogFeasibility.of([Limited(posterior, 0.25, 0.25)]).limits
     near, far = equality.interval.log_probability(np.array([0.3, 2.0]), np.array([0.5, 0.5]))
-    assert -INF < far < near  # without width, it still draws towards its value
+    assert -INF < far < near  # an equality still favours points near its value
 
 
 ends = st.floats(-1e6, 1e6)
@@ -124,7 +124,9 @@ ends = st.floats(-1e6, 1e6)
 
 @given(ends, st.floats(0.0, 1e6), st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=12), st.integers(0, 2))
 @settings(max_examples=30, deadline=None)
-def test_the_scale_keeps_the_order_and_what_is_legal(low: float, width: float, values: list[float], sides: int) -> None:
+def test_the_limit_scale_preserves_order_and_feasibility(
+    low: float, width: float, values: list[float], sides: int
+) -> None:
     low, high = (low if sides != 0 else -INF), (low + width if sides != 1 else INF)
     y = np.array(sorted(values))
     scale = LimitScale.of(low, high, y)
@@ -136,19 +138,19 @@ def test_the_scale_keeps_the_order_and_what_is_legal(low: float, width: float, v
     assert np.array_equal(legal[clear], kept[clear])
 
 
-def test_the_scale_halves_at_its_unit_and_does_not_know_the_outputs_unit() -> None:
+def test_the_limit_scale_is_invariant_to_the_unit_of_the_output() -> None:
     values = np.array([0.5, 1.5, 2.0, 5.0, 1e9])
     one, larger = LimitScale.of(-INF, 1.0, values), LimitScale.of(-INF, 997.3, 997.3 * values)
     assert one(values) == pytest.approx(larger(997.3 * values))
     assert one(np.array([1.0 + one.unit]))[0] == pytest.approx(math.log(2.0))
 
 
-def test_whole_numbers_leave_a_half_to_the_limit_and_answers_do_not() -> None:
+def test_bounds_on_integer_outputs_move_by_a_half_except_for_binary_outputs() -> None:
     counts = np.array([1.0, 3.0, 4.0, 5.0])
     scale = LimitScale.of(2.0, 4.0, counts)
     assert (scale.low, scale.high) == (1.5, 4.5)
     assert (scale.violation(counts) > 0.0).tolist() == [True, False, False, True]
-    assert LimitScale.of(-INF, 4.0, np.array([3.0, 4.5])).high == 4.0  # something between was seen
+    assert LimitScale.of(-INF, 4.0, np.array([3.0, 4.5])).high == 4.0  # a fractional value was observed
     assert LimitScale.of(-INF, 0.0, np.array([-1.0, 1.0])).high == 0.0
     assert LimitScale.of(-INF, 4.2, counts).high == 4.2
     assert LimitScale.of(-INF, 4, counts).high == 4.5

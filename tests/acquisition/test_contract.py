@@ -1,4 +1,4 @@
-"""What every acquisition function is held to: its gradient is that of its values, and the mixed search takes it as it is."""
+"""Contract of every acquisition function: its gradient agrees with its values, and the mixed search improves it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MINIMA = np.array([-1.1, -0.2, INF])
 
 
 def limits(posterior: StructuredPosterior) -> list[Limited]:
-    """The posterior of the loss stands for that of any output."""
+    """Two outcome constraints on outputs that share the posterior of the loss."""
     return [Limited(posterior, -INF, 0.2), Limited(posterior, -0.4, 0.9)]
 
 
@@ -61,7 +61,7 @@ def entropy(setting: Setting) -> Acquisition:
 
 
 def entropy_of(option: Option) -> Callable[[Setting], Acquisition]:
-    """Of noisy values; output a hides the loss."""
+    """Return a factory of the entropy search over one option, with noisy values; output a hides the loss."""
 
     def make(setting: Setting) -> Acquisition:
         posterior = setting.acquisition.posterior
@@ -84,20 +84,20 @@ MADE = {
 
 
 @pytest.mark.parametrize("space", ["conv_net", "bound_numbers"])
-def test_its_gradient_is_that_of_its_values(space: str) -> None:
+def test_gradients_agree_with_finite_differences(space: str) -> None:
     setting = Setting(ALL[space](), 2, LogEI(-0.5))
     for make in MADE.values():
         gradient_is_that_of_values(make(setting), setting, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("space", list(ALL))
-def test_the_mixed_search_takes_it_as_it_is(space: str) -> None:
+def test_the_mixed_search_improves_every_acquisition_function(space: str) -> None:
     setting = Setting(ALL[space](), 1, LogEI(-0.5))
     for make in MADE.values() if space == "discrete" else (constrained, sample):
         search_takes_it(make(setting), setting)
 
 
-def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
+def test_the_mixed_search_finds_the_optimum_of_a_small_discrete_space() -> None:
     for seed in range(5):
         setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
         acquisition, every = constrained(setting), legal_levels(setting)

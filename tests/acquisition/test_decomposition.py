@@ -1,6 +1,6 @@
-"""Dual decomposition: the bound is below all legal configurations, wherever it stops; exact where nothing is coupled.
+"""Tests of the dual decomposition: its bound is valid after any number of iterations, and exact without coupling.
 
-Bounds of sums of cosines, too: below the function everywhere, closing with more splits.
+Bounds of sums of cosines are tested too: they are valid everywhere and tighten with more splits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
 
 
 def drawn(space, preset, seed, spread=1.0):
-    """A function from the prior of a preset."""
+    """Return a function drawn from the prior of a preset, and the domain of the space."""
     program, rng = compiled(space).program, np.random.default_rng(seed)
     scale = Domain.of(space).scale
     if preset == "paper":
@@ -58,7 +58,7 @@ def alternation(f, domain, seed=0):
 
 @st.composite
 def spaces(draw):
-    """Two to four discrete parameters, up to two numbers, conditions and rules of every kind that mixes them."""
+    """Spaces of two to four discrete parameters and up to two numbers, with conditions and rules that mix them."""
     space = mc.Space("drawn", expand_limit=6)
     kind = space.categorical("kind", ["a", "b", "c"])
     level = space.integer("level", 0, draw(st.integers(1, 3)))
@@ -85,7 +85,7 @@ def spaces(draw):
 
 
 def least(f, space, domain):
-    """Least value of many legal configurations; numbers descend where no rule binds them."""
+    """Return the least value of many legal configurations; numbers that no rule binds are optimised locally."""
     program, scale = domain.program, domain.scale
     points = domain.encode(space.sample(100, 0))
     values = [f.value(p.one_hot(program), p.units) for p in points]
@@ -110,7 +110,7 @@ def least(f, space, domain):
     nodes=st.sampled_from([0, 0, 1, 6]),
     splits=st.sampled_from([0, 2, 24]),
 )
-def test_the_bound_holds_wherever_it_stops(space, preset, seed, iterations, nodes, splits):
+def test_the_bound_is_valid_after_any_number_of_iterations(space, preset, seed, iterations, nodes, splits):
     f, domain = drawn(space, preset, seed)
     primal = alternation(f, domain, seed)
     limits = DecompositionSettings(iterations=iterations, nodes=nodes, splits=splits)
@@ -119,7 +119,7 @@ def test_the_bound_holds_wherever_it_stops(space, preset, seed, iterations, node
     z = primal.point.one_hot(program)
     reached = f.value(z, scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.point.units, 0.5)))
     truth = min(least(f, space, domain), reached)
-    assert max(found.history) <= truth + 1e-6  # the bound itself, before it is cut at the value
+    assert max(found.history) <= truth + 1e-6  # the raw bound, before it is capped at the value
     assert list(found.history) == sorted(found.history)
     assert found.lower == pytest.approx(min(found.history[-1], found.value))
     assert found.value <= reached + 1e-9
@@ -128,12 +128,12 @@ def test_the_bound_holds_wherever_it_stops(space, preset, seed, iterations, node
     assert f.value(again.one_hot(program), again.units) == pytest.approx(found.value, abs=1e-6)
 
 
-def test_without_mixed_terms_it_is_exact():
+def test_the_bound_is_exact_without_mixed_terms():
     space = mc.Space("apart")
     kind = space.categorical("kind", ["a", "b", "c"])
     space.real("x", 0.0, 1.0)
     space.real("y", 1e-3, 1.0, log=True)
-    space.real("own", 0.0, 1.0, when=kind["b"])  # gated by its own activity: a slave of its own, and exact
+    space.real("own", 0.0, 1.0, when=kind["b"])  # multiplied by its activity: a separate, exact subproblem
     f, domain = drawn(space, "evidence", 2, spread=2.0)
     weights = tuple(
         np.concatenate([w[:1], 0.0 * w[1:]])
@@ -164,14 +164,14 @@ def test_multipliers_and_branching_close_the_gap():
     assert tree.leaves > root.leaves == 1
 
 
-def test_excluded_levels_do_not_count():
+def test_excluded_levels_are_left_out():
     space = ALL["discrete"]()
     f, domain = drawn(space, "evidence", 1)
     excluded, lowers = [], []
     for _ in range(4):
         found = decompose(f, domain, DecompositionSettings(), np.random.default_rng(0), None, excluded)
         assert all(e.admits(found.best.point.levels) for e in excluded)
-        assert found.gap <= 1e-6  # without numbers it is the MIP
+        assert found.gap <= 1e-6  # without numbers the subproblem is the MIP itself
         assert found.iterations == 1
         lowers.append(found.lower)
         excluded.append(Exclusion(found.best.point.levels))
@@ -191,7 +191,7 @@ def test_excluded_levels_do_not_count():
 def sums(seed, size, cosines, frequency, functions=3):
     rng = np.random.default_rng(seed)
     omega = frequency * rng.normal(size=(cosines, size))
-    omega[rng.random(omega.shape) < 0.3] = 0.0  # cosines of fewer numbers, and constants
+    omega[rng.random(omega.shape) < 0.3] = 0.0  # some cosines depend on fewer numbers or are constant
     return CosineSums(omega, rng.uniform(0, 2 * np.pi, cosines), rng.normal(size=(functions, cosines)))
 
 
@@ -207,7 +207,7 @@ def test_no_point_of_the_box_is_below_the_bound(seed, size, cosines, frequency, 
     s = sums(seed, size, cosines, frequency)
     rng = np.random.default_rng(seed + 1)
     low = rng.random(size) * 0.5
-    high = low + rng.random(size) * (1 - low) * (rng.random(size) < 0.8)  # some numbers are held
+    high = low + rng.random(size) * (1 - low) * (rng.random(size) < 0.8)  # some numbers are fixed
     found = lower_bounds(s, low, high, splits)
     assert np.all((found.points >= low - 1e-12) & (found.points <= high + 1e-12))
     np.testing.assert_allclose(found.values, s(found.points))

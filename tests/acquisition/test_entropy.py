@@ -1,6 +1,6 @@
-"""Constrained max-value entropy: against entropies by draws, by finite differences, finite far from everything promising.
+"""Tests of constrained max-value entropy: against Monte Carlo and finite differences, and finite everywhere.
 
-The draws of the constrained minimum, too.
+The draws of the constrained minimum are tested too.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ INF = math.inf
 FAR = Points(np.zeros((1, 0), dtype=np.int64), np.zeros((1, 0)))
 
 
-def test_without_limits_it_is_max_value_entropy_search() -> None:
+def test_without_limits_the_value_is_that_of_max_value_entropy_search() -> None:
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior, minima = setting.acquisition.posterior, np.array([-1.5, -0.9, -2.0])
     found = np.exp(-ConstrainedEntropy(posterior, minima).values(setting.points))
     mean, deviation = posterior.predict(setting.points)
     expected = -MaxValueEntropy(minima)(mean, deviation)
-    clear = (minima.max() - mean) / deviation < SURE  # beyond, it has reached its limit of 2 but for 1/gamma^2
+    clear = (minima.max() - mean) / deviation < SURE  # beyond, gamma is capped and values agree roughly
     assert clear.sum() > 3
     assert found[clear] == pytest.approx(expected[clear], rel=1e-6)
     assert found[~clear] == pytest.approx(expected[~clear], rel=1e-1)
 
 
-def test_with_all_outputs_the_search_of_outputs_is_the_same() -> None:
+def test_evaluating_all_outputs_gives_the_constrained_entropy() -> None:
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior, minima = setting.acquisition.posterior, np.array([-1.2, -0.4])
     limits = {"r": Kept(posterior, Interval(-INF, 0.3)), "s": Kept(posterior, Interval(-0.5, 1.0))}
@@ -49,8 +49,8 @@ def test_with_all_outputs_the_search_of_outputs_is_the_same() -> None:
         assert search.values(setting.points) == pytest.approx(usual, rel=1e-9)
 
 
-def test_a_draw_without_a_legal_point_asks_for_feasibility_alone() -> None:
-    """The more likely the limit is kept, the better, as long as it is rather broken than kept."""
+def test_draws_without_a_feasible_point_rank_points_by_feasibility() -> None:
+    """Points rank by their probability of feasibility while it is below 0.4."""
     setting = Setting(ALL["continuous"](), 2, LogEI(-0.5))
     posterior, points = setting.acquisition.posterior, setting.points
     limits = [Kept(posterior, Interval(-INF, -0.5))]
@@ -75,7 +75,7 @@ def test_noise_scales_gamma_as_in_the_supplement() -> None:
 
 
 class Fixed:
-    """A posterior of one mean and deviation everywhere."""
+    """Posterior with the same mean and deviation at every point."""
 
     fitted_noise = 0.0
 
@@ -87,7 +87,7 @@ class Fixed:
 
 
 def searched(gamma: float, limits: dict[str, Any], options: list[Option], hiding: str = "") -> EntropySearch:
-    """Of a standard normal loss."""
+    """Return an entropy search over a standard normal loss."""
     return EntropySearch(Fixed(0.0, 1.0), np.array([gamma]), limits, options, frozenset(hiding))  # type: ignore[arg-type]
 
 
@@ -96,7 +96,7 @@ def told(gamma: float, limits: dict[str, Any], option: Option, hiding: str = "")
 
 
 def within(**ends: tuple[float, float]) -> dict[str, Any]:
-    """Limits of standard normal outputs."""
+    """Return outcome constraints on standard normal outputs."""
     return {name: Kept(Fixed(0.0, 1.0), Interval(*each)) for name, each in ends.items()}  # type: ignore[arg-type]
 
 
@@ -108,8 +108,12 @@ def below(**bounds: float) -> dict[str, Any]:
     ("gamma", "asked", "loss"),
     [(0.3, "rs", True), (-1.0, "rs", True), (-1.0, "r", True), (0.3, "rs", False), (-1.0, "r", False), (0.3, "", True)],
 )
-def test_it_is_the_entropy_difference_of_what_is_evaluated(gamma: float, asked: str, loss: bool) -> None:
-    """H[E] - H[E | y_*] by draws, with kappa = 1 - [legal, below y_*] u, u the probability of what is not evaluated (A.1)."""
+def test_entropy_search_agrees_with_monte_carlo(gamma: float, asked: str, loss: bool) -> None:
+    """Compare H[E] - H[E | y_*] with Monte Carlo over the evaluated outputs E.
+
+    Draws have weight kappa = 1 - [feasible, below y_*] u (A.1). Here u is the probability that the outputs outside E
+    are feasible and below y_*.
+    """
     limits = {"r": (-INF, 0.4), "s": (-1.5, 0.9)}
     ends = [each for name, each in limits.items() if name in asked] + [(-INF, gamma)] * loss
     left = [each for name, each in limits.items() if name not in asked] + [(-INF, gamma)] * (not loss)
@@ -123,12 +127,12 @@ def test_it_is_the_entropy_difference_of_what_is_evaluated(gamma: float, asked: 
     found = told(gamma, within(**limits), Option(frozenset(asked), loss))
     if expected > 0.01:
         assert found == pytest.approx(expected, rel=0.03, abs=3e-3)
-    else:  # the share that is always counted is all that is left
+    else:  # only the floor, a small share of -log Z, remains
         assert 0.0 < found < 0.02
 
 
-def test_a_loss_that_may_be_hidden_is_reported_with_the_probability_that_it_is_not() -> None:
-    """A.6: with the probability that the constraint is satisfied what A.3 says, else what A.5 says of the output alone."""
+def test_a_loss_that_may_be_hidden_counts_with_the_probability_of_feasibility() -> None:
+    """Equation A.6 averages A.3 (with the loss) and A.5 (without it), weighted by the probability of feasibility."""
     both, alone = (told(-0.6, below(r=0.4), Option(frozenset("r"), loss)) for loss in (True, False))
     p = stats.norm.cdf(0.4)
     mixed = told(-0.6, below(r=0.4), Option(frozenset("r")), "r")
@@ -136,15 +140,15 @@ def test_a_loss_that_may_be_hidden_is_reported_with_the_probability_that_it_is_n
     assert alone < mixed < both
 
 
-def test_many_limits_that_hold_by_little_still_count() -> None:
-    # the closed form of eleven limits is negative there: what counts is the share of -log Z
+def test_many_weak_limits_leave_a_positive_value() -> None:
+    # the closed form of eleven limits is negative there, so the floor, a share of -log Z, applies
     every = [below(**dict.fromkeys("abcdefghijk"[:m], 0.8)) for m in range(12)]
     values = [told(0.8, limits, Option(frozenset(limits))) for limits in every]
     assert min(values) > 0.0
     assert all(a > b for a, b in pairwise(values))
 
 
-def test_costs_divide_what_is_reported() -> None:
+def test_information_is_divided_by_costs() -> None:
     cheap, dear = Option(frozenset("r"), False, math.log(0.01)), Option(frozenset("r"), True, math.log(5.0))
     free = [Option(o.outputs, o.loss) for o in (dear, cheap)]
     assert searched(1.5, below(r=0.4), [dear, cheap]).ranked(FAR).tolist() == [1, 0]
@@ -153,7 +157,7 @@ def test_costs_divide_what_is_reported() -> None:
 
 
 @pytest.mark.parametrize("gamma", [-1e6, 30.0, INF])
-def test_it_is_finite_wherever_a_search_may_look(gamma: float) -> None:
+def test_values_are_finite_everywhere(gamma: float) -> None:
     log = -np.logspace(-320, 12, 100)
     for spread in (-1e6, 0.0, 4.0):
         for each in log_gain(log, np.full(100, spread)):
@@ -186,8 +190,8 @@ def test_marginal_draws_are_minima_of_independent_points() -> None:
     assert stats.ks_2samp(found[np.isfinite(found)], expected[np.isfinite(expected)]).statistic < 0.02
 
 
-def test_joint_draws_have_the_posterior_s_moments() -> None:
-    """The residual included, which samples as functions leave out."""
+def test_joint_draws_have_the_moments_of_the_posterior() -> None:
+    """Draws include the residual, which samples as functions leave out."""
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior = setting.acquisition.posterior
     new = setting.domain.encode(setting.domain.sample(8, np.random.default_rng(5)))
@@ -196,7 +200,7 @@ def test_joint_draws_have_the_posterior_s_moments() -> None:
     assert drawn.mean(axis=0) == pytest.approx(mean, abs=0.04)
     assert drawn.std(axis=0) == pytest.approx(deviation, rel=0.05)
     given = posterior.given(new[:1], mean[:1] + deviation[:1], -0.999 * posterior.fitted_noise)
-    # the covariance, too: what the first point says of the others is what a draw of it says
+    # the covariance too: conditioning on the first point moves the mean by the covariance of the draws
     slope = (given.predict(new)[0] - mean) / deviation[0]
     covariance = np.cov(drawn.T)[0] / deviation[0] ** 2
     assert covariance == pytest.approx(slope, abs=0.06)

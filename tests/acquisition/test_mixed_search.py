@@ -1,4 +1,4 @@
-"""Moves of the mixed search, and alternation; legality and the exact best of small spaces: test_contract.py."""
+"""Tests of the mixed search's moves and of alternation; test_contract.py tests legality and optima of small spaces."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def value_of(acquisition: Acquisition, point: Point) -> float:
 
 
 ALONE = {"walks": 0, "survivors": 1, "moved": 1, "finalists": 1}
-"""Limits under which a search has its start and its own moves, and nothing else."""
+"""Settings of a search that improves one start by local moves, without random walks."""
 
 
 def legal_levels(setting: Setting) -> np.ndarray:
@@ -82,7 +82,7 @@ class Slope:
 
 @pytest.mark.parametrize(("seed", "paired"), [(1, False), (4, False), (5, True), (10, True)])
 def test_levels_move_until_no_single_change_is_better(seed: int, paired: bool) -> None:
-    """From the worst configuration of all, without walks. Pairs of changes come lower for some seeds."""
+    """Start at the worst configuration, without walks. Pair moves find a lower value for some seeds."""
     setting = Setting(ALL["discrete"](), seed, ConfidenceBound(1.0))
     every = legal_levels(setting)
     values = values_of(setting, every)
@@ -97,7 +97,7 @@ def test_levels_move_until_no_single_change_is_better(seed: int, paired: bool) -
     assert further is not None
     value = setting.value(found)
     assert value < values.max() - 1e-6
-    # a choice that switches another on takes the remembered level of that one
+    # a group that another group activates takes its level from the memory
     off = setting.program.off_levels
     beside = [
         _changed_choices(setting, found.levels, other) == 1 and np.array_equal(other == off, found.levels == off)
@@ -111,7 +111,7 @@ def test_levels_move_until_no_single_change_is_better(seed: int, paired: bool) -
 
 @pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
 def test_numbers_move_downhill(name: str) -> None:
-    """From one start, its levels held by having no moves: numbers fall, to a gradient of zero where no rule binds them."""
+    """Values fall from a start whose levels are fixed, to a gradient of zero if no rule binds the numbers."""
     setting = Setting(ALL[name](), 0, ConfidenceBound(2.0))
     search = setting.search(**ALONE, pairs=0, sweeps=0)
     fell = 0
@@ -130,8 +130,8 @@ def test_numbers_move_downhill(name: str) -> None:
 
 
 @pytest.mark.parametrize(("exchanges", "value"), [(0, 0.13), (2, 0.05)])
-def test_levels_leave_a_rule_together_with_the_numbers_that_it_ties_to_them(exchanges: int, value: float) -> None:
-    """At the rule every level below needs a larger number: no single move is legal, and with x = 0.5 level 0 is best."""
+def test_exchanges_move_a_level_together_with_the_number_in_its_rule(exchanges: int, value: float) -> None:
+    """At the rule a lower level needs a larger x, so no single move is legal. Level 0 with x = 0.5 is optimal."""
     space = mc.Space("tied")
     grade = space.integer("grade", 0, 3)
     space.rule("room", space.real("x", 0.0, 1.0) >= 0.5 - 0.1 * grade)
@@ -150,21 +150,21 @@ def test_levels_leave_a_rule_together_with_the_numbers_that_it_ties_to_them(exch
 
 
 def _consistent(setting: Setting, levels: np.ndarray) -> bool:
-    """Whether levels are legal: every group off exactly where its conditions fail, and the rules kept."""
+    """Return True if levels are legal: groups are off exactly where their conditions fail, and all rules hold."""
     legality = setting.near.legality_at(np.zeros(0))
     assert legality is not None
     return bool((legality.effective(levels[None]) == levels).all() and legality.check(levels[None])[0])
 
 
 def _changed_choices(setting: Setting, levels: np.ndarray, other: np.ndarray) -> int:
-    """Groups whose level differs, groups that are switched on or off by another not counted."""
+    """Count groups whose level differs, except groups that another group activates or deactivates."""
     off = np.array([g.size - 1 if g.conditional else -1 for g in setting.program.groups])
     return int(np.sum((levels != other) & (levels != off) & (other != off)))
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_the_end_of_alternation_is_legal_and_proven_at_its_numbers(name: str) -> None:
-    """No start is better than the end, and another solve at the same numbers agrees."""
+def test_alternation_returns_legal_points_with_proven_optimal_levels(name: str) -> None:
+    """No start is better than the result, and another solve at the same numbers agrees."""
     space = ALL[name]()
     f, domain = posterior(space, "evidence")[0].sample(np.random.default_rng(0)), Domain.of(space)
     starts = domain.encode(space.sample(4, 0))

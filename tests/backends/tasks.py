@@ -16,11 +16,11 @@ from tests.fuzz import points
 from tests.spaces import conv_net
 
 layers = partial(conv_net, small=True)
-"""Rules with products, an auxiliary, conditional groups."""
+"""Space with product rules, an auxiliary variable and conditional groups."""
 
 
 def wide() -> mc.Space:
-    """Wide integers in linear and quadratic rules, one of them conditional, and a product of two helpers."""
+    """Space of wide integers, one conditional, in linear and quadratic rules, and a product of auxiliary variables."""
     space = mc.Space("wide", expand_limit=4)
     a, kind = space.integer("a", 0, 11), space.categorical("kind", ["x", "y", "z"])
     b = space.integer("b", -2, 9, when=kind.is_("x", "y"))
@@ -32,7 +32,7 @@ def wide() -> mc.Space:
 
 
 def ordered() -> mc.Space:
-    """An ordering of three modules with a rule on positions."""
+    """Space with an ordering of three modules and a rule on positions."""
     space = mc.Space("ordered")
     modules = [space.module(f"m{k}", {"none": {}, "some": {"n": mc.Integer(1, 3)}}) for k in range(3)]
     order = space.ordering("order", modules)
@@ -41,7 +41,7 @@ def ordered() -> mc.Space:
 
 
 def bits(n: int) -> mc.Space:
-    """n bits without rules."""
+    """Space of n bits without rules."""
     space = mc.Space("bits")
     for k in range(n):
         space.integer(f"b{k}", 0, 1)
@@ -52,7 +52,7 @@ SPACES = {"layers": layers, "wide": wide, "ordered": ordered}
 
 
 def random_form(program: BinaryProgram, rng: np.random.Generator, coupling: float = 0.6) -> QuadraticForm:
-    """A folded form: linear terms everywhere, full blocks between some groups, some products of groups and helpers."""
+    """Random folded form: linear terms, dense blocks between some groups, some products with auxiliary variables."""
     rows: list[int] = []
     cols: list[int] = []
     for g, h in itertools.combinations(program.groups, 2):
@@ -70,13 +70,13 @@ def random_form(program: BinaryProgram, rng: np.random.Generator, coupling: floa
 
 
 def all_points(program: BinaryProgram) -> np.ndarray:
-    """Every legal point's base columns, shape (N, n)."""
+    """Return the base columns of every legal point, shape (N, n)."""
     found, _ = points.points(program)
     return np.asarray(found)[:, : program.n]
 
 
 def optimum(task: Task, legal: np.ndarray) -> float:
-    """Least value of the task among the legal points; inf if none is left."""
+    """Return the least value of the task among the legal points; inf if no point satisfies its fixings and cuts."""
     keep = np.ones(len(legal), dtype=bool)
     for column, value in task.fixed.items():
         keep &= np.abs(legal[:, column] - value) < 1e-9
@@ -89,12 +89,12 @@ def optimum(task: Task, legal: np.ndarray) -> float:
 
 
 def no_good(program: BinaryProgram, columns: Any) -> Cut:
-    """The levels of these columns may not be taken again."""
+    """Return a cut that excludes the levels of these columns."""
     at = np.flatnonzero(columns[: program.n_z] > 0.5)
     return Cut(at, np.ones(len(at)), -np.inf, len(at) - 1.0)
 
 
 def form_of(constant: float, linear: np.ndarray, upper: np.ndarray) -> QuadraticForm:
-    """``constant + linear.v + v' upper v`` for a strictly upper triangular matrix."""
+    """Return ``constant + linear.v + v' upper v`` for a strictly upper triangular matrix."""
     rows, cols = np.nonzero(upper)
     return QuadraticForm(constant, linear, rows, cols, upper[rows, cols])

@@ -1,4 +1,4 @@
-"""No answer that breaks a row leaves a backend: fake solvers that lie, linear programs that are refined."""
+"""Tests of certified answers: fake solvers that return illegal points, and linear programs that are refined."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS = SolverSettings(time_limit=20.0)
 
 
 def switched(width: float = 100.0) -> mc.Space:
-    """A real that a choice switches off: the row that a solver's tolerance breaks."""
+    """Space with two conditional reals; a solver's tolerance may violate the rows that switch them off."""
     space = mc.Space("switched")
     k, l = space.categorical("k", ["on", "off"]), space.categorical("l", ["on", "off"])
     a, b = space.real("a", 0, width, when=k["on"]), space.real("b", 0, width, when=l["on"])
@@ -31,7 +31,7 @@ def switched(width: float = 100.0) -> mc.Space:
 
 
 def total(space: mc.Space) -> QuadraticForm:
-    """a + b."""
+    """Return the objective a + b."""
     program = compiled(space).program
     linear = np.zeros(program.n)
     for number in program.numbers:
@@ -40,7 +40,7 @@ def total(space: mc.Space) -> QuadraticForm:
 
 
 def point(space: mc.Space, **values: float) -> np.ndarray:
-    """Base columns by name, levels by ``k=on``; unsaid: zero."""
+    """Return base columns with values by name, such as ``k=on`` for a level; the remaining columns are zero."""
     names = list(compiled(space).program.names)
     columns = np.zeros(compiled(space).program.n)
     for name, value in values.items():
@@ -51,7 +51,7 @@ def point(space: mc.Space, **values: float) -> np.ndarray:
 def lying(
     space: mc.Space, columns: np.ndarray, value: float
 ) -> tuple[Callable[[Task, SolverSettings], Answer], list[int]]:
-    """A solver that returns an illegal point as optimal until a cut excludes its levels, then tells the truth."""
+    """Return a solver that reports an illegal point as optimal until a cut excludes it, and the cuts of each call."""
     honest, asked = HighsBackend(), list[int]()
 
     def solve(task: Task, settings: SolverSettings) -> Answer:
@@ -63,7 +63,7 @@ def lying(
     return solve, asked
 
 
-def test_an_answer_that_breaks_a_row_is_ruled_out_where_its_levels_are_illegal() -> None:
+def test_illegal_levels_are_excluded_and_the_task_is_solved_again() -> None:
     space = switched()
     names = compiled(space).program.names
     off = {name: 1.0 for name in names if name in ("k=off", "l=off")}
@@ -81,7 +81,7 @@ def test_an_answer_that_breaks_a_row_is_ruled_out_where_its_levels_are_illegal()
     assert answer.columns[[list(names).index(n) for n in ("k=off", "l=off")]].sum() < 2
 
 
-def test_an_answer_whose_numbers_are_off_is_corrected_and_its_status_stays_honest() -> None:
+def test_inaccurate_numbers_of_an_answer_are_corrected() -> None:
     space = switched()
     names = list(compiled(space).program.names)
     lie = point(space, **{"k=on": 1.0, "l=off": 1.0})
@@ -97,13 +97,13 @@ def test_an_answer_whose_numbers_are_off_is_corrected_and_its_status_stays_hones
 
 
 def answered(space: mc.Space, columns: np.ndarray) -> Answer:
-    """What is left of the answer of a solver that says that these columns are optimal, whatever it is asked."""
+    """Return the certified answer of a solver that reports these columns as optimal for every task."""
     program = compiled(space).program
     lie = Answer(OPTIMAL, columns, 0.0, 0.0, 0.0)
     return certified(Task(program, QuadraticForm.zero(program.n)), SETTINGS, lambda task, settings: lie, "liar")
 
 
-def test_a_solver_that_only_lies_is_never_believed() -> None:
+def test_a_solver_that_is_always_wrong_is_corrected() -> None:
     space = mc.Space("reals")
     x = space.real("x", 0, 1)
     space.rule("high", x >= 0.5)
@@ -138,7 +138,7 @@ def test_cuts_and_fixings_are_part_of_the_check() -> None:
 
 def test_linear_programs_are_exact_beyond_the_solvers_tolerance() -> None:
     def least(width: float, *, low: float, n: int) -> np.ndarray | None:
-        """The least sum of n numbers in [0, width] that is at least ``low``."""
+        """Return n numbers in [0, width] with the least sum that is at least ``low``."""
         row = np.array([low]), np.array([np.inf])
         return Polytope(np.zeros(n), np.full(n, width), np.ones((1, n)), *row).minimise(np.ones(n))
 
@@ -153,7 +153,7 @@ def test_linear_programs_are_exact_beyond_the_solvers_tolerance() -> None:
     assert nothing.minimise(np.zeros(0)) is None
 
 
-def test_a_point_without_levels_excludes_nothing() -> None:
+def test_an_answer_without_levels_raises_or_goes_to_the_fallback_solver() -> None:
     space = mc.Space("levels")
     c = space.categorical("c", ["a", "b"])
     space.rule("a", c["b"] <= 0)

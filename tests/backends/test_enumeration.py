@@ -1,4 +1,4 @@
-"""Proof by enumeration and tabu search on its networks: against brute force on random spaces, bounds, and limits."""
+"""Tests of enumeration and of tabu search on its networks: brute force on random spaces, bounds, and time limits."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ MODULE = "mipcash.backends.enumeration"
 
 
 def over_binaries(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
-    """The form without its terms in other columns."""
+    """Return the form restricted to the one-hot binaries."""
     keep = (form.rows < program.n_z) & (form.cols < program.n_z)
     linear = np.where(np.arange(program.n) < program.n_z, form.linear, 0.0)
     return QuadraticForm(form.constant, linear, form.rows[keep], form.cols[keep], form.values[keep])
 
 
 @on_drawn_spaces(40, 5, range(40), (5_000, 6, 0, None))
-def test_random_spaces(drawn: Drawn, number: int, table: int | None) -> None:
-    """With small tables, rules stay linear rows; without a network, all levels are looked at."""
+def test_answers_on_random_spaces_agree_with_brute_force(drawn: Drawn, number: int, table: int | None) -> None:
+    """Small tables leave rules as linear rows. Without a network every level vector is enumerated."""
     listed = mock.patch(f"{MODULE}.backend.network_at", return_value=None)
     with listed if table is None else mock.patch(f"{MODULE}.network.JOINED", table):
         check(compiled(build(drawn)).program, number)
 
 
 def check(program: BinaryProgram, number: int) -> None:
-    """Fixings, cuts and starts on one space against the enumeration of its points."""
+    """Compare solves with fixings, cuts and starts with the enumeration of all points of one space."""
     if not program.n_z:
         with pytest.raises(SolverError, match="enumeration cannot take this program: it has no levels"):
             EnumerationBackend().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
@@ -86,8 +86,8 @@ def check(program: BinaryProgram, number: int) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"SLICE": 5, "BATCH": 2, "WHOLE": 1}, {"SLICE": 20_000, "BATCH": 1, "SWEEPS": 0}])
-def test_bounds_of_unfinished_proofs(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a proof is interrupted, between the splits too, its bound is one; at last the optimum is proven."""
+def test_bounds_of_unfinished_proofs_are_valid(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is valid wherever the proof stops, also between splits. With enough nodes the optimum is proven."""
     program = compiled(bits(14)).program
     form = random_form(program, np.random.default_rng(3), 1.0)
     points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
@@ -108,7 +108,7 @@ def test_bounds_of_unfinished_proofs(limits: dict[str, int], monkeypatch: pytest
 
 
 def test_the_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that goes on by a second each time that it is read."""
+    """Use a clock that advances by one second at each reading."""
     readings = itertools.count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(readings)))
     for module in ("backend", "branching"):
@@ -120,7 +120,7 @@ def test_the_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 20 <= next(readings) <= 30
 
 
-def test_out_of_reach() -> None:
+def test_programs_beyond_enumeration_are_refused() -> None:
     wide = compiled(SPACES["wide"]()).program
     free = over_binaries(wide, random_form(wide, np.random.default_rng(0)))
     enumeration = EnumerationBackend()
@@ -137,7 +137,7 @@ def test_out_of_reach() -> None:
         enumeration.solve(Task(wide, free, outside), EXACT)
 
 
-def test_a_program_without_some_rules_is_another_one() -> None:
+def test_a_program_without_some_rules_is_solved_separately() -> None:
     space = SPACES["layers"]()
     space.rule("never", space["layers"] >= 3)
     whole = compiled(space).program
@@ -150,7 +150,7 @@ def test_a_program_without_some_rules_is_another_one() -> None:
 
 
 def network_of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...]]] | None:
-    """The program of a space, its network and its legal levels; None where there is no network."""
+    """Return the program of a space, its network and its legal levels; None if it has no network."""
     program = compiled(build(drawn)).program
     if not program.n_z or program.numbers:
         return None
@@ -163,7 +163,7 @@ def network_of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[
 
 
 @on_drawn_spaces(20, 7, range(20))
-def test_what_it_reports_is_legal_and_exact_and_a_small_network_is_looked_at_whole(drawn: Drawn, number: int) -> None:
+def test_tabu_search_returns_legal_levels_with_exact_costs(drawn: Drawn, number: int) -> None:
     if (found_of := network_of(drawn)) is None:
         return
     (program, network, legal), rng = found_of, np.random.default_rng(number)
@@ -188,7 +188,7 @@ def test_what_it_reports_is_legal_and_exact_and_a_small_network_is_looked_at_who
         assert np.all(np.diff(costs) >= 0)
 
 
-def test_it_finds_optima_that_enumeration_proves() -> None:
+def test_tabu_search_finds_optima_that_enumeration_proves() -> None:
     program = compiled(bits(24)).program
     search, prover = LocalSearch(program, Legality(program)), EnumerationBackend()
     start, found = np.zeros((1, 24), dtype=np.int64), 0

@@ -1,4 +1,4 @@
-"""Auto: enumeration first, then the solver that suits the structure, or the one that is named."""
+"""Tests of ``auto``: enumeration first, then the solver that suits the structure or that the user names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.backends.tasks import SPACES, bits, random_form
 
 
 class Recorder:
-    """Stands in for a solver; refuses what it is told to refuse, and proves its answer or does not."""
+    """Fake solver that records its calls and, as configured, refuses tasks or returns answers without proof."""
 
     name = "recorder"
 
@@ -42,7 +42,7 @@ class Recorder:
     (44, "", False, ["gurobi form=quadratic", "highs"]),
     (30, "", False, ["toulbar2", "highs"]),
 ])  # fmt: skip
-def test_who_is_asked(
+def test_solvers_are_tried_in_the_expected_order(
     n: int, refusing: str, proves: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -59,7 +59,7 @@ def test_who_is_asked(
         Task(program, random_form(program, np.random.default_rng(0), 1.0)), SolverSettings(time_limit=5.0)
     )
     assert asked == expected
-    # what enumeration knew is not lost: its bound or the solver's, whichever is stronger
+    # the result has the stronger of the bounds of enumeration and of the solver
     assert answer.bound >= -5.0 or answer.value <= 1.0
     assert answer.bound <= answer.value
 
@@ -86,7 +86,7 @@ def test_a_linear_task_does_not_wait_for_toulbar2(monkeypatch: pytest.MonkeyPatc
     assert limits["toulbar2"] > 30.0
 
 
-def test_the_solver_behind_can_be_named() -> None:
+def test_the_solver_after_enumeration_can_be_named() -> None:
     program = compiled(SPACES["ordered"]()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))
     enumerated, alone = make_backend("auto solver=highs presolve=off"), make_backend("highs presolve=off")

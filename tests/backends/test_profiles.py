@@ -1,4 +1,4 @@
-"""Profiles: the bundled ones, by path, faulty ones; options; installation and licence sizes."""
+"""Tests of solver profiles: bundled, by path and faulty profiles, options, installation and licence sizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_bundled_profiles_say_how_to_install_and_name_extras_that_exist() ->
         assert bool(info.version) == info.installed
     root = Path(__file__).parents[2] / "pyproject.toml"
     if not root.is_file():
-        return  # not in a checkout
+        return  # installed without a checkout
     extras = tomllib.loads(root.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for file in resources.files("mipcash.solvers").iterdir():
         if file.name.endswith(".toml"):
@@ -102,7 +102,7 @@ def test_faulty_profiles_are_refused(change: tuple[str, str], said: str) -> None
     assert "'here.toml'" in str(refused.value)
 
 
-def test_what_cannot_be_found(tmp_path: Path) -> None:
+def test_missing_solvers_and_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SolverError, match=r"did you mean 'gurobi'"):
         make_backend("gurobbi")
     with pytest.raises(SolverError, match=r"nowhere\.toml.*cannot be read.*check the path"):
@@ -130,7 +130,7 @@ def test_what_cannot_be_found(tmp_path: Path) -> None:
 
 
 def random_task(n: int | None = None, coupling: float = 0.6) -> Task:
-    """Over n bits, or over layers with rules."""
+    """Random task over n bits, or over ``layers`` with its rules."""
     program = compiled(bits(n) if n else layers()).program
     return Task(program, random_form(program, np.random.default_rng(0), coupling))
 
@@ -172,7 +172,7 @@ def test_options_may_follow_the_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gurobi", "cplex"])
-def test_over_the_size_of_a_licence(name: str) -> None:
+def test_a_program_beyond_the_licence_size_is_refused(name: str) -> None:
     if not solver_info(name).installed:
         pytest.skip(f"{name} is not installed")
     backend = make_backend(name)
@@ -188,7 +188,7 @@ def test_over_the_size_of_a_licence(name: str) -> None:
     assert not backend._instances, "the solver saw the program"
 
 
-def test_what_only_fits_as_a_quadratic_goes_there() -> None:
+def test_a_program_that_fits_the_licence_only_as_a_quadratic_is_solved() -> None:
     if not solver_info("gurobi").installed:
         pytest.skip("gurobi is not installed")
     task = random_task(60, 1.0)
@@ -198,6 +198,6 @@ def test_what_only_fits_as_a_quadratic_goes_there() -> None:
 
 def test_a_full_licence_is_not_refused(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
-    # this solver has no licence at all, so that the probe one variable above the limit succeeds
+    # HiGHS needs no licence, so the probe with one variable more than the size succeeds
     file.write_text(PROFILE + "\n[size]\nvariables = 5\nrows = 3\n", encoding="utf-8")
     assert make_backend(str(file)).solve(random_task(), SolverSettings()).status == "optimal"

@@ -1,4 +1,4 @@
-"""Reductions: an optimum is kept, starts stay legal, rows stay valid, the way back leads back; HiGHS agrees with brute force."""
+"""Tests of reductions: optima and starts are preserved, rows stay valid, and HiGHS agrees with brute force."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXACT = SolverSettings(gap=0.0)
 
 
 def cardinality(n: int, k: int, at_most: bool = False) -> mc.Space:
-    """n bits of which k, or at most k, are 1."""
+    """Space of n bits of which k, or at most k, are 1."""
     space = mc.Space("cardinality")
     chosen = [space.integer(f"b{i}", 0, 1) for i in range(n)]
     total = sum(chosen[1:], chosen[0])
@@ -43,7 +43,7 @@ def cardinality(n: int, k: int, at_most: bool = False) -> mc.Space:
 
 
 def ordering() -> mc.Space:
-    """Three modules in any order."""
+    """Space of three modules in any order."""
     space = mc.Space("ordering")
     space.ordering("order", [space.module(f"m{k}", {"none": {}, "some": {}}) for k in range(3)])
     return space
@@ -58,7 +58,7 @@ RULED = {
 
 
 def legal_points(program: BinaryProgram) -> np.ndarray:
-    """Every legal point; none where there are too many, or nothing to choose."""
+    """Return every legal point; no points if there are too many, or no binaries."""
     try:
         return all_points(program) if program.n_z else np.zeros((0, program.n))
     except TooLargeError:
@@ -66,7 +66,10 @@ def legal_points(program: BinaryProgram) -> np.ndarray:
 
 
 def random_task(program: BinaryProgram, legal: np.ndarray, rng: np.random.Generator) -> Task:
-    """A weakly coupled form (dead ends are frequent there), sometimes a fixing, cuts, a start that obeys them."""
+    """Random task with a weakly coupled form, sometimes a fixing and cuts, and a start that satisfies them.
+
+    Dominated levels are frequent in weakly coupled forms.
+    """
     form = random_form(program, rng, float(rng.choice([0.0, 0.3, 1.0])))
     form = replace(form, values=form.values * rng.choice([0.1, 0.5]))
     fixed, cuts = {}, []
@@ -95,8 +98,11 @@ CHAINS: dict[str, Callable[[], list[Reduction]]] = {
 
 @pytest.mark.parametrize("space", ["cardinality", "ordering", "layers", "wide"])
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_reduction_and_its_way_back(space: str, chain: str) -> None:
-    """Every legal point has its place in the easier task, comes back no dearer, and the least value there bounds the one here."""
+def test_reductions_preserve_optima_and_map_points_back(space: str, chain: str) -> None:
+    """Every legal point maps to a legal point of the reduced task, and back to a legal point.
+
+    The bound from a point is at most its value. Without pruning, the bounds are at least the optimum.
+    """
     program = compiled(RULED[space]()).program
     legal, rng, exact = legal_points(program), np.random.default_rng(4), "prune" not in chain and chain != "all"
     for _ in range(2):
@@ -117,7 +123,7 @@ def test_a_reduction_and_its_way_back(space: str, chain: str) -> None:
 
 
 def assert_legal_there(easier: InTurn) -> None:
-    """The start keeps the fixings, the cuts and the rows of the easier task, as far as its columns follow from it."""
+    """Assert that the start satisfies fixings, cuts and rows of the reduced task, as far as its columns are known."""
     task, last = easier.task, easier.steps[-1] if easier.steps else easier
     program, start = task.program, task.start
     assert start is not None
@@ -136,8 +142,8 @@ def assert_legal_there(easier: InTurn) -> None:
     assert np.all(body <= program.row_high[rows] + 1e-7)
 
 
-def test_which_levels_are_closed() -> None:
-    """All but one without couplings; none that a rule or a fixing needs."""
+def test_dominated_levels_are_closed() -> None:
+    """Without couplings one level per group stays open. Levels that a rule or a fixing needs stay open too."""
     program = compiled(bits(3)).program
     form = QuadraticForm(0.0, np.arange(6.0), *QuadraticForm.zero(6).rows[None].repeat(2, axis=0), np.zeros(0))
     assert {column for column, _ in dominated_levels(Task(program, form))} == {1, 3, 5}
@@ -163,7 +169,7 @@ def test_products_are_pruned_to_the_budget() -> None:
 
 
 def relaxation(program: BinaryProgram, form: QuadraticForm) -> float:
-    """Optimum of the linear relaxation."""
+    """Return the optimum of the linear relaxation."""
     highs = _load(replace(program, integer=np.zeros(program.n_columns)))
     highs.changeColsCost(program.n_columns, np.arange(program.n_columns, dtype=np.int32), program.cost(form))
     highs.run()

@@ -1,4 +1,4 @@
-"""HiGHS writes nothing to the standard output of a process."""
+"""Test that HiGHS writes nothing to the standard output of a process."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ for arguments in (run, ["report", "run.db", "--model", "two.py"], ["check", "two
 """
 
 
-def test_questions_and_commands_print_nothing_of_highs(tmp_path: Path) -> None:
-    """HiGHS writes to file descriptor 1 without Python."""
+def test_highs_prints_nothing_during_solves_and_commands(tmp_path: Path) -> None:
+    """Use a subprocess, because HiGHS writes to file descriptor 1 directly."""
     (tmp_path / "two.py").write_text(MODEL)
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)

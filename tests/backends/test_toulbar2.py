@@ -1,4 +1,4 @@
-"""toulbar2: random spaces with rules of every kind against HiGHS, what it refuses, honesty of bounds."""
+"""Tests of toulbar2: random spaces against HiGHS, refused programs, and valid bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXACT = SolverSettings(gap=0.0)
 
 
 @on_drawn_spaces(15, 11, range(15))
-def test_random_spaces(drawn: Drawn, number: int) -> None:
+def test_answers_on_random_spaces_agree_with_highs(drawn: Drawn, number: int) -> None:
     program = compiled(build(drawn)).program
     if not program.n_z:
         return
@@ -46,7 +46,7 @@ def test_random_spaces(drawn: Drawn, number: int) -> None:
 
 
 @on_drawn_spaces(15, 12, range(15))
-def test_a_network_that_grows_by_one_cut_at_a_time_answers_as_a_new_one(drawn: Drawn, number: int) -> None:
+def test_a_network_extended_by_cuts_answers_like_a_new_network(drawn: Drawn, number: int) -> None:
     program = compiled(build(drawn)).program
     if not program.n_z:
         return
@@ -63,7 +63,7 @@ def test_a_network_that_grows_by_one_cut_at_a_time_answers_as_a_new_one(drawn: D
             return
         assert answer.columns.tolist() == anew.columns.tolist()
         cuts = [*cuts, no_good(program, answer.columns)]
-        if k == 4:  # one that is gone
+        if k == 4:  # remove the first cut
             cuts = cuts[1:]
 
 
@@ -93,7 +93,7 @@ def test_reals_are_refused_unless_fixed_and_so_are_wide_integers() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e12])
-def test_bounds_are_honest_whatever_the_scale(scale: float) -> None:
+def test_bounds_are_valid_at_any_scale(scale: float) -> None:
     program = compiled(bits(10)).program
     form = random_form(program, np.random.default_rng(5), 1.0).scaled(scale)
     points = all_points(program)
@@ -101,7 +101,7 @@ def test_bounds_are_honest_whatever_the_scale(scale: float) -> None:
     answer = Toulbar2Backend().solve(Task(program, form), EXACT)
     assert answer.bound <= values.min() <= answer.value + 1e-12 * scale
     assert answer.value - answer.bound <= 1e-9 * np.ptp(values)
-    # a coarse gap takes coarse costs
+    # a coarse gap allows coarse integer costs
     coarse = Toulbar2Backend().solve(Task(program, form), replace(EXACT, gap=0.05))
     assert coarse.bound <= values.min() <= coarse.value + 1e-12 * scale
     assert coarse.value - values.min() <= 1e-4 * np.ptp(values)

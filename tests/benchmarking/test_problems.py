@@ -1,4 +1,4 @@
-"""Problems of the benchmarks: optima are attained and never beaten, and objectives and rules are what their sources define."""
+"""Problems of the benchmarks: optima are attained and never beaten, and objectives and rules match their sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mipcash.models import artificial
 PROBLEMS: dict[str, Problem] = {**free(), **limited()}
 OPTIMA = optima()
 COSTLY = ("pipeline", "xgboost", "spring", "credit", "network")
-"""Beginnings of the names of problems that fit a model or solve for the spring."""
+"""Prefixes of problems that fit a model or solve for the spring."""
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))
@@ -59,11 +59,11 @@ def test_optima_are_attained_and_never_beaten(name: str) -> None:
         assert space.is_legal(OPTIMA[name])
         best = problem.evaluate(OPTIMA[name])
         assert best.loss == pytest.approx(problem.optimum, abs=problem.tolerance)
-        if problem.limits:  # a configuration at its limits is beside them by rounding
+        if problem.limits:  # a configuration on the boundary of its limits may violate them by rounding
             assert max(1.0 if v is None else v for v in Sides(problem).row(best)) <= 1e-7
 
 
-def test_suites_have_problems_of_each_kind() -> None:
+def test_the_suite_has_problems_of_each_kind() -> None:
     listed = suite().chosen()
     assert 0.4 <= sum(p.group == "rules" for p in listed) / len(listed) <= 0.6
     assert 2 <= sum(p.held_out for p in listed) <= 4
@@ -74,7 +74,7 @@ def test_suites_have_problems_of_each_kind() -> None:
     assert admm()["artificial-3"].objective(config) == artificial.build(instance=3)[1](config)
 
 
-def test_the_kept_runs_are_of_the_suite() -> None:
+def test_the_kept_runs_belong_to_the_suite() -> None:
     for method, rule in product(METHODS, ("", "repair")):
         for run in history.read(method, rule, FOLDER):
             assert run.problem in limited()
@@ -85,7 +85,7 @@ def test_the_kept_runs_are_of_the_suite() -> None:
 
 
 def test_ising_by_the_definition() -> None:
-    """log W over all 2^16 states of the grid, and the correlations; independent of transfer matrices."""
+    """Compute log W over all 2^16 states of the grid and the correlations, without transfer matrices."""
     states = np.array(list(product((-1.0, 1.0), repeat=16))).reshape(-1, 4, 4)
     pairs = np.stack([states[:, r, c] * states[:, s, d] for r, c, s, d in ising.EDGES], axis=1)
     energy = pairs @ ising.couplings()
@@ -108,13 +108,13 @@ def test_published_values() -> None:
     assert admmbo.hartman([0.0, 0.0, 0.0, 0.0]) < 1.1 < admmbo.hartman([0.2, 0.4, 0.3, 0.5])
 
 
-def test_rules_of_the_reducer_are_the_limits_of_the_literature() -> None:
+def test_rules_of_the_reducer_are_the_constraints_of_the_literature() -> None:
     space, rng = free()["speed-reducer"].space(), np.random.default_rng(2)
     shape, legal = Shape(space), []
     names = ("width", "module", "teeth", "length_1", "length_2", "shaft_1", "shaft_2")
     for _ in range(60):
         c = {d.name: d.draw(rng) for d in shape.dimensions}
-        if rng.uniform() < 0.7:  # near the border
+        if rng.uniform() < 0.7:  # close to the boundary
             c |= {"module": 0.7, "teeth": 17, "width": float(rng.uniform(3.4, 3.6))}
         b, m, t, l1, l2, d1, d2 = (c[n] for n in names)
         limits = (
@@ -157,7 +157,7 @@ def test_share_of_the_box_that_is_feasible(name: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("problem", CMES, ids=lambda p: p.name)
-def test_a_problem_has_the_shape_of_the_papers_table_and_either_side_of_its_limit(problem: Any) -> None:
+def test_a_problem_has_the_shape_and_feasible_share_of_the_paper(problem: Any) -> None:
     space: mc.Space = problem.space()
     kinds = [p.domain.kind for p in space.parameters.values()]
     assert tuple(kinds.count(k) for k in ("real", "integer", "categorical")) == problem.shape
@@ -169,7 +169,7 @@ def test_a_problem_has_the_shape_of_the_papers_table_and_either_side_of_its_limi
 # -- outcome constraints and crashes ----------------------------------------------------------------------------------
 
 
-def test_a_crash_tells_nothing_but_that_it_crashed() -> None:
+def test_a_crash_returns_no_outputs() -> None:
     problem = limited()["solvers"]
     config = {
         "blocks": 12,
@@ -187,7 +187,7 @@ def test_a_crash_tells_nothing_but_that_it_crashed() -> None:
     assert Sides(problem).row(problem.evaluate(config | {"blocks": 5}))[-1] == -1.0
 
 
-def test_both_ends_of_a_limit_are_sides_in_units_of_the_bound() -> None:
+def test_both_bounds_of_a_limit_give_violations_in_units_of_the_bound() -> None:
     problem = limited()["g04"]
     told, made = problem.evaluate(problem.space().sample(1, 0)[0]), Sides(problem)
     row = dict(zip(made.names, made.row(told), strict=True))
@@ -197,12 +197,12 @@ def test_both_ends_of_a_limit_are_sides_in_units_of_the_bound() -> None:
     assert told.kept == (max(row.values()) <= 0)
 
 
-def test_the_network_under_a_size_limit() -> None:
+def test_the_cost_of_the_network_under_a_size_limit() -> None:
     config: dict[str, Any] = {
         **{"first": "convolution", "kernel": 4, "stride": 2, "channels": 3, "layers": 1, "width_1": 8},
         **{"activation": "tanh", "optimizer": "adam", "rate": 0.03, "decay": 1e-5},
     }
-    # 3 x 3 windows of 4 x 4 pixels times 3 channels; 27 features to 8, 8 to 10
+    # 3 x 3 windows of 4 x 4 pixels times 3 channels; layers of 27 to 8 and 8 to 10 units
     assert size.cost(config) == {"parameters": 51 + 28 * 8 + 90, "multiply_adds": 9 * 16 * 3 + 27 * 8 + 80}
     images, classes, _, _ = size.digits()
     net, x, step = size.Net(config, np.random.default_rng(1)), size.inputs(config, images[:7]), 1e-6
@@ -221,7 +221,7 @@ def test_the_network_under_a_size_limit() -> None:
     assert size.objective(size.BEST)["loss"] == pytest.approx(0.1547, abs=0.005)
 
 
-def test_the_table_of_trainings_finds_the_nearest_as_a_plain_search_does() -> None:
+def test_the_table_of_trainings_finds_the_nearest_row() -> None:
     kept, dimensions = table.load("monks"), table.shape().dimensions
     assert len(kept) >= 20_000
     assert kept.errors[77] == kept(kept.config(77))

@@ -1,4 +1,4 @@
-"""Rivals of the default optimizer: the paper's baselines, and acquisitions under limits beside constrained EI."""
+"""Rivals of the default optimizer: baselines of the paper and other acquisition functions under outcome constraints."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def seen(space: mc.Space, n: int = 12) -> list[Observation]:
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_the_relaxation_comes_back(name: str) -> None:
+def test_decoding_inverts_the_encoding(name: str) -> None:
     space = ALL[name]()
     domain, configs = Domain.of(space), space.sample(8, 3)
     points = domain.encode(configs)
@@ -64,7 +64,7 @@ def test_the_relaxation_comes_back(name: str) -> None:
         np.testing.assert_array_equal(effective, points.levels[k])
         np.testing.assert_array_equal(latent.units, points.units[k])
         assert domain.decode(Point(effective, latent.units)).keys() == config.keys()
-        # anything at all rounds to levels, orderings to permutations
+        # any point rounds to levels, and orderings round to permutations
         somewhere = cube.decode(np.random.default_rng(k).random(x.shape[1])).levels
         for members in cube.orders:
             assert sorted(somewhere[members]) == list(range(len(members)))
@@ -77,18 +77,18 @@ def test_candidates_of_the_rounded_search_are_configurations(name: str) -> None:
     search = RoundedSearch(domain, UnitCube(domain.program, len(domain.scale)), 200, 6, 3, 20)
     x = search.cube.encode(domain.encode([o.config for o in seen(space)]))
     again, legal = search.rounded(x)
-    np.testing.assert_allclose(again, x)  # what is observed is rounded already
+    np.testing.assert_allclose(again, x)  # encoded observations do not change by rounding
     assert legal.all()
     process = MaternProcess.fit(x, np.array([o.loss for o in seen(space)]))
     rows = search.candidates(process, float(process.y.min()), x, np.random.default_rng(0), NEVER)
     rounded, kept = search.rounded(rows)
     np.testing.assert_allclose(rounded, rows)
     improvement = LogEI(float(process.y.min()))(*process.predict(rows))
-    assert (np.diff(improvement[kept]) >= -1e-9).all()  # the most promising first
-    assert kept[: kept.sum()].all()  # and what breaks rules behind the rest
+    assert (np.diff(improvement[kept]) >= -1e-9).all()  # sorted by decreasing improvement
+    assert kept[: kept.sum()].all()  # candidates that violate rules come last
 
 
-def test_jopt_learns_beside_random_search_and_goes_on_from_its_last_fit() -> None:
+def test_jopt_beats_random_search_and_refits_from_its_last_state() -> None:
     values = {}
     for name in ("jopt", "random"):
         space, objective = artificial.build(instance=1)
@@ -106,7 +106,7 @@ def test_jopt_learns_beside_random_search_and_goes_on_from_its_last_fit() -> Non
     assert after.state["theta"] != first.state["theta"]
 
 
-def test_the_process_is_scikit_learns_without_the_noise_and_keeps_its_mean_given_it() -> None:
+def test_the_posterior_equals_scikit_learns_without_noise_and_keeps_its_mean_with_pending_points() -> None:
     rng = np.random.default_rng(0)
     x, new, at = rng.random((15, 3)), rng.random((3, 3)), rng.random((20, 3))
     gp = GaussianProcess(x, np.sin(4 * x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=15), ard=True)
@@ -147,7 +147,7 @@ def test_the_energy_is_the_sample_and_annealing_finds_the_minimum_of_a_small_spa
 
 
 def outputs(setting: Setting, seed: int) -> dict[str, Limited]:
-    """Two outputs of their own values, one with an upper end and one with both."""
+    """Return two outputs with random values, one with an upper bound and one with both bounds."""
     kernel, found = setting.acquisition.posterior.kernel, {}
     for k, (low, high) in enumerate(((-math.inf, 0.1), (-0.8, 0.6))):
         values = np.random.default_rng([seed, k]).normal(size=len(setting.points))
@@ -173,14 +173,14 @@ def optimistic(setting: Setting, seed: int) -> Acquisition:
 
 @pytest.mark.parametrize("make", [lagrangian, sampled, optimistic])
 @pytest.mark.parametrize("name", MIXED)
-def test_the_mixed_search_takes_it_and_its_gradient_is_that_of_its_values(name: str, make: Callable[..., Any]) -> None:
+def test_the_mixed_search_takes_the_acquisition_and_its_gradient_is_right(name: str, make: Callable[..., Any]) -> None:
     setting = Setting(ALL[name](), 1, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 1)
     search_takes_it(acquisition, setting)
     gradient_is_that_of_values(acquisition, setting, np.random.default_rng(0), large=True)
 
 
-def test_the_slack_of_the_lagrangian_is_the_best_one() -> None:
+def test_psi_and_its_slope_use_the_optimal_slack() -> None:
     lam, rho = np.array([0.0, 0.7, 3.0]), 0.4
     multipliers = Multipliers(lam, rho)
     for c in (-4.0, -0.5, -0.1, 0.0, 0.3, 2.0):
@@ -194,8 +194,8 @@ def test_the_slack_of_the_lagrangian_is_the_best_one() -> None:
         assert multipliers.slope(np.full(3, c)) == pytest.approx(slope, abs=1e-5)
 
 
-def test_it_is_the_expected_improvement_of_the_lagrangian() -> None:
-    """Against draws of loss and outputs that share nothing with its own; with its own few draws within a fifth."""
+def test_it_is_the_expected_improvement_of_the_augmented_lagrangian() -> None:
+    """Compare with independent draws of loss and outputs. With the few default draws the error is at most a fifth."""
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior, limited, points = setting.acquisition.posterior, list(outputs(setting, 4).values()), setting.points
     found = lagrangian_ei(posterior, limited, points)
@@ -212,7 +212,7 @@ def test_it_is_the_expected_improvement_of_the_lagrangian() -> None:
     assert np.exp(-found.values(points)) == pytest.approx(gain.mean(axis=0), rel=0.2, abs=0.02)
     far = [Limited(each.posterior, -math.inf, -1e6) for each in limited]
     assert np.isfinite(lagrangian_ei(posterior, far, points).values(points)).all()
-    for k in (1, 11):  # its draws have the first two moments of what they stand for
+    for k in (1, 11):  # the draws have the mean and covariance of a standard normal
         z = normal_draws(64, k)
         assert z.mean(axis=0) == pytest.approx(np.zeros(k), abs=1e-12)
         assert z.T @ z / len(z) == pytest.approx(np.eye(k), abs=1e-12)
@@ -221,7 +221,7 @@ def test_it_is_the_expected_improvement_of_the_lagrangian() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("make", [sampled, optimistic])
-def test_it_selects_the_least_of_what_satisfies_the_limits_and_else_the_least_violation(make: Any, seed: int) -> None:
+def test_it_selects_the_least_feasible_loss_or_else_the_least_violation(make: Any, seed: int) -> None:
     setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
     acquisition: FeasibleFirst = make(setting, seed)
     every = setting.points
@@ -229,12 +229,12 @@ def test_it_selects_the_least_of_what_satisfies_the_limits_and_else_the_least_vi
         losses, violation = acquisition.function.values(few), acquisition.violation(few)
         chosen = int(np.argmin(acquisition.values(few)))
         by_the_rule = int(np.lexsort((losses, violation))[0])
-        # an exact penalty: equal but for what lies within a hundredth of the range of losses
+        # exact penalty: the choices agree unless violations differ by less than a hundredth of the range of losses
         assert violation[chosen] <= violation[by_the_rule] + np.ptp(losses) / WEIGHT
 
 
 def data_of(values: list[tuple[float | None, float | None]]) -> Data:
-    """Of losses, None where it failed, and of an output that is to be at most 1."""
+    """Return data with the given losses (None is a failure) and an output with the upper bound 1."""
     space = ALL["continuous"]()
     history = [
         Observation(c, "failed") if value is None else Observation(c, "done", value, {"g": g})
@@ -243,12 +243,12 @@ def data_of(values: list[tuple[float | None, float | None]]) -> Data:
     return Data.of(Domain.of(space), history, (Limit("g", high=1.0),))
 
 
-def test_adaptive_percentiles_and_penalties_replace_the_losses_of_what_is_infeasible() -> None:
+def test_adaptive_percentiles_and_penalties_replace_infeasible_losses() -> None:
     data = data_of([(3.0, 0.5), (-9.0, 2.0), (1.0, 0.9), (None, None), (2.0, 0.1), (50.0, 7.0)])
     worst, middle = (at_percentile(data, p) for p in (100.0, 50.0))
     assert worst.losses.tolist() == [3.0, 3.0, 1.0, 3.0, 2.0, 3.0]
     assert middle.losses.tolist() == [3.0, 2.0, 1.0, 2.0, 2.0, 2.0]
-    assert worst.feasible.all()  # its incumbent is the best of its targets
+    assert worst.feasible.all()  # the incumbent is the best of all targets
     assert worst.order.tolist() == data.order.tolist()
     nothing = at_percentile(data_of([(3.0, 5.0), (1.0, 4.0)]), 100.0)
     assert nothing.losses.tolist() == [3.0, 3.0]
@@ -258,8 +258,8 @@ def test_adaptive_percentiles_and_penalties_replace_the_losses_of_what_is_infeas
     assert told[3] == pytest.approx(3.0 + 10.0 * unit * (1.0 + data.violations[2]))
 
 
-def test_samples_under_limits_run_through_the_observations() -> None:
-    """Without the residual's mean they need not, where the structured part does not explain what was seen."""
+def test_samples_under_constraints_run_through_the_observations() -> None:
+    """Assert this with the residual's mean. The structured part alone may not explain the observations."""
     setting = Setting(ALL["bound_numbers"](), 3, LogEI(-0.5))
     posterior, rng = setting.acquisition.posterior, np.random.default_rng(0)
     samples = [posterior.sample(rng) for _ in range(40)]

@@ -1,4 +1,4 @@
-"""Runners of the benchmarks: what is there is not run again, what a kill cut short is, and rows to be predicted stay unseen."""
+"""Runners of the benchmarks: finished runs are kept, interrupted runs are repeated, and test rows stay unseen."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_runs_are_resumed(tmp_path: Path) -> None:
     file = tmp_path / "random.jsonl"
     before = file.read_bytes()
     with file.open("ab") as damaged:
-        damaged.write(b'{"problem":"branin-cat","seed":1,"los')  # a kill in the middle of a line
+        damaged.write(b'{"problem":"branin-cat","seed":1,"los')  # a process killed while writing a line
     assert runner.missing(wanted, 12, tmp_path) == wanted[3:]
     assert runner.work(wanted[3:], silent, 12, tmp_path) == 0
     assert runner.missing(wanted, 12, tmp_path) == []
     assert file.read_bytes().startswith(before)
     assert len(history.read("random", "", tmp_path)) == 4
-    # peers share their initial design, which is kept
+    # peers share their initial design, which is stored
     a, b = (history.read(m, "", tmp_path)[0].losses[:10] for m in ("random", "mutation"))
     assert a == b
     history.drop("random", "", [("sensors", 0)], tmp_path)
@@ -56,14 +56,14 @@ def test_runs_are_resumed(tmp_path: Path) -> None:
     ],
     ids=["admm", "admmbo", "cmes"],
 )
-def test_what_is_there_is_not_run_again(work: Callable[..., Any], tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated(work: Callable[..., Any], tmp_path: Path) -> None:
     said: list[str] = []
     first, again = work(tmp_path, [0], said.append), work(tmp_path, [0, 1], said.append)
     assert len(said) == 2
     assert first == again == 0 or (again[0] == first[0] and len(again) == 2)
 
 
-def test_evaluations_are_remembered(tmp_path: Path) -> None:
+def test_evaluations_are_stored_and_reused(tmp_path: Path) -> None:
     calls = []
 
     def objective(config: object) -> float:
@@ -73,13 +73,13 @@ def test_evaluations_are_remembered(tmp_path: Path) -> None:
     path = tmp_path / "evaluations.jsonl"
     assert Remembered(lambda: objective, path)({"a": 1, "b": 0.1}) == 7.5
     with path.open("a") as file:
-        file.write('{"config": {"a"')  # a kill in the middle of a line
+        file.write('{"config": {"a"')  # a process killed while writing a line
     again = Remembered(lambda: objective, path)
     assert again({"b": 0.1, "a": 1}) == 7.5
     assert len(calls) == 1
     assert again({"b": 0.2, "a": 1}) == 7.5
     assert len(again.records()) == len(calls) == 2
-    Remembered(lambda: objective, path, {"epochs": 5})({"a": 1, "b": 0.1})  # other settings: trained again
+    Remembered(lambda: objective, path, {"epochs": 5})({"a": 1, "b": 0.1})  # other settings need another training
     assert len(calls) == 3
 
 
@@ -102,7 +102,7 @@ def rows_of(array: np.ndarray) -> set[bytes]:
 
 
 @pytest.mark.parametrize("name", ["wine", "friedman-value"])
-def test_fresh_rows_are_never_searched_on(name: str) -> None:
+def test_fresh_rows_are_never_in_a_search(name: str) -> None:
     x, _ = data.SOURCES[name].load()
     tested: list[bytes] = []
     for seed in range(data.OUTER):
@@ -110,7 +110,7 @@ def test_fresh_rows_are_never_searched_on(name: str) -> None:
         assert not rows_of(made.x) & rows_of(made.x_fresh)
         assert len(made.y) == len(made.x) <= data.ROWS
         tested += sorted(rows_of(made.x_fresh))
-    assert sorted(tested) == sorted(rows_of(x))  # every row once
+    assert sorted(tested) == sorted(rows_of(x))  # every row is tested once
     with pytest.raises(ValueError, match="there is no data set 'nope'; there are sonar"):
         split("nope", 0)
 
@@ -122,11 +122,11 @@ def test_other_programs_are_given_the_folds_of_the_objective() -> None:
         assert set(np.flatnonzero(fold == k)) == set(held_out)
 
 
-def test_losses_and_what_peers_are_reported_of_failures() -> None:
+def test_losses_and_the_values_that_peers_receive_for_failures() -> None:
     y = np.array([0, 0, 1, 1])
     assert data.loss("binary", y, np.array([0.1, 0.4, 0.35, 0.8])) == pytest.approx(0.25)
     assert data.loss("regression", np.arange(4.0), np.arange(4.0)) == 0.0
     assert data.loss("multiclass", np.array([0, 1, 2]), np.eye(3)) == 0.0
     assert searches.told(0.3, [None, 7.0]) == 0.3
-    assert searches.told(None, [None, 7.0, 0.2]) == 7.0  # 1 - R2: 1 would look better than what works
+    assert searches.told(None, [None, 7.0, 0.2]) == 7.0  # 1 - R2 may exceed 1, so 1 would look good
     assert searches.told(None, [0.4]) == searches.told(None, []) == 1.0

@@ -1,4 +1,4 @@
-"""Benchmarks run in their smoke size and print their tables; the page of results is that of the kept records."""
+"""Smoke runs of all benchmarks with their tables, and the results page generated from the kept records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = {
     "portfolio": ("| 11 | defaults |", "| 11 | portfolio |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }
-"""Rows of the printed tables. ``startup`` and ``scale-out`` only measure times of other processes."""
+"""Rows of the printed tables. ``startup`` and ``scale-out`` have none, since they only time other processes."""
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -65,8 +65,8 @@ def test_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert kept >= {"admm-artificial", "admmbo", "admm-real", "automl", "limits"}
 
 
-def test_the_kept_page_is_of_the_kept_records(tmp_path: Path) -> None:
-    """If this fails: `python -m benchmarks report`."""
+def test_the_results_page_matches_the_kept_records(tmp_path: Path) -> None:
+    """Assert this for the committed page. If the test fails, run `python -m benchmarks report`."""
     folder = tmp_path / "results"
     shutil.copytree(records.FOLDER, folder, ignore=shutil.ignore_patterns("*.gz", "paper-*.md", records.PAGE))
     text = records.page(benchmarks(), folder).read_text(encoding="utf-8")

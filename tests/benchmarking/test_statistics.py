@@ -1,4 +1,4 @@
-"""Statistics that the tables of the benchmarks rest on, of histories whose values are known."""
+"""Statistics in the tables of the benchmarks, computed for histories with known values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def made(method: str, problem: str, seed: int, losses: list[float | None], rule:
 
 
 def test_ranks_and_comparisons_of_peers(tmp_path: Path) -> None:
-    """Ours is best on ising-rules in both seeds, level with random on labs, and needs two evaluations of four."""
+    """Check runs in which ours wins on ising-rules, ties with random on labs, and needs two evaluations of four."""
     for seed in (0, 1):
         for h in (
             made("mivabo", "ising-rules", seed, [9.0, 6.0, 6.0, 6.0]),
@@ -60,7 +60,7 @@ def test_ranks_and_comparisons_of_peers(tmp_path: Path) -> None:
             made("optuna-tpe", "labs", seed, [-1.0, -2.0, -2.0, -2.0]),
         ):
             history.append(h, tmp_path)
-    history.append(made("mivabo", "labs", 2, [-1.0] * 4), tmp_path)  # a seed that the others lack
+    history.append(made("mivabo", "labs", 2, [-1.0] * 4), tmp_path)  # a seed that the other methods lack
     found = report.collect(["mivabo", "random", "optuna-tpe"], budget=4, read=history.reader(tmp_path))
     summary = report.summarise(found, "mivabo", 4)
     tables = {(t.convention, t.group): t for t in summary["tables"]}
@@ -89,7 +89,7 @@ def test_ranks_and_comparisons_of_peers(tmp_path: Path) -> None:
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_limits_says_what_the_runs_say(tmp_path: Path) -> None:
+def test_the_table_of_constrained_runs(tmp_path: Path) -> None:
     problem = limited()["admmbo-17"]
     for name, regrets, seed, legal in (
         ("hybrid", [None, 0.5, 0.0, 0.2], 0, "1111"),
@@ -103,7 +103,7 @@ def test_a_table_of_limits_says_what_the_runs_say(tmp_path: Path) -> None:
     methods = ["hybrid", "optuna-tpe-constrained", "random"]
     found = limits.table("t", methods, "hybrid", budget=4, read=history.reader(tmp_path))
     assert found is not None
-    assert (found.pairs, found.seeds, found.problems) == (1, [0], ["admmbo-17"])  # what not all have is left out
+    assert (found.pairs, found.seeds, found.problems) == (1, [0], ["admmbo-17"])  # no pair with a missing method
     ours, tpe, random = found.rows
     assert [r.rank for r in found.rows] == [1, 2, 3]
     assert (ours.median, tpe.median, random.median) == (pytest.approx(0, abs=1e-6), pytest.approx(0.1), limits.CAP)
@@ -131,8 +131,8 @@ def test_tracks_by_evaluations_and_seconds() -> None:
     assert track.reaches(3.0) == (2, 1.0)
     assert track.reaches(1.0) == (math.inf, math.inf)
     assert [track.within(s) for s in (0.0, 1.5, 2.5)] == [4.0, 3.0, 2.0]
-    assert math.isnan(track.within(9.0))  # it had ended
-    for name, cpu in (("random", [0.0, 0.5, 1.0]), ("other", [0.0, 1.0, 1.0])):  # drawn together, charged evenly
+    assert math.isnan(track.within(9.0))  # the run had ended by then
+    for name, cpu in (("random", [0.0, 0.5, 1.0]), ("other", [0.0, 1.0, 1.0])):  # equal shares of a joint draw
         drawn = made(name, "artificial-0", 0, [4.0, 3.0, 2.0], cpu=(None, 1.0, 0.0))
         assert admm.Track.of(drawn).cpu.tolist() == cpu
 
@@ -144,7 +144,7 @@ def test_pairs_speedups_and_tables_of_admm(tmp_path: Path) -> None:
     assert pair["ratio"] == pytest.approx(0.5, rel=1e-2)
     (row,) = admm.speedups(runs, "slow", 4)
     assert [row[k] for k in ("evaluations", "cpu", "lower")] == pytest.approx([3 / 2, 2.0 / 0.1, 0.5])
-    assert row["lower_at_equal_cpu"] == pytest.approx(0.75)  # it had gone on to 0.5
+    assert row["lower_at_equal_cpu"] == pytest.approx(0.75)  # the run had continued to 0.5 by then
     (back,) = admm.speedups(runs, "fast", 5)
     assert (back["reached"], back["evaluations"], back["lower"]) == (0, 0.0, None)
     for name, cpu in (("jopt", 0.03), ("admm", 0.02), ("skopt", 1.0), ("hybrid", 0.1)):
@@ -181,8 +181,8 @@ def test_rows_of_admmbo() -> None:
 # -- constrained entropy search ---------------------------------------------------------------------------------------
 
 
-def test_those_without_a_feasible_point_share_the_last_ranks() -> None:
-    """The paper's example: of ten methods five are feasible, so that the others have rank 8."""
+def test_runs_without_a_feasible_point_share_the_last_rank() -> None:
+    """Check the paper's example: five of ten methods are feasible, so each of the other five has rank 8."""
     runs = [CMESRun(f"m{k}", "p", 0, [float(k)], [k < 5], 0.0) for k in range(10)]
     assert _ranks(runs)[:, 0].tolist() == [1, 2, 3, 4, 5, 8, 8, 8, 8, 8]
     assert runs[7].best == [math.inf]
@@ -200,20 +200,20 @@ def test_ranks_and_paired_differences() -> None:
     keys = [(s, k) for s in "abcdef" for k in range(3)]
     ours = {key: 0.1 for key in keys}
     worse = {key: 0.2 + 0.01 * k for k, key in enumerate(keys)}
-    some = {key: 0.05 if key[0] == "a" else 0.9 for key in keys} | {("g", 0): 0.0}  # a run that others lack
+    some = {key: 0.05 if key[0] == "a" else 0.9 for key in keys} | {("g", 0): 0.0}  # a run that the other methods lack
     found = {c.name: c for c in compared({"ours": ours, "equal": dict(ours), "worse": worse, "some": some}, "ours")}
     assert list(found) == ["ours", "equal", "worse", "some"]
     assert found["ours"].rank == found["equal"].rank == pytest.approx((1.5 * 15 + 2.5 * 3) / 18)
     assert (found["worse"].better, found["worse"].worse, found["worse"].ties) == (18, 0, 0)
     assert (found["some"].better, found["some"].worse) == (15, 3)
     assert (found["equal"].ties, found["equal"].wilcoxon_runs, found["equal"].sign) == (18, 1.0, 1.0)
-    assert found["worse"].wilcoxon_sets == pytest.approx(2 / 2**6)  # six sets, all of one sign
-    assert found["worse"].wilcoxon_runs < found["worse"].wilcoxon_sets  # seeds of a set are no new pairs
+    assert found["worse"].wilcoxon_sets == pytest.approx(2 / 2**6)  # six sets, all differences of one sign
+    assert found["worse"].wilcoxon_runs < found["worse"].wilcoxon_sets  # seeds of one set are not independent pairs
     assert found["worse"].gain == pytest.approx(0.185)
     assert signed_ranks(np.zeros(5)) == 1.0
 
 
-def test_the_papers_way_of_counting(tmp_path: Path) -> None:
+def test_counts_and_times_as_in_the_paper(tmp_path: Path) -> None:
     joint = replace(RUN, method="jopt", losses=(0.5, 0.4, 0.4, 0.2), clock=(1.0, 2.0, 4.0, 8.0), evaluations=4)
     split_up = replace(joint, method="admm", losses=(0.3, 0.2, 0.1, 0.1), clock=(0.5, 1.0, 2.0, 3.0))
     never = replace(joint, method="random", losses=(0.9, 0.9, 0.9, 0.3))
@@ -229,7 +229,7 @@ def test_the_papers_way_of_counting(tmp_path: Path) -> None:
     assert "| `admm` | 100% | 2 | 8 | 50.0% |" in admm_real.markdown(results)
 
 
-def test_tables_hold_the_runs_that_all_have() -> None:
+def test_tables_use_the_runs_that_every_method_has() -> None:
     tpot = replace(RUN, method="tpot", answers={"best": Answer(0.1, 0.4)})
     runs = {"hybrid": {("wine", 0): RUN, ("wine", 1): RUN}, "tpot": {("wine", 0): tpot}}
     found = automl.table(runs, [automl.DEFAULT, automl.TPOT, automl.SMAC])
@@ -240,7 +240,7 @@ def test_tables_hold_the_runs_that_all_have() -> None:
     assert automl.table(runs, [automl.SMAC, automl.TPOT]) == {}
 
 
-def test_a_part_that_helps_counts_on_the_side_of_the_default() -> None:
+def test_ablation_ratios_favour_the_default_if_the_part_helps() -> None:
     values = (("default", 0, 0.0), ("no warp", 0, 0.1), ("default", 1, 0.2), ("no warp", 1, 0.0))
     rows = [
         {"family": "rules", "variant": variant, "seed": seed, "best": best, "first": 1.0, "cpu": 0.1}
@@ -260,7 +260,7 @@ VAE = EXPERIMENTS["paper-vae"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two runs of ours and of a peer that breaks rules twice in one of them and never in the other."""
+    """Write two runs of ours and of a peer, which violates rules twice in one run and never in the other."""
     of, made = dict(VAE.suite.problems()["vae-small"].stamp), tmp_path / "histories"
     for seed in (0, 1):
         ours = tuple(200.0 - k for k in range(32))
@@ -277,7 +277,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_what_the_histories_come_to(folder: Path, tmp_path: Path) -> None:
+def test_summary_of_the_histories(folder: Path, tmp_path: Path) -> None:
     (first, *_) = history.read("hybrid", "", folder)
     history.append(replace(first, seed=99, losses=(1.0,) * 32), folder)  # another seed
     results = summary(VAE, folder)
@@ -297,7 +297,7 @@ def test_what_the_histories_come_to(folder: Path, tmp_path: Path) -> None:
         "figures/paper-vae-small.svg",
     ):
         assert part in text
-    assert "1,000 images" in text.split("| hybrid")[0]  # what is scaled down stands in the table
+    assert "1,000 images" in text.split("| hybrid")[0]  # the table names reduced sizes
     (path,) = paper.draw(VAE, results, tmp_path / "figures")
     assert path.stat().st_size > 1000
 
@@ -315,6 +315,6 @@ def test_illegal_suggestions_and_short_runs_in_rows(tmp_path: Path) -> None:
     told, ignored = rows(experiment, runs_of(experiment, group, history.reader(tmp_path), 5), 5)
     assert (told.convention, told.runs, told.short, told.mean) == ("penalty-500", 1, 0, [5.0, 3.0, 0.0, 0.0, 0.0])
     assert told.counted is not None
-    assert told.counted[2] == 3.0  # the first suggestion, illegal, is counted
+    assert told.counted[2] == 3.0  # the first suggestion is illegal and counts
     assert [v[0] for v in told.violations] == [1, 3]
     assert (ignored.convention, ignored.short, ignored.mean[-1]) == ("ignore", 1, 3.0)

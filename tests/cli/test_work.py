@@ -83,7 +83,7 @@ def test_the_trial_of_a_killed_worker_is_evaluated_again(write: Callable[..., Pa
     until(lambda: Path("hangs").exists())
     other = worker(postgres)
     until(lambda: len(evaluated()) >= 2)
-    until(lambda: beside(postgres, killed.pid))  # without another live worker the whole run counts as killed
+    until(lambda: beside(postgres, killed.pid))  # without another live worker, all workers count as killed
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     shown = other.communicate(timeout=240)[0]

@@ -1,4 +1,4 @@
-"""What every backend must do, whichever solver is behind it: parametrised over the solvers installed here."""
+"""Contract of every backend, parametrised over the solvers installed here."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ EXPECTED = {"auto", "enumeration", "highs"} | (
 VARIANTS = ["auto solver=highs", *(f"{n} form=quadratic" for n in ("gurobi", "cplex", "scip") if n in INSTALLED)]
 EXACT = SolverSettings(gap=0.0)
 DISCRETE_ONLY = {"enumeration", "toulbar2"}
-"""Solvers that have no continuous variables; they must say so (SolverError) and not answer wrongly."""
+"""Solvers without continuous variables; they must raise a SolverError instead of answering wrongly."""
 
 
-def test_no_solver_is_skipped_in_silence() -> None:
-    """In continuous integration all of them are installed."""
+def test_the_expected_solvers_are_installed() -> None:
+    """In continuous integration every solver is installed."""
     assert set(INSTALLED) >= EXPECTED
 
 
@@ -61,7 +61,7 @@ def small() -> mc.Space:
 
 
 def large(groups: int = 14, levels: int = 8) -> mc.Space:
-    """Unstructured on purpose: dense couplings over it take far longer than the limits used here."""
+    """Space without rules; dense couplings over it take far longer to solve than the limits used here."""
     space = mc.Space("large")
     for g in range(groups):
         space.integer(f"p{g}", 0, levels - 1)
@@ -75,7 +75,7 @@ def first_levels(program: BinaryProgram) -> np.ndarray:
 
 
 def solved(backend: Backend, task: Task, legal: np.ndarray) -> np.ndarray | None:
-    """The answer is optimal and legal, its bound proves it, or nothing is left and the answer says so."""
+    """Assert that the answer is legal and proven optimal, or infeasible if no point remains; return its columns."""
     answer, best = backend.solve(task, EXACT), optimum(task, legal)
     if best == math.inf:
         assert (answer.status, answer.columns, answer.bound) == ("infeasible", None, math.inf)
@@ -97,12 +97,15 @@ ASKED = [
     *((n, space) for n in INSTALLED for space in SPACES if n != "enumeration" or space == "small"),
     *((n, space) for n in VARIANTS for space in ("layers", "wide")),
 ]
-"""Enumeration refuses most of what is asked, and has tests of its own."""
+"""Solvers and spaces. Enumeration refuses most of these tasks; tests/backends/test_enumeration.py tests it."""
 
 
 @pytest.mark.parametrize(("name", "space"), ASKED)
 def test_the_optimum_is_the_enumerated_one(name: str, space: str) -> None:
-    """Rules with products, auxiliaries, wide integers, orderings; cuts, fixings and starts leave nothing behind."""
+    """Spaces have product rules, auxiliary variables, wide integers or orderings.
+
+    Cuts, fixings and starts do not affect later solves.
+    """
     backend, program = make_backend(name), compiled(SPACES[space]()).program
     legal, rng = all_points(program), np.random.default_rng(len(space))
     assert len(legal) > 20
@@ -117,7 +120,7 @@ def test_the_optimum_is_the_enumerated_one(name: str, space: str) -> None:
             n.latent: float(rng.integers(program.low[n.latent], program.high[n.latent] + 1)) for n in program.numbers
         }
         solved(backend, Task(program, form, values), legal)
-    # a start changes nothing but the time: legal, partial, illegal or no start at all
+    # a legal, partial or illegal start does not change the optimum
     partial = np.where(np.arange(program.n) < program.n_z // 2, second, np.nan)
     for start in (second, partial, first_levels(program), np.ones(program.n), np.zeros(program.n)):
         solved(backend, Task(program, form, start=start), legal)
@@ -125,7 +128,7 @@ def test_the_optimum_is_the_enumerated_one(name: str, space: str) -> None:
     solved(backend, Task(program, form), legal)
 
 
-def test_the_same_answer_twice_and_between_other_programs(backend: Backend) -> None:
+def test_answers_are_repeatable_between_solves_of_another_program(backend: Backend) -> None:
     first, second = small(), small()
     second.rule("more", second["a"] + second["b"] >= 3)
     program, other = compiled(first).program, compiled(second).program
@@ -137,8 +140,8 @@ def test_the_same_answer_twice_and_between_other_programs(backend: Backend) -> N
         assert np.array_equal(solved(backend, Task(program, form), legal[id(program)]), before)
 
 
-def test_cuts_hold_and_are_removed(backend: Backend) -> None:
-    """No-good cuts walk through all legal points in order of value; afterwards nothing is left of them."""
+def test_cuts_hold_for_one_solve_only(backend: Backend) -> None:
+    """No-good cuts enumerate all legal points in order of value. They do not affect a later solve without cuts."""
     space = small()
     space.rule("few", space["a"] + space["b"] <= 1)
     program, cuts = compiled(space).program, list[Cut]()
@@ -150,7 +153,7 @@ def test_cuts_hold_and_are_removed(backend: Backend) -> None:
 
 
 def test_degenerate_programs(backend: Backend) -> None:
-    """Empty and constant objectives, single levels, nothing that is legal."""
+    """Empty and constant objectives, groups with a single level, and an infeasible program."""
     program = compiled(small()).program
     nothing = QuadraticForm.zero(program.n)
     for constant in (0.0, -3.5):
@@ -168,7 +171,7 @@ def test_degenerate_programs(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in INSTALLED if n not in DISCRETE_ONLY])
-def test_all_continuous(name: str) -> None:
+def test_programs_without_discrete_parameters(name: str) -> None:
     backend = make_backend(name)
     space = mc.Space("continuous")
     x, y = space.real("x", 0, 4), space.real("y", 0, 4)
@@ -192,7 +195,7 @@ def test_all_continuous(name: str) -> None:
 @pytest.mark.parametrize(
     "limit", [SolverSettings(time_limit=0.0), SolverSettings(time_limit=0.05), SolverSettings(node_limit=1)]
 )
-def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend, limit: SolverSettings) -> None:
+def test_solves_at_a_limit_return_incumbent_and_bound(backend: Backend, limit: SolverSettings) -> None:
     program = compiled(large() if limit.node_limit is None else tasks.bits(13)).program
     form, start = random_form(program, np.random.default_rng(1), 1.0), first_levels(program)
     for task in (Task(program, form), Task(program, form, start=start)):
@@ -211,7 +214,7 @@ def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend, li
             assert np.array_equal(levels, np.ones(len(program.groups)))
 
 
-def test_a_limited_solve_leaves_no_trace(backend: Backend) -> None:
+def test_a_limited_solve_does_not_affect_later_solves(backend: Backend) -> None:
     program = compiled(small()).program
     legal, form = all_points(program), random_form(program, np.random.default_rng(7))
     for _ in range(2):
@@ -219,8 +222,8 @@ def test_a_limited_solve_leaves_no_trace(backend: Backend) -> None:
         solved(backend, Task(program, form), legal)
 
 
-def test_the_time_limit_counts_anew_for_each_solve(backend: Backend) -> None:
-    """A clock that runs on over the solves of one instance would end this with a time limit."""
+def test_the_time_limit_applies_to_each_solve_separately(backend: Backend) -> None:
+    """A clock that accumulated over the solves of one instance would reach the time limit."""
     program = compiled(large(4, 4)).program
     form = random_form(program, np.random.default_rng(2), 0.15)
     first = backend.solve(Task(program, form), SolverSettings(gap=0.0))
@@ -232,7 +235,7 @@ def test_the_time_limit_counts_anew_for_each_solve(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("name", ["highs", "auto"])
-def test_the_space_hands_limits_through(name: str) -> None:
+def test_the_space_passes_the_time_limit_to_the_solver(name: str) -> None:
     space, rng = large(), np.random.default_rng(0)
     expression = sum(
         float(rng.normal()) * space[p].is_(int(v)) * space[q].is_(int(w))
@@ -256,7 +259,7 @@ def test_the_space_hands_limits_through(name: str) -> None:
 
 @functools.cache
 def trials_of_a_run(solver: str) -> list[mc.Trial]:
-    """Long enough for runs that part at a tie to find equally good points."""
+    """Return trials of a run that is long enough for runs that diverge at a tie to find equally good points."""
     settings = mc.settings.HybridSettings(n_initial=4)
     study = mc.Study(conv_net(), seed=2, optimizer=mc.Method(settings=settings, solver=solver))
     for _ in range(10):
@@ -271,6 +274,6 @@ def test_a_run_agrees_with_highs_and_every_proposal_has_a_proof(solver: str) -> 
     assert least == pytest.approx(reference, abs=0.25)
     for trial in trials_of_a_run(solver):
         assert trial.proof is not None
-        # optimal where the proposal is also the best predicted one, feasible where the acquisition explores
+        # optimal if the proposal also has the best prediction, feasible if the acquisition explores
         assert trial.proof.status in ("optimal", "feasible")
         assert -math.inf < trial.proof.bound <= trial.proof.value + 1e-6

@@ -1,6 +1,6 @@
-"""What every optimizer that takes limits owes its users; a new one inherits this suite by being registered.
+"""Contract of every registered optimizer that takes limits (outcome constraints).
 
-So does every acquisition function of the default that takes limits.
+It also applies to every acquisition function of the default optimizer that takes limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mipcash.optimizers.registry import make_optimizer
 from tests.named import OPTIMIZERS
 
 LIMITS = (Limit("heat", high=0.4), Limit("grip", low=0.45))
-"""A fifth of the configurations keeps both, and those of the lowest losses break them."""
+"""A fifth of the configurations is feasible; the configurations with the lowest losses violate a constraint."""
 NAMES = (
     *OPTIMIZERS,
     *(f"hybrid:{name}" for name, entry in ACQUISITIONS.items() if entry.takes_limits and name != "log-ei"),
@@ -51,7 +51,7 @@ def measured(config: dict[str, Any]) -> dict[str, float]:
 
 
 BEST = -0.95
-"""Of what satisfies the constraints: ``c`` at n = 5 and x = 0.15."""
+"""Lowest feasible loss, at ``c`` with n = 5 and x = 0.15."""
 
 
 def kept(config: dict[str, Any]) -> bool:
@@ -64,7 +64,7 @@ GOOD = -0.38
 
 
 def broken(count: int, seed: int) -> list[dict[str, Any]]:
-    """Legal configurations that break limits."""
+    """Return legal configurations that violate the outcome constraints."""
     return [c for c in mixed().sample(20 * count, seed) if not kept(c)][:count]
 
 
@@ -80,7 +80,7 @@ def made(name: str) -> Optimizer:
 
 
 def run(optimizer: Optimizer, history: list[Observation], asks: int) -> Iterator[Proposal]:
-    """The loop in its barest form; the state passes through JSON as it does in a journal."""
+    """Run a minimal loop of proposals; the state passes through JSON as it does in a journal."""
     history, state = list(history), dict[str, Any]()
     for _ in range(asks):
         proposal = optimizer.ask(Request(history, np.random.default_rng([5, len(history)]), state, limits=LIMITS))
@@ -98,7 +98,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @functools.cache
 def first_run(name: str) -> tuple[Proposal, ...]:
-    """After a design of ten that violates the constraints: four, or more until a good one is feasible."""
+    """Proposals after ten infeasible observations: at least four, and more until a good proposal is feasible."""
     proposals = list[Proposal]()
     for proposal in run(made(name), [observed(c) for c in broken(10, 3)], 40 if name in MODELLESS else 15):
         proposals.append(proposal)
@@ -107,7 +107,7 @@ def first_run(name: str) -> tuple[Proposal, ...]:
     return tuple(proposals)
 
 
-def test_from_a_start_that_violates_them_feasible_ones_are_found_and_the_best_of_them_is_the_answer(name: str) -> None:
+def test_feasible_configurations_are_found_from_an_infeasible_start_and_recommended(name: str) -> None:
     optimizer, start, proposals = made(name), [observed(c) for c in broken(10, 3)], first_run(name)
     assert all(mixed().is_legal(p.config) for p in proposals)
     assert optimizer.recommend(start, LIMITS) is None
@@ -126,7 +126,7 @@ def test_the_same_request_gives_the_same_proposals(name: str) -> None:
 
 
 def unobserved(config: dict[str, Any]) -> Observation:
-    """The loss is known of what satisfies the constraints alone."""
+    """Return an observation whose loss is known only if the configuration is feasible."""
     values = measured(config)
     if kept(config):
         return Observation(config, "done", values.pop("loss"), values)
@@ -134,7 +134,7 @@ def unobserved(config: dict[str, Any]) -> Observation:
     return Observation(config, "failed", None, values, Outcome.of(None, values))
 
 
-def test_losses_that_are_known_of_feasible_ones_alone_end_the_design_and_a_batch_is_distinct(name: str) -> None:
+def test_losses_known_only_if_feasible_end_the_design_and_a_batch_is_distinct(name: str) -> None:
     optimizer, history = made(name), [unobserved(c) for c in broken(10, 4)]
     feasible = next(c for c in mixed().sample(60, 1) if kept(c))
     for further in ([], [unobserved(feasible)]):
@@ -146,8 +146,8 @@ def test_losses_that_are_known_of_feasible_ones_alone_end_the_design_and_a_batch
         history.append(Observation(proposal.config, "pending"))
 
 
-def test_the_design_covers_structures_whatever_satisfies_the_limits() -> None:
-    """Six solver-made configurations from nothing: every kind, and both ends of what only one of them has."""
+def test_the_initial_design_covers_structures_regardless_of_limits() -> None:
+    """Six configurations without history cover every kind and two values of ``depth``, which only ``b`` has."""
     proposals = list(run(made("hybrid"), [], 6))
     assert {p.origin for p in proposals} == {"initial design"}
     assert {p.config["kind"] for p in proposals} == {"a", "b", "c"}

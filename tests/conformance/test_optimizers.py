@@ -1,4 +1,4 @@
-"""What every optimizer owes its users; a new one inherits this suite by being registered."""
+"""Contract of every registered optimizer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.named import OPTIMIZERS
 from tests.spaces import ALL, loss
 
 LENGTH = 3
-"""Proposals of a run, after more observations than the designs have."""
+"""Number of proposals of a run that starts with more observations than an initial design has."""
 
 
 def observed(config, outcome=loss):
@@ -28,12 +28,12 @@ def observed(config, outcome=loss):
 
 
 def start(space, outcome=loss):
-    """Twelve observations; the designs have up to ten."""
+    """Return twelve observations; initial designs have up to ten."""
     return [observed(c, outcome) for c in space.sample(12, seed=4)]
 
 
 def run(optimizer, n, seed=0, outcome=loss, history=()):
-    """The loop in its barest form; the state passes through JSON as it does in a journal."""
+    """Run a minimal loop of proposals; the state passes through JSON as it does in a journal."""
     history, state, proposals = list(history), {}, []
     for _ in range(n):
         proposal = optimizer.ask(Request(history, np.random.default_rng([seed, len(history)]), state))
@@ -50,7 +50,7 @@ def name(request):
 
 @functools.cache
 def first_run(name, space_name):
-    """Proposals after the design with the first seed, for all that looks at one run."""
+    """Return proposals after the design with the first seed, shared by the tests of one run."""
     space = ALL[space_name]()
     return tuple(run(make_optimizer(name, space), LENGTH, history=start(space)))
 
@@ -73,7 +73,7 @@ def test_every_proposal_is_legal_new_and_carries_its_solution(name, space_name):
 
 
 def test_the_same_seed_gives_the_same_proposals_also_in_a_resumed_run(name):
-    """A fresh instance given history and state proposes what the old one would have: no hidden state."""
+    """A new instance with the same history and state makes the same proposal: optimizers have no hidden state."""
     first, space = first_run(name, "conv_net"), ALL["conv_net"]()
     assert [p.config for p in run(make_optimizer(name, space), 1, history=start(space))] == [first[0].config]
     designs = [[p.config for p in run(make_optimizer(name, space), 2, seed=seed)] for seed in (0, 0, 1)]
@@ -84,7 +84,7 @@ def test_the_same_seed_gives_the_same_proposals_also_in_a_resumed_run(name):
 
 
 def test_the_same_seed_in_another_process():
-    """One process for all optimizers: loading the library takes longer than most of them."""
+    """Use one process for all optimizers, because importing the library takes longer than most runs."""
     code = (
         "from tests.conformance.test_optimizers import first_run, OPTIMIZERS; "
         "print(repr({n: [p.config for p in first_run(n, 'bound_numbers')] for n in OPTIMIZERS}))"
@@ -95,7 +95,7 @@ def test_the_same_seed_in_another_process():
 
 
 def all_discrete():
-    """Every legal configuration of the discrete space, by plain Python."""
+    """Return every legal configuration of the discrete space, in plain Python."""
     found = []
     for bits in itertools.product((0, 1), repeat=4):
         for colour in ("red", "green", "blue"):
@@ -106,8 +106,8 @@ def all_discrete():
     return found
 
 
-def test_a_small_space_is_exhausted_and_no_further(name):
-    """All but six configurations are told, two of the six fail, and the rest come once each."""
+def test_every_configuration_of_a_small_space_is_proposed_once(name):
+    """Six configurations have no observation, and two of them fail. Each of the six is proposed once."""
     legal, optimizer = all_discrete(), make_optimizer(name, ALL["discrete"]())
     told = [observed(legal[k]) for k in np.random.default_rng(1).permutation(len(legal))[6:]]
     left = [c for c in legal if c not in [o.config for o in told]]
@@ -118,8 +118,8 @@ def test_a_small_space_is_exhausted_and_no_further(name):
         optimizer.ask(Request(history, np.random.default_rng(0), proposals[-1].state))
 
 
-def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
-    """Beside a category and a number in a rule: what is pending counts as proposed, to the last one."""
+def test_asking_without_telling_proposes_every_legal_configuration_once(name):
+    """Pending trials count as proposed, in a space with a category and a conditional number in a rule."""
     space = mc.Space("counts")
     a = space.integer("a", 0, 2)
     kind = space.categorical("kind", ["x", "y", "z"])
@@ -149,14 +149,14 @@ def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
     ],
     ids=["all fail", "constant", "huge", "some fail", "tiny"],
 )
-def test_awkward_outcomes(name, outcome):
+def test_proposals_are_legal_after_awkward_outcomes(name, outcome):
     space = ALL["conv_net"]()
     for proposal in run(make_optimizer(name, space), 1, outcome=outcome, history=start(space, outcome)):
         assert space.is_legal(proposal.config)
 
 
-def test_known_data_count_as_observations_and_illegal_ones_are_never_the_answer(name):
-    """Evaluations made elsewhere: many, twice the same with another loss, and the lowest loss where rules forbid it."""
+def test_known_data_are_observations_and_illegal_configurations_are_never_recommended(name):
+    """Known data repeat configurations with another loss, and their lowest losses are at illegal configurations."""
     space = ALL["bound_numbers"]()
     known = [Observation(c, "done", loss(c), known=True) for c in space.sample(14, seed=4)]
     known += [Observation(o.config, "done", o.loss + 0.1, known=True) for o in known[:4]]
@@ -174,7 +174,7 @@ def test_known_data_count_as_observations_and_illegal_ones_are_never_the_answer(
     least = min(o.loss for o in history if o.legal)
     if type(optimizer).ranked is Optimizer.ranked:
         assert best.loss == least
-    else:  # what was told twice says that losses are noisy; the model may prefer another that is within the noise
+    else:  # repeated configurations show that losses are noisy; the model may prefer a trial within the noise
         assert least <= best.loss <= least + 0.1
     assert optimizer.recommend(illegal) is None
     assert space.is_legal(run(optimizer, 1, history=illegal)[0].config)
@@ -193,7 +193,7 @@ def test_a_batch_beside_pending_trials_is_legal_and_distinct(name):
     assert all(space.is_legal(c) for c in configs)
 
 
-def test_a_sub_space_is_searched_with_values_that_are_held(name):
+def test_a_restricted_space_is_searched_with_fixed_values(name):
     space = ALL["conv_net"]()
     held = dict(itertools.islice(space.sample(1)[0].items(), 1))
     for proposal in run(make_optimizer(name, space).restricted(held), 2):

@@ -1,4 +1,4 @@
-"""The page of names: it has every public name, and the names that it has exist."""
+"""Page of names: it has every public name, and every name on the page exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mipcash import report
 
 PAGE = (Path(__file__).parents[2] / "docs" / "names.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([\w.]+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", PAGE, re.M))))
-"""Code in the first cells."""
+"""Code in the first column of the tables."""
 CLASSES = {"space": mc.Space, "study": mc.Study, "trial": mc.Trial, "result": mc.Result}
 
 
@@ -26,7 +26,7 @@ def test_every_public_method_is_there() -> None:
         assert methods - NAMED <= {"trial.turned"}
 
 
-def test_the_script_of_mipcash_runs() -> None:
+def test_the_script_of_the_names_page_runs() -> None:
     rows = re.findall(r"^\| [^|]*\| `([^|]*)` \|$", PAGE.split("## ")[0], re.M)
     exec("\n".join(rows), {})
 

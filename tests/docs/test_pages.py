@@ -1,4 +1,4 @@
-"""The Python of every page runs as printed, top to bottom, in an empty folder."""
+"""Python examples of the pages: each page runs as printed, from top to bottom, in an empty folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.relative_to(DOCS).with_suffix("").as_posix())
-def test_its_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.stem in NEEDS:
         pytest.importorskip(NEEDS[page.stem])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    monkeypatch.delenv("MIPCASH_DATA", raising=False)  # pages run for a reader who has no folder of data
+    monkeypatch.delenv("MIPCASH_DATA", raising=False)  # readers have no data folder
     names = {"__name__": "page"}
     for number, code in enumerate(blocks(page)):
         exec(compile(code, f"{page.name}, block {number}", "exec", dont_inherit=True), names)
@@ -41,7 +41,7 @@ def test_pictures_of_the_gallery_are_shown() -> None:
     assert {p.name for p in (DOCS / "gallery").glob("*.svg")} <= shown
 
 
-def test_a_page_of_the_site_that_loads_something_from_elsewhere_ends_the_build() -> None:
+def test_a_page_with_external_resources_fails_the_build() -> None:
     names = runpy.run_path(str(DOCS / "site_hooks.py"))
     page = '<link rel="canonical" href="https://a.example/"><script src="assets/page.js"></script>'
     assert names["on_post_page"](page) == page

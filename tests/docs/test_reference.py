@@ -1,4 +1,4 @@
-"""The reference is complete: every public name is on a page, with all its arguments and an example that runs."""
+"""Completeness of the reference: every public name has a page, all arguments are described, and the examples run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROLE = re.compile(r":(?:meth|class|func|mod|attr|data|obj|exc|ref|const):`")
 
 @dataclass(frozen=True)
 class Shown:
-    """A directive of a page: the path of an object, and the options that say which of its members are shown."""
+    """Directive of a page: the path of an object and its options, which select the members to show."""
 
     path: str
     options: str
@@ -44,7 +44,7 @@ class Shown:
         return resolve_name(self.path)
 
     def objects(self) -> Iterator[tuple[str, Any]]:
-        """Yield the classes and functions that have a heading of their own: the object, or those of a module."""
+        """Yield the classes and functions with a heading: the object itself, or the objects of a module."""
         found = self.found()
         if not isinstance(found, ModuleType):
             yield self.path, found
@@ -55,7 +55,7 @@ class Shown:
                 yield f"{self.path}.{name}", each
 
     def callables(self) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """Yield these objects and their methods that are shown, which are those with a docstring."""
+        """Yield these objects and their shown methods, which are those with a docstring."""
         for path, each in self.objects():
             yield path, each
             if not isinstance(each, type) or "members: false" in self.options:
@@ -97,7 +97,7 @@ def test_every_page_is_in_the_navigation_and_no_object_is_shown_twice() -> None:
 @each_shown
 def test_every_argument_is_described(shown: Shown) -> None:
     for path, each in shown.callables():
-        # the exceptions take any arguments, as Python's own do
+        # exceptions take any arguments, like Python's own
         signature = inspect.Signature() if path.startswith("mipcash.errors.") else inspect.signature(each)
         lacking = [name for name in signature.parameters if name not in {"self", *arguments(each)}]
         assert lacking == [], f"the section Args of {path} lacks {', '.join(lacking)}"

@@ -1,4 +1,4 @@
-"""The built site in a browser, opened from its folder: pages, links and the search."""
+"""The built site in a browser, opened from its folder: pages, links and search."""
 
 from __future__ import annotations
 

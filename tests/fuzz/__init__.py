@@ -1,1 +1,1 @@
-"""The fuzzing harness: a sample of its spaces, and proofs that it is right and that it can fail."""
+"""Fuzzing harness: it compares the library with brute force on random spaces. The tests check the harness itself."""

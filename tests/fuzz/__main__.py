@@ -1,6 +1,6 @@
-"""``python -m tests.fuzz``: draw spaces, ask the library, compare with brute force; exit code 1 if it is ever wrong.
+"""Command line ``python -m tests.fuzz``: compare the library with brute force on random spaces.
 
-``--only K`` prints space K as a program that declares it, and asks about it alone.
+The exit code is 1 if any answer is wrong. ``--only K`` tests space K only and prints a program that declares it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tests.fuzz.kinds import KINDS, draw
 from tests.fuzz.record import COMPARED, MEGABYTES, SECONDS, SOLVERS, Record
 
 EVERY = 20.0
-"""Seconds between lines of progress."""
+"""Seconds between progress lines."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     options = _parser().parse_args(arguments)
     plan = Plan(options.seed, options.kinds, options.solvers, not options.no_runs)
     numbers = [options.only] if options.only is not None else list(range(options.first, options.first + options.spaces))
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _kept(path: Path | None) -> dict[int, Record]:
-    """Records of an earlier run; a line that it could not finish is dropped."""
+    """Return the records of an earlier run, and remove an incomplete last line from its file."""
     if path is None or not path.exists():
         return {}
     whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
@@ -57,7 +57,7 @@ def _kept(path: Path | None) -> dict[int, Record]:
 
 
 def _watch(records: Iterable[Record], total: int, began: float, keep: Path | None) -> list[Record]:
-    """Collect and keep records, printing disagreements at once and progress now and then."""
+    """Collect and save records. Print disagreements at once, and progress every ``EVERY`` seconds."""
     done: list[Record] = []
     told = time.monotonic()
     for record in records:
@@ -91,7 +91,7 @@ COLUMNS = {
 
 
 def table(records: Sequence[Record]) -> str:
-    """Figures by kind of space and by construct, in Markdown."""
+    """Return a Markdown table of counts by kind of space and by construct."""
     constructs = Counter(f for r in records for f in r.features)
     rows = {kind: [r for r in records if r.kind == kind] for kind in KINDS} | {"all": list(records)}
     rows |= {f"with {f}": [r for r in records if f in r.features] for f, _ in constructs.most_common()}
@@ -101,7 +101,7 @@ def table(records: Sequence[Record]) -> str:
 
 
 def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
-    """What was drawn and found, in words, and the command that repeats it."""
+    """Return a summary of the run and the command that repeats it."""
     wrong = sum(len(r.disagreements) for r in records)
     drawn, asked = (sum(r.seconds[i] for r in records) for i in (0, 1))
     first = min((r.k for r in records), default=0)

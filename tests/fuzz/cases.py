@@ -1,4 +1,4 @@
-"""Drawn spaces for the tests of other folders."""
+"""Random spaces for the tests in other folders."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tests.fuzz.described import Relation
 from tests.fuzz.kinds import Case, draw
 
 FEW_LEVELS = ("cycles", "products", "conditional", "helpers", "logic")
-"""Kinds without reals and wide integers (where the spaces with reals are left out)."""
+"""Kinds without wide integers, and without reals if spaces with reals are left out."""
 DISCRETE = (*FEW_LEVELS, "wide integers", "formulas")
 
 
 def cases(
     count: int, seed: int, kinds: Sequence[str] = DISCRETE, most: int = 400, reals: bool = False
 ) -> Iterator[Case]:
-    """The first ``count`` spaces of a seed with at most ``most`` assignments whose rules fit absolute tolerances.
+    """Return the first ``count`` spaces of a seed that have at most ``most`` assignments and suit absolute tolerances.
 
     Args:
-        reals: whether spaces with reals are among them.
+        reals: whether to include spaces with reals.
     """
     found = (draw(seed, k, kinds, most, reals) for k in itertools.count())
     return itertools.islice((case for case in found if not scaled(case)), count)
 
 
 def scaled(case: Case) -> bool:
-    """Whether coefficients are so small or so large that an absolute tolerance of 1e-6 does not fit them."""
+    """Return True if coefficients are too small or too large for an absolute tolerance of 1e-6."""
     relations: list[Relation] = [r.relation for r in case.drawn.rules]
     relations += [r for choice in case.drawn.choices for d in choice.disjuncts for r in d]
     return any(not 0.05 <= max(abs(t.coefficient) for t in r.terms) <= 1e3 for r in relations)

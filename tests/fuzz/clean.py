@@ -1,11 +1,11 @@
-"""Numbers of proposed configurations are clean: rules hold as Python evaluates them, and bounds are met exactly.
+"""Checks that the numbers of a configuration are clean: rules hold in plain Python, and bounds are met exactly.
 
-an inequality holds but for a rounding of its sum, its terms summed in the order of declaration, unless the other rules
-leave no room beyond it at this configuration;
-an equation holds to 1e-9 of its largest term but for a rounding of its largest coefficient, unless the rules exclude each other
-  without their tolerances;
-a value within 1e-9 of a bound, in what the rules leave of its range, is the bound but for a rounding, unless the rules keep it away
-  from there.
+* An inequality holds up to the rounding of its sum, whose terms are added in the order of declaration. It need not hold
+  so exactly if the other rules leave no room inside it at this configuration.
+* An equation holds to 1e-9 of its largest term, up to the rounding of its largest coefficient. It need not hold so
+  exactly if the rules are infeasible without their tolerances.
+* A value within 1e-9 of a bound equals the bound up to rounding, unless the rules exclude the bound. This distance is
+  relative to the range that the rules leave.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tests.fuzz.table import OPEN, ROUNDING, Body, Config
 from tests.fuzz.truth import Judged, Truth
 
 ROOM = 1e-6
-"""How far inside an inequality some legal point must lie, relative to its largest coefficient, for it to hold exactly."""
+"""Room inside an inequality, relative to its largest coefficient, above which the inequality must hold exactly."""
 
 
 def check_numbers(truth: Truth, record: Record, question: str, config: Config) -> None:
-    """Note every number that is not clean; the configuration must be legal."""
+    """Record a disagreement for every number of a legal configuration that is not clean."""
     drawn, c = truth.table.drawn, truth.table.find(config)
     assert c is not None
     for p in truth.table.active_reals(c):
@@ -35,7 +35,7 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
             ):
                 record.wrong(question, "default", f"{p.name!r} = {bound!r} exactly", f"{value!r} in {config}")
     if drawn.auxiliaries or any(isinstance(j.part, Choice) and j.status[c] == OPEN for j in truth.judged):
-        return  # the room beside a rule depends on helper values, or on the disjunct, that the configuration does not tell
+        return  # the room depends on auxiliary variables or on the disjunct, which a configuration does not contain
     for j in truth.judged:
         if isinstance(j.part, Rule) and j.status[c] == OPEN:
             problem = _unclean(truth, j, c, config)
@@ -44,7 +44,7 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
 
 
 def _reached(truth: Truth, c: int, name: str, value: float, bound: float) -> bool:
-    """Whether a bound can be met without using the tolerance of any rule, and a value is next to it in what rules leave."""
+    """Return True if a value is next to a bound that it can reach without using the tolerance of any rule."""
     body = Body(truth.table, Relation((Term(1.0, (Value(name),)),), "<=", 0.0))
     low, high = truth.reach(body, c, Fraction(0))
     return low <= Fraction(bound) <= high and abs(value - bound) <= 1e-9 * float(high - low)
@@ -81,7 +81,7 @@ def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:
 
 
 def factor_value(drawn: Drawn, factor: Factor, config: Config) -> float:
-    """The value of a factor at a configuration, in plain Python."""
+    """Return the value of a factor at a configuration, in plain Python."""
     if isinstance(factor, Value):
         return float(config.get(factor.name, 0.0))
     if isinstance(factor, Active):

@@ -1,6 +1,6 @@
-"""A drawn space as plain data, and the Python source that declares it in the library's public language.
+"""Data classes of drawn spaces, and the Python source that declares a space with the library's public API.
 
-Nothing here says what a rule means: :mod:`tests.fuzz.table` and :mod:`tests.fuzz.truth` do, in exact fractions.
+The meaning of rules is defined in :mod:`tests.fuzz.table` and :mod:`tests.fuzz.truth`, in exact fractions.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ class Parameter:
     """One parameter.
 
     Attributes:
-        kind: ``integer``, ``stepped`` (a real with a step), ``ordinal``, ``categorical``, ``module``, ``ordering`` or ``real``.
+        kind: ``integer``, ``real``, ``stepped`` (a real with a step), ``ordinal``, ``categorical``, ``module`` or
+            ``ordering``.
         values: all values in order (orderings: all permutations; real: empty).
-        low, high, step, log: of an integer or a real.
+        low, high, step, log: bounds, step and scale of an integer or a real.
         when: conditions that must all hold.
-        owner: (module, algorithm) of a hyperparameter that its module declares; it is active with the algorithm.
+        owner: (module, algorithm) that declares a hyperparameter, which is active with the algorithm.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Parameter:
 
     @property
     def numeric(self) -> bool:
-        """Whether it has a natural value that rules may use."""
+        """True if the parameter has a natural value that rules may use."""
         if self.kind == "ordinal":
             return all(type(v) in (int, float) for v in self.values)
         return self.kind in ("integer", "stepped", "real")
@@ -62,9 +63,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Helper:
-    """An auxiliary: an integer in ``[low, high]`` that rules use and configurations leave out.
+    """Auxiliary variable: an integer in ``[low, high]`` that rules use and configurations omit.
 
-    In a Pyomo model one of a single value is a fixed variable.
+    In a Pyomo model an auxiliary variable with a single value is a fixed variable.
     """
 
     name: str
@@ -77,7 +78,7 @@ class Drawn:
     """A space as plain data.
 
     Attributes:
-        origin: ``pyomo``, ``configspace`` or ``optuna`` where its source declares it for that library and imports it.
+        origin: ``pyomo``, ``configspace`` or ``optuna`` if the space is declared in that library and imported.
     """
 
     parameters: tuple[Parameter, ...]
@@ -106,18 +107,18 @@ class Drawn:
         return tuple(p for p in self.parameters if p.kind == "real")
 
     def conditions(self, p: Parameter) -> tuple[Condition, ...]:
-        """Conditions that must all hold for a parameter to be active: its own, or that of the module that declares it."""
+        """Return the conditions that must all hold for a parameter to be active."""
         if p.owner is None:
             return p.when
         module, algorithm = p.owner
         return (Is(module, (self[module].values.index(algorithm),)),)
 
     def wide(self, p: Parameter) -> bool:
-        """Whether an integer or a real with a step has more levels than are expanded."""
+        """Return True if an integer or a real with a step has more than ``expand_limit`` levels."""
         return p.kind in ("integer", "stepped") and len(p.values) > self.expand_limit
 
     def has_indicators(self, p: Parameter) -> bool:
-        """Whether ``is_`` may be asked of a parameter."""
+        """Return True if a parameter supports ``is_``."""
         return self.origin != "pyomo" and p.kind not in ("ordering", "real") and not self.wide(p)
 
 
@@ -143,7 +144,7 @@ IMPORTS = {
 
 
 def source(drawn: Drawn) -> str:
-    """A program that declares ``space``."""
+    """Return a program that declares ``space``."""
     origin = drawn.origin
     lines = [f"import pyomo.environ as pyo\n{HEADERS[origin]}\nimport mipcash as mc\n"]
     lines.append(OPENINGS[origin].format(drawn.expand_limit))
@@ -161,10 +162,10 @@ def source(drawn: Drawn) -> str:
 
 
 def build(drawn: Drawn, names: dict[str, Any] | None = None) -> mc.Space:
-    """The space that :func:`source` declares: what is printed for a disagreement is what was run.
+    """Return the space that :func:`source` declares, so that a printed program is the program that was run.
 
     Args:
-        names: receives what the program names, such as the space of another library.
+        names: receives the variables of the program, such as the space of another library.
     """
     names = {} if names is None else names
     with warnings.catch_warnings():
@@ -175,13 +176,13 @@ def build(drawn: Drawn, names: dict[str, Any] | None = None) -> mc.Space:
 
 
 def expression(drawn: Drawn, terms: Sequence[Term], space: mc.Space) -> Any:
-    """A sum of terms over the parameters of a built space, without helpers."""
+    """Return a sum of terms over the parameters of a built space, without auxiliary variables."""
     names = {identifier(p.name): space[p.name] for p in drawn.parameters}
     return eval(_sum(drawn, terms), {"__builtins__": {}}, names)
 
 
 def identifier(name: str) -> str:
-    """The variable that holds a parameter in the source."""
+    """Return the name of the variable that holds a parameter in the source."""
     return re.sub(r"\W", "_", name)
 
 
@@ -213,7 +214,7 @@ def _declaration(drawn: Drawn, p: Parameter) -> str:
 
 
 def _foreign(drawn: Drawn, p: Parameter) -> str:
-    """A parameter in the words of ConfigSpace (with its condition) or Optuna."""
+    """Return the declaration of a parameter in ConfigSpace (with its conditions) or Optuna."""
     log = ", log=True" if p.log else ""
     listed, ends = list(p.values), f"{p.low!r}, {p.high!r}"
     if drawn.origin == "optuna":
@@ -233,7 +234,7 @@ def _foreign(drawn: Drawn, p: Parameter) -> str:
 
 
 def _theirs(drawn: Drawn, child: str, condition: Condition) -> str:
-    """A condition in the words of ConfigSpace: conjunctions of ``Is``."""
+    """Return the declaration of a condition in ConfigSpace."""
     if isinstance(condition, Join):
         kind = {"&": "And", "|": "Or"}[condition.kind]
         return f"CS.{kind}Conjunction({', '.join(_theirs(drawn, child, part) for part in condition.parts)})"

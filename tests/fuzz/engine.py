@@ -1,4 +1,4 @@
-"""One space after another, here or in worker processes that are watched: one that hangs or dies is itself a finding."""
+"""Runner of the harness: it tests spaces, here or in workers. A worker that hangs or dies is a disagreement."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.fuzz.record import COMPARED, MEGABYTES, SECONDS, Record
 from tests.fuzz.runs import check_run
 
 SILENCE = 15 * SECONDS
-"""Wall-clock seconds without a word after which a worker is ended; on a busy machine a question may take far more of them."""
+"""Wall-clock seconds without a message after which a worker is ended; far more than CPU seconds on busy machines."""
 MOST = 3 * MEGABYTES
-"""Megabytes of data after which a worker gets no more: a question that wants them ends with a ``MemoryError``."""
+"""Megabytes of data that a worker may allocate; a question that needs more ends with a ``MemoryError``."""
 
 IMPORTED = (
     "mipcash.study.minimize",
@@ -28,15 +28,15 @@ IMPORTED = (
     "mipcash.backends.toulbar2.backend",
     "pyscipopt",
 )
-"""What the library imports when it is asked, here before the processes begin."""
+"""Modules that the library imports lazily; here they are imported before the workers start."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is drawn and who is asked.
+    """Spaces to draw and solvers to ask.
 
     Attributes:
-        kinds: only these; empty: all.
+        kinds: kinds of spaces to draw; empty: any kind.
     """
 
     seed: int = 0
@@ -46,7 +46,7 @@ class Plan:
 
 
 def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: None) -> Record:
-    """Draw space k, decide it by brute force, ask the library, compare."""
+    """Draw space k, decide it by brute force, ask the library and compare the answers."""
     began = time.perf_counter()
     record, before = Record(k, "?", note=note), _peak()
     try:
@@ -71,12 +71,12 @@ def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: Non
 
 
 def _peak() -> int:
-    """Peak memory of this process or a child of it so far, in megabytes."""
+    """Return the peak memory of this process or a child of it so far, in megabytes."""
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
 
 
 def features(case: Case) -> dict[str, bool]:
-    """What occurs in a space, for the table."""
+    """Return the constructs that occur in a space, for the table."""
     drawn, table = case.drawn, case.truth.table
     relations = [r.relation for r in drawn.rules]
     relations += [r for p in drawn.parts if isinstance(p, Choice) for d in p.disjuncts for r in d]
@@ -138,10 +138,10 @@ def _depth(condition: Condition) -> int:
 
 
 def examine_all(plan: Plan, numbers: Sequence[int], processes: int, deadline: float | None) -> Iterator[Record]:
-    """Records in the order in which they are done; ``processes`` 0: in this process.
+    """Yield records in the order in which spaces are finished. If ``processes`` is 0, test them in this process.
 
     Args:
-        deadline: ``time.monotonic()`` after which no new space is begun.
+        deadline: ``time.monotonic()`` after which no new space is started.
     """
     left, workers = list(reversed(numbers)), list[_Worker]()
     try:
@@ -166,13 +166,13 @@ def examine_all(plan: Plan, numbers: Sequence[int], processes: int, deadline: fl
 
 
 def _work(pipe: Connection, plan: Plan, k: int) -> None:
-    """A word before every question, and the record."""
+    """Send the name of every question before it is asked, and the record at the end."""
     resource.setrlimit(resource.RLIMIT_DATA, (MOST << 20, MOST << 20))
-    pipe.send(replace(examine(plan, k, pipe.send), note=print))  # a function of this module's own does not travel
+    pipe.send(replace(examine(plan, k, pipe.send), note=print))  # ``pipe.send`` cannot be pickled
 
 
 class _Worker:
-    """A process for one space, which ends with it."""
+    """Process that tests one space and then ends."""
 
     def __init__(self, plan: Plan, k: int) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -184,7 +184,7 @@ class _Worker:
         self._plan, self._k, self._heard, self._question = plan, k, time.monotonic(), "its start"
 
     def hear(self) -> Record | None:
-        """Its record, or what stands for it where the process died; None: there is more to come."""
+        """Return the record, or a disagreement if the process died; None if the record is still to come."""
         try:
             said: str | Record = self.pipe.recv()
         except (EOFError, OSError):
@@ -197,7 +197,7 @@ class _Worker:
         return None
 
     def watch(self) -> Record | None:
-        """What stands for its record after a long silence."""
+        """Return a disagreement after a long silence, else None."""
         late = time.monotonic() - self._heard > SILENCE
         return self._lost(f"no answer within {SILENCE} s", hangs=1) if late else None
 

@@ -1,4 +1,4 @@
-"""``Space.bounds`` against brute force."""
+"""Comparison of ``Space.bounds`` with brute force."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.fuzz.table import HOLDS_UP_TO, OPEN
 from tests.fuzz.truth import ALLOWED, Truth
 
 TINY = 1e-5
-"""Range below which an end may be off by ten times that."""
+"""Range of a real below which an end may be off by a further ten times ``ENDS`` of the range."""
 ENDS = 1e-6
-"""Tolerance of the ends of a real, relative to them and to its range."""
+"""Tolerance of the ends of a real, relative to the ends and to its range."""
 
 
 def check_bounds(truth: Truth, record: Record, solver: str, found: Mapping[str, Any]) -> None:
-    """Least and greatest value of each parameter, its values, and whether it is always active."""
+    """Compare the least and greatest value of each parameter, its values, and whether it is always active."""
     for p in truth.table.drawn.parameters:
         on = truth.table.on[p.name][truth.legal]
         if not on.any() or p.name not in found:
@@ -36,7 +36,7 @@ def check_bounds(truth: Truth, record: Record, solver: str, found: Mapping[str, 
 
 
 def check_bounds_on_a_grid(drawn: Drawn, truth: Truth, record: Record, solver: str, found: Mapping[str, Any]) -> None:
-    """Every legal point of a grid lies within the extents."""
+    """Check that every legal point of a grid lies within the extents."""
     for p in drawn.parameters:
         levels = truth.table.levels[p.name][truth.legal]
         values = [truth.table.drawn[p.name].values[l] for l in np.unique(levels[levels >= 0])]
@@ -68,16 +68,16 @@ def _discrete(truth: Truth, p: Parameter, extent: Any) -> str:
 def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     low, high = _ends(truth, p, None)
     slack = [ENDS * max(abs(float(e)), 1e-3 * (p.high - p.low)) for e in (low, high)]
-    if p.high - p.low < TINY:  # what decimals are rounded by moves an equation's solution by more
+    if p.high - p.low < TINY:  # rounded decimals move the solution of an equation by more
         slack = [s + 10.0 * ENDS * (p.high - p.low) for s in slack]
     if any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal)):
-        # to where the ends move as the doubt about rounding goes to nothing
+        # extrapolate the ends to a tolerance of zero for rounding
         half = _ends(truth, p, HOLDS_UP_TO / 2)
         slack = [s + 2.0 * max(0.0, float(d)) for s, d in zip(slack, (half[0] - low, high - half[1]), strict=True)]
     near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
-    if not extent.proven:  # it says that it is wider than it may have to be
+    if not extent.proven:  # an unproven extent may be wider than necessary
         near = extent.low <= float(low) + slack[0] and extent.high >= float(high) - slack[1]
-    tiny = p.high - p.low < TINY  # what a rule tolerates shows in the ends
+    tiny = p.high - p.low < TINY  # the tolerances of rules move the ends
     if not near and (tiny or any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal))):
         loose = _ends(truth, p, ALLOWED)
         near = (
@@ -88,7 +88,7 @@ def _real(truth: Truth, p: Parameter, extent: Any) -> str:
 
 
 def _ends(truth: Truth, p: Parameter, tolerance: Fraction | None) -> tuple[Fraction, Fraction]:
-    """Least and greatest value over the legal assignments in which the real is active."""
+    """Return the least and greatest value over the legal assignments in which the real is active."""
     active = truth.legal & truth.table.on[p.name]
     at = Truth(truth.table, truth.judged, active, truth.knife, truth.cells)
     return at.extremes((Term(1.0, (Value(p.name),)),), tolerance)

@@ -1,7 +1,10 @@
-"""Rules with functions and logic, drawn as plain tuples, with their meaning in mipcash and in plain Python.
+"""Random rules with functions and logic as plain tuples, and their meaning in mipcash and in plain Python.
 
-number      ("value", name), ("constant", k), ("abs", e), ("max", e, f), ("min", e, f), ("sum", j, e, k, f), ("map", name)
-condition   ("relation", sign, e, f), ("is", name, values), ("and" | "or" | "implies" | "xor", x, y), ("not", x)
+Numbers are ("value", name), ("constant", k), ("map", name), ("abs", e), ("max", e, f) and ("min", e, f).
+The number ("sum", j, e, k, f) is j e + k f.
+
+Conditions are ("relation", sign, e, f), ("is", name, levels), ("not", x), and ("and", x, y), where "and" may also be
+"or", "implies" or "xor".
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ CHOICES = {"c": ("p", "q", "r"), "a": (-2, 0, 3)}
 
 
 def square_rest(value: float) -> float:
-    """A function of a value that is no polynomial."""
+    """Return a value for a map of a parameter; as a function it is not a polynomial."""
     return abs(value) // 2 + value % 2
 
 
@@ -38,7 +41,7 @@ def conditions(
     choices: Sequence[str],
     signs: Sequence[str],
 ) -> Iterator[Any]:
-    """``count`` different conditions."""
+    """Yield ``count`` different random conditions."""
     rng = np.random.default_rng(seed)
 
     def one(options: Sequence[Any]) -> Any:
@@ -74,7 +77,7 @@ def conditions(
 
 
 def evaluated(node: Any, leaves: Mapping[str, Callable[..., Any]], functions: Mapping[str, Callable[..., Any]]) -> Any:
-    """What a node is, given what its leaves and its functions are."""
+    """Return the value of a node, given the meaning of its leaves and its functions."""
     kind, *parts = node
     if kind in leaves:
         return leaves[kind](*parts)
@@ -87,7 +90,7 @@ def evaluated(node: Any, leaves: Mapping[str, Callable[..., Any]], functions: Ma
 
 
 def truth(node: Any, config: Mapping[str, Any]) -> Any:
-    """What a drawn rule means at a configuration; a parameter that is not active reads as 0."""
+    """Return the value of a drawn rule at a configuration; an inactive parameter reads as 0."""
     leaves = {
         "value": lambda n: config.get(n, 0),
         "map": lambda n: square_rest(config[n]) if n in config else 0,
@@ -107,7 +110,7 @@ def truth(node: Any, config: Mapping[str, Any]) -> Any:
 
 
 def declared(node: Any, of: Callable[[str], Any]) -> Any:
-    """The same as a user writes it, with the parameters that ``of`` gives by name."""
+    """Return the rule as a user writes it; ``of`` returns a parameter by name."""
     leaves = {
         "value": of,
         "map": lambda n: of(n).map(square_rest),

@@ -1,4 +1,4 @@
-"""The kinds of drawn spaces. Space k of a seed is the same everywhere: it comes from ``default_rng([seed, k])`` alone."""
+"""Kinds of drawn spaces. Space k of a seed is reproducible: it depends only on ``default_rng([seed, k])``."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from tests.fuzz.truth import Truth
 
 @dataclass(frozen=True)
 class Case:
-    """Space ``k`` of a seed: what it is and what it means.
+    """Space ``k`` of a seed, and its legal assignments by brute force.
 
     Attributes:
-        knives: rules that were redrawn for putting an assignment on a knife's edge.
-        gridded: parameters of which ``truth`` knows a grid of values alone; then nothing that it holds for empty must be.
+        knives: number of rules that were redrawn because they made an assignment borderline.
+        gridded: parameters that ``truth`` represents by a grid of values; an empty grid does not prove the space empty.
     """
 
     k: int
@@ -51,7 +51,15 @@ class Case:
 
 
 def draw(seed: int, k: int, kinds: Sequence[str] = (), most: int = LARGEST, reals: bool = True) -> Case:
-    """Space k of a seed: of these kinds, where any are given, with at most ``most`` assignments, perhaps without reals."""
+    """Draw space k of a seed.
+
+    Args:
+        seed: the seed.
+        k: number of the space.
+        kinds: kinds to draw from; empty: any kind.
+        most: largest number of assignments.
+        reals: whether the space may have reals.
+    """
     rng = np.random.default_rng([seed, k])
     listed = [name for name in KINDS if not kinds or name in kinds]
     shares = np.array([KINDS[name][0] for name in listed])
@@ -137,7 +145,7 @@ def conditional(sketch: Sketch) -> None:
 
 
 def auxiliaries(sketch: Sketch) -> None:
-    """Helpers in chains of equations and in products."""
+    """Auxiliary variables in chains of equations and in products."""
     for v in range(sketch.one((2, 2, 3))):
         integer(sketch, f"v{v}", int(sketch.rng.integers(3, 7)))
     if sketch.chance(0.4):
@@ -182,7 +190,7 @@ def _logic(sketch: Sketch, shapes: Sequence[str]) -> None:
 
 
 def wide_integers(sketch: Sketch) -> None:
-    """Integers of more levels than are expanded, some conditional, some only because the limit is small."""
+    """Integers with more than ``expand_limit`` levels, some conditional, some because the limit is small."""
     few = sketch.chance(0.5)
     sketch.expand_limit = 4 if few else 64
     integer(sketch, "v", int(sketch.rng.integers(2, 5)))
@@ -196,7 +204,7 @@ def wide_integers(sketch: Sketch) -> None:
 
 
 def stepped_reals(sketch: Sketch) -> None:
-    """Reals with a step, with a binary for each value and with more values than are expanded, some conditional."""
+    """Reals with a step, some conditional, with at most or more than ``expand_limit`` values."""
     sketch.expand_limit = sketch.one((4, 4, 64))
     stepped(sketch, "v", int(sketch.rng.integers(2, 5)))
     if sketch.chance(0.6):
@@ -233,7 +241,7 @@ def mixtures(sketch: Sketch) -> None:
 
 
 def real_products(sketch: Sketch) -> None:
-    """Products of a real and something discrete, wide integers among it."""
+    """Products of a real and a discrete factor, which may be a wide integer."""
     sketch.expand_limit = sketch.one((4, 64))
     integer(sketch, "v", int(sketch.rng.integers(2, 5)))
     narrow(sketch, "c", most=4)
@@ -248,7 +256,7 @@ def real_products(sketch: Sketch) -> None:
 
 
 def everything(sketch: Sketch) -> None:
-    """A little of all: conditional parameters, wide integers, a helper, reals and logic in one space."""
+    """Conditional parameters, wide integers, an auxiliary variable, reals and logic in one space."""
     sketch.expand_limit = 4
     module(sketch, "m", hyper=sketch.chance(0.5))
     integer(sketch, "v", int(sketch.rng.integers(2, 5)))
@@ -265,7 +273,7 @@ def everything(sketch: Sketch) -> None:
 
 
 def formulas(sketch: Sketch) -> None:
-    """Parameters of all kinds under nested formulas, and parameters and rules that depend on whether those are active."""
+    """Parameters of every kind under nested formulas, some of which test whether another parameter is active."""
     sketch.formulas, sketch.expand_limit = True, sketch.one((0, 1, 3, 64))
     for c in range(sketch.one((2, 2, 3))):
         narrow(sketch, f"c{c}", most=3)
@@ -285,8 +293,9 @@ def formulas(sketch: Sketch) -> None:
 
 
 def large_ranges(sketch: Sketch) -> None:
-    """Conditional reals of ranges from 1e-9 to 1e9, what a large big-M or a loose tolerance lets through; single points,
-    and integers of up to 1e15 whose steps are numbers.
+    """Conditional reals with ranges from 1e-9 to 1e9, where a large big-M or a loose tolerance gives wrong answers.
+
+    Half of the spaces also have an integer with a single value and an integer with large steps, up to 1e15.
     """
     narrow(sketch, "c", most=3)
     if sketch.chance(0.5):
@@ -304,7 +313,7 @@ def large_ranges(sketch: Sketch) -> None:
 
 
 def products_of_reals(sketch: Sketch) -> None:
-    """Products of two reals and squares of one; the truth is a grid."""
+    """Products of two reals and squares of a real; the legal set is known on a grid only."""
     ranges = sketch.one((UNIT, ORDINARY, ORDINARY, EXTREME, TINY))
     if sketch.chance(0.7):
         narrow(sketch, "c", most=3)
@@ -327,7 +336,7 @@ def products_of_reals(sketch: Sketch) -> None:
 
 
 def from_pyomo(sketch: Sketch) -> None:
-    """A Pyomo model: integers in steps, reals, fixed variables, helpers, disjuncts with fixed and free indicators."""
+    """A Pyomo model: stepped integers, reals, fixed variables, auxiliary variables, and disjuncts with indicators."""
     sketch.origin, sketch.expand_limit = "pyomo", sketch.one((1, 3, 64))
     for v in range(sketch.one((2, 2, 3))):
         integer(sketch, f"v{v}", int(sketch.rng.integers(2, 6)))
@@ -348,7 +357,7 @@ def from_pyomo(sketch: Sketch) -> None:
 
 
 def from_configspace(sketch: Sketch) -> None:
-    """A ConfigSpace: conditions as alternatives of conjunctions, forbidden clauses, and rules on what was imported."""
+    """A ConfigSpace: conditions in disjunctive normal form, forbidden clauses, and rules on imported parameters."""
     sketch.origin = "configspace"
     for v in range(sketch.one((4, 4, 5))):
         found = normal_form(sketch) if v > 1 and sketch.chance(0.8) else None
@@ -371,7 +380,7 @@ def from_configspace(sketch: Sketch) -> None:
 
 
 def from_optuna(sketch: Sketch) -> None:
-    """Distributions of Optuna, and rules on what was imported."""
+    """Optuna distributions, and rules on imported parameters."""
     sketch.origin = "optuna"
     for v in range(sketch.one((3, 3, 4))):
         kind = sketch.one(("integer", "categorical", "real"))
@@ -408,9 +417,9 @@ KINDS: dict[str, tuple[float, Callable[[Sketch], None]]] = {
     "from_configspace": (0.04, from_configspace),
     "from_optuna": (0.02, from_optuna),
 }
-"""Share and recipe of each kind."""
+"""Share and generator of each kind."""
 
 
 def unrelated(truth: Truth) -> bool:
-    """Whether a space is empty though no rule, clause or disjunction, and no two of them, leave nothing."""
+    """Return True if a space is empty although no part (rule, clause, disjunction) or pair of parts is infeasible."""
     return truth.empty and not any(truth.contradicts(j.part.name) for j in truth.judged)

@@ -1,4 +1,4 @@
-"""What the kinds of drawn spaces are made of: parameters, and rules that leave what an aim says."""
+"""Building blocks of drawn spaces: parameters, and rules that leave a legal set of a given size."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.fuzz.shapes import SHAPES, condition, distinct, numbers
 from tests.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
 
 AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
-"""What the last rules leave, and how often it is tried."""
+"""Aims of the last rules, and their probabilities."""
 RINGS = 0.12
-"""Spaces that end with a ring of rules (see :func:`ring`), besides half of the cycles."""
+"""Share of spaces that end with a ring of rules (see :func:`ring`), in addition to half of the cycles."""
 PLAIN = 0.4
-"""Spaces whose coefficients are small whole numbers."""
+"""Share of spaces whose coefficients are small whole numbers."""
 ATTEMPTS, HIDDEN_ATTEMPTS = 20, 15
-"""Last rules that are tried for an aim; of them, those that must contradict no single other rule."""
+"""Attempts at a last rule for an aim; the first ``HIDDEN_ATTEMPTS`` reject a rule that contradicts one other rule."""
 MOST_RULES = 8
 MIXED_ROWS = 100
-"""Assignments of a space with reals, each of which costs linear programs in fractions."""
+"""Largest number of assignments of a space with reals; each of them requires linear programs in fractions."""
 STRINGS = ("small", "middle", "large", "huge")
 ODD = (None, True, 1, "relu", (1, 2), 0, False, 2.5, "None")
 HARD = (
@@ -54,7 +54,7 @@ def integer(sketch: Sketch, name: str, levels: int, when: tuple[Condition, ...] 
 
 
 def narrow(sketch: Sketch, name: str, when: tuple[Condition, ...] = (), most: int = 5) -> None:
-    """An integer, an ordinal or a category of two to ``most`` levels."""
+    """Add an integer, an ordinal or a category of two to ``most`` levels."""
     kind = sketch.one(("integer", "integer", "ordinal", "strings", "categorical", "categorical"))
     if kind == "integer":
         return integer(sketch, name, int(sketch.rng.integers(2, most + 1)), when)
@@ -66,7 +66,7 @@ def narrow(sketch: Sketch, name: str, when: tuple[Condition, ...] = (), most: in
 
 
 def wide(sketch: Sketch, name: str, when: tuple[Condition, ...] = (), most: int = 101) -> None:
-    """An integer of more levels than are expanded."""
+    """Add an integer with more than ``expand_limit`` levels."""
     step = sketch.one((1, 2, 3))
     levels = int(sketch.rng.integers(sketch.expand_limit + 1, max(sketch.expand_limit + 3, most + 1)))
     low = sketch.one((0, 0, 1, -7, 100))
@@ -76,7 +76,7 @@ def wide(sketch: Sketch, name: str, when: tuple[Condition, ...] = (), most: int 
 
 
 def stepped(sketch: Sketch, name: str, levels: int, when: tuple[Condition, ...] = ()) -> None:
-    """A real with a step, whose values are those of decimals."""
+    """Add a real with a step, whose values are computed in decimals."""
     low, step = sketch.one(("0", "0", "-0.3", "0.5", "100")), sketch.one(("0.1", "0.1", "0.05", "0.25", "1.5", "0.003"))
     values = tuple(float(Decimal(low) + k * Decimal(step)) for k in range(levels))
     sketch.parameters.append(Parameter(name, "stepped", values, values[0], values[-1], float(step), when=when))
@@ -89,7 +89,7 @@ def real(sketch: Sketch, name: str, ranges: Sequence[tuple[float, float]], when:
 
 
 def gridded(sketch: Sketch, name: str, made: Parameter) -> None:
-    """A parameter of which the table has a grid: the ends, zero and points between, spread over the magnitudes too."""
+    """Add a parameter whose table is a grid: its ends, zero, evenly spaced points and points of all magnitudes."""
     low, high = float(made.low), float(made.high)
     points = [low, high, *np.linspace(low, high, 9).tolist()]
     points += [at for m in np.geomspace(1e-7, 1e9, 17).tolist() for at in (low + m, m, 0.0) if low <= at <= high]
@@ -114,14 +114,14 @@ def module(sketch: Sketch, name: str, hyper: bool = True, when: tuple[Condition,
 
 
 def rules(sketch: Sketch, shapes: Sequence[str], count: int, often: float = 0.25) -> None:
-    """Rules that cut, as many of ``count`` as bounds are found for; the last ones serve an aim."""
+    """Add up to ``count`` rules that cut the legal set, and then the rules of :func:`finish`."""
     for _ in range(count):
         one_rule(sketch, shapes, CUT, often)
     finish(sketch, shapes, often)
 
 
 def finish(sketch: Sketch, shapes: Sequence[str], often: float = 0.0) -> None:
-    """Rules that leave what a drawn aim says, where some of ATTEMPTS does."""
+    """Add rules that achieve a random aim, if one of ``ATTEMPTS`` attempts succeeds."""
     pool = [f for f in numbers(sketch) if isinstance(f, Value)]
     if len(pool) > 2 and sketch.chance(RINGS):
         ring(sketch, sketch.some(pool, sketch.one((3, 3, 4))))
@@ -138,9 +138,10 @@ def finish(sketch: Sketch, shapes: Sequence[str], often: float = 0.0) -> None:
 
 
 def ring(sketch: Sketch, factors: Sequence[Value]) -> None:
-    """A cycle of rules over two numbers each whose sum is 0 >= margin: empty where the margin is positive.
+    """Add a cycle of rules over two numbers each, whose sum is 0 >= margin.
 
-    The smaller the margin, the more rounds it takes to see that from one rule at a time.
+    The space is empty if the margin is positive. The smaller the margin, the more rounds bound propagation needs to
+    detect this from one rule at a time.
     """
     count, known = len(factors), sketch.known
     if not known.legal.any():
@@ -152,7 +153,7 @@ def ring(sketch: Sketch, factors: Sequence[Value]) -> None:
     slacks[-1] = -sum(slacks[:-1]) - sketch.one((2.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0, -2.0))
     for i in range(count):
         j = (i + 1) % count
-        size = abs(sketch.coefficients(1)[0]) * sketch.one((1.0, -1.0))  # a negative one turns the rule round
+        size = abs(sketch.coefficients(1)[0]) * sketch.one((1.0, -1.0))  # a negative size reverses the sense
         terms = Term(size * signs[i], (factors[i],)), Term(-size * signs[j], (factors[j],))
         bound = size * (signs[i] * at[i] - signs[j] * at[j] - slacks[i])
         direct = sketch.origin == "pyomo" or sketch.chance(0.15)
@@ -160,7 +161,7 @@ def ring(sketch: Sketch, factors: Sequence[Value]) -> None:
 
 
 def one_rule(sketch: Sketch, shapes: Sequence[str], aim: str, often: float = 0.0, hidden: bool = False) -> bool:
-    """A rule of a drawn shape."""
+    """Add a rule of a random shape; return True if it was added."""
     shape = sketch.one(list(shapes))
     drawn = distinct(SHAPES[shape](sketch))
     when = condition(sketch, often)

@@ -1,11 +1,11 @@
-"""All points of a binary program, by enumeration and bound propagation over its raw rows: no library code involved.
+"""Enumeration of the points of a binary program with bound propagation over its raw rows, without library code.
 
 Integer columns are enumerated with pruning: a row is checked as soon as all its columns are known. The continuous
-columns (products) must then follow from the rows: bounds are propagated until every one of them is pinned. That they are
-pinned is itself part of what is proven (the linearisation is exact); a column that is not is reported as ``loose``.
+columns (products) must then follow from the rows, so bounds are propagated until they determine every column. If the
+bounds leave a column undetermined, the linearisation is not exact and the column is reported as ``loose``.
 
 Notation
-    N   number of integer points that are left;   n_c   columns of the program
+    N   number of feasible integer points;   n_c   columns of the program
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LARGEST = 400_000
 
 
 class TooLargeError(Exception):
-    """The enumeration would not fit."""
+    """Raised if an enumeration would be too large."""
 
 
 def points(program: Any) -> tuple[np.ndarray, bool]:
-    """``(all feasible points (N, n_c), whether some continuous column is not determined by the rows)``.
+    """Return all feasible points, (N, n_c), and whether the rows leave some continuous column undetermined.
 
     Raises:
-        TooLargeError: more than LARGEST partial points at once.
+        TooLargeError: there are more than LARGEST partial points at once.
     """
     matrix = program.matrix.tocsr()
     rows = [
@@ -61,7 +61,7 @@ def _integer_points(program: Any, rows: Any, low: Any, high: Any, integer: Any) 
 
 
 def _batches(program: Any, integer: Any) -> Any:
-    """Columns that are enumerated together, with their values: a one-hot group, or one integer column."""
+    """Yield columns that are enumerated together, and their values: a one-hot group, or one integer column."""
     grouped = set()
     for g in program.groups:
         columns = np.arange(g.start, g.stop)
@@ -94,7 +94,7 @@ def _settle(program: Any, rows: Any, low: Any, high: Any, integer: Any, found: A
                 least = low[r] - (total_large - largest[:, k])
                 if data[k] < 0:
                     least, most = most, least
-                # a pinned column stays as it is, or rounding errors would be handed round and grow
+                # a determined column stays fixed, or rounding errors would be passed on and grow
                 free = upper[:, column] - lower[:, column] > TOLERANCE
                 below, above = (
                     np.maximum(lower[:, column], least / data[k]),
@@ -113,7 +113,7 @@ def _settle(program: Any, rows: Any, low: Any, high: Any, integer: Any, found: A
 
 
 def configurations(program: Any, found: np.ndarray) -> set[tuple[tuple[str, str], ...]]:
-    """What the points say about the parameters that have columns, as keys ``((name, repr(value)), ...)``."""
+    """Return the values of parameters that have columns at the points, as keys ``((name, repr(value)), ...)``."""
     keys = set()
     for point in found:
         named: dict[str, Any] = {}
@@ -138,7 +138,7 @@ def configurations(program: Any, found: np.ndarray) -> set[tuple[tuple[str, str]
 
 
 def one_hot(program: Any, config: dict[str, Any]) -> np.ndarray:
-    """The one-hot binaries of a configuration, shape (n_z,), from the groups' labels and values alone."""
+    """Return the one-hot binaries of a configuration, shape (n_z,), from the labels and values of groups only."""
     z = np.zeros(program.n_z)
     for g in program.groups:
         if g.kind == "ordering":
@@ -152,7 +152,7 @@ def one_hot(program: Any, config: dict[str, Any]) -> np.ndarray:
 
 
 def all_levels(program: Any, most: int = 4000) -> np.ndarray | None:
-    """Every latent level vector (no group off), or None if there are too many; orderings as permutations."""
+    """Return every latent level vector (no group off), with orderings as permutations; None if there are too many."""
     sizes = [len(g.values) for g in program.groups]
     if np.prod([float(s) for s in sizes]) > most:
         return None
@@ -168,5 +168,5 @@ def all_levels(program: Any, most: int = 4000) -> np.ndarray | None:
 
 
 def key(config: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """A hashable name of a configuration that keeps True, 1 and 1.0 apart."""
+    """Return a hashable key of a configuration that distinguishes True, 1 and 1.0."""
     return tuple(sorted((name, repr(value)) for name, value in config.items()))

@@ -1,8 +1,8 @@
-"""The questions to a space, and how each answer is compared with brute force.
+"""Questions about a space, and the comparison of each answer with brute force.
 
-Tolerances: a value may be off by the relative gap of 1e-6 that ``Space.optimum`` asks for, and where reals are bound by
-rules, by what moving every rule by 1e-9 of its largest coefficient is worth; a bound may be off by 1e-6 of the largest
-coefficient besides. Nothing else is tolerated.
+A value may be off by the relative gap of 1e-6 that ``Space.optimum`` uses. If rules bind reals, it may also be off by
+the effect of moving every rule by 1e-9 of its largest coefficient. A bound may be off by a further 1e-6 of the largest
+coefficient. There are no other tolerances.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from tests.fuzz.table import BROKEN_FROM, Body, Config, Table
 from tests.fuzz.truth import ALLOWED, Truth
 
 ABSOLUTE_GAP = 1e-9
-"""Difference between value and bound, and so between two values, that is documented to count as none."""
+"""Documented absolute gap: a difference between value and bound, or between two values, that counts as zero."""
 GAP = 1.01e-6
 COARSE = 1e8
-"""Ratio of ranges from which on a solver's tolerances may not suffice, which it is to say."""
+"""Ratio of ranges from which a solver's tolerances may not suffice; the solver must then report this."""
 WIDE = 1e6
-"""Range of a term of the objective over a real from which on its optimum is proven to 1e-9 of that range only."""
+"""Range of an objective's term over a real from which its optimum is proven only to 1e-9 of that range."""
 CONFIGS_ASKED = 24
-"""Configurations whose legality is asked; all of them where there are no more."""
+"""Largest number of configurations whose legality is asked."""
 ASKED = 5
-"""Samples."""
+"""Number of samples."""
 
 
 @dataclass(frozen=True)
 class Interview:
-    """A drawn space, built, with what is needed to ask and to compare."""
+    """A built space, and the data to ask questions and compare answers."""
 
     case: Case
     space: mc.Space
     record: Record
     rng: np.random.Generator
     names: dict[str, Any] = field(default_factory=dict)
-    """What the program that declares the space names."""
+    """Variables of the program that declares the space."""
 
     @property
     def truth(self) -> Truth:
@@ -61,17 +61,17 @@ class Interview:
 
     @property
     def nothing(self) -> type[Exception] | None:
-        """What a question for configurations raises; of a grid without legal points, what it may raise."""
+        """Exception that a question for configurations raises; on a grid without legal points it may raise it."""
         return InfeasibleSpaceError if self.truth.empty else None
 
     @property
     def edge(self) -> Fraction:
-        """Relative violation from which every rule is broken beyond doubt."""
+        """Relative violation from which every rule is clearly violated."""
         bodies = [b for j in self.truth.judged for relations in j.alternatives for b in relations]
         return max((b.edge for b in bodies), default=BROKEN_FROM)
 
     def ask(self, question: str, solver: str, call: Callable[..., Any], *given: Any, **options: Any) -> Any:
-        """Ask with the ``solver`` argument that a name stands for."""
+        """Ask a question with the ``solver`` argument of this name in ``SOLVERS``."""
         raises = options.pop("raises", None)
         argument = SOLVERS[solver]
         named = {} if argument is None else {"solver": argument}
@@ -80,7 +80,7 @@ class Interview:
         )
 
     def illegal(self, config: Config) -> str:
-        """Why a configuration is not legal by brute force; "" if it is."""
+        """Return the reason why a configuration is illegal by brute force; "" if it is legal."""
         if outside := self._outside(config):
             return outside
         found = self.at(config).violation(config)
@@ -89,7 +89,7 @@ class Interview:
         return f"illegal by {float(found):.3g} of the largest coefficient: {config}" if found > ALLOWED else ""
 
     def at(self, config: Config) -> Truth:
-        """The truth, what is on a grid in it held at its value in a configuration."""
+        """Return the truth with parameters on a grid fixed to their values in a configuration."""
         if not self.case.gridded:
             return self.truth
         drawn = self.truth.table.drawn
@@ -101,7 +101,7 @@ class Interview:
         return found
 
     def _outside(self, config: Config) -> str:
-        """Which value on a grid is outside its domain; "": none."""
+        """Return a message if the value of a parameter on a grid is outside its domain, else ""."""
         for p in [self.drawn[n] for n in self.case.gridded if n in config]:
             value, real = config[p.name], p.kind == "real"
             slack = 1e-9 * max(abs(p.low), abs(p.high)) if real else 0.0
@@ -112,7 +112,7 @@ class Interview:
 
 
 def begin(case: Case, record: Record, seed: int) -> Interview | None:
-    """Build the space; None where that fails (a disagreement)."""
+    """Build the space; return None if that fails, which is a disagreement."""
     rng = np.random.default_rng([seed, case.k, 1])
     sizes = [
         size for p in case.drawn.parameters if p.numeric for size in (p.high - p.low, abs(p.low), abs(p.high)) if size
@@ -124,7 +124,7 @@ def begin(case: Case, record: Record, seed: int) -> Interview | None:
 
 
 def interview(asked: Interview, solvers: Sequence[str]) -> None:
-    """All questions but runs."""
+    """Ask every question except runs."""
     objectives = [objective(asked.case, asked.rng, quadratic=False)]
     if asked.rng.random() < 0.4:
         objectives.append(objective(asked.case, asked.rng, quadratic=True))
@@ -148,7 +148,7 @@ def interview(asked: Interview, solvers: Sequence[str]) -> None:
 
 
 def objective(case: Case, rng: np.random.Generator, quadratic: bool) -> tuple[Term, ...]:
-    """A random expression over the parameters; a product holds at most one real or wide integer."""
+    """Return a random expression over the parameters; a product has at most one real or wide integer."""
     drawn = case.drawn
     sketch = Sketch(rng, drawn.expand_limit, parameters=list(drawn.parameters), truth=case.truth)
     shapes = [product] if quadratic else [linear]
@@ -167,7 +167,7 @@ def objective(case: Case, rng: np.random.Generator, quadratic: bool) -> tuple[Te
 
 
 def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> None:
-    """Status, value, bound and configuration, in both senses."""
+    """Check status, value, bound and configuration of the minimum and the maximum."""
     wanted = expression(asked.drawn, terms, asked.space)
     ends = (Fraction(0), Fraction(0)) if asked.truth.empty else asked.truth.extremes(terms)
     for sense, end in zip(("min", "max"), ends, strict=True):
@@ -191,8 +191,8 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
 
 
 def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
-    """Whether a term varies by so much over a real that its optimum is proven to a share of that only."""
-    # where it is inactive, a real counts as 0
+    """Return True if a term varies by more than ``WIDE`` over a real."""
+    # an inactive real counts as 0
     reals = {p.name: max(p.high, 0.0) - min(p.low, 0.0) for p in asked.drawn.parameters if p.kind == "real"}
     ranges = [
         math.prod([reals.get(getattr(f, "name", ""), 1.0) for f in t.factors], start=abs(t.coefficient)) for t in terms
@@ -201,7 +201,7 @@ def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
 
 
 def _judge_configuration(asked: Interview, terms: tuple[Term, ...], solution: Any) -> str:
-    """What is wrong with the configuration of a solution, or with its value; "" if nothing."""
+    """Return an error in the configuration of a solution or in its value, else ""."""
     if reason := asked.illegal(solution.config):
         return reason
     at = float(value_at(asked.at(solution.config), terms, solution.config))
@@ -210,7 +210,7 @@ def _judge_configuration(asked: Interview, terms: tuple[Term, ...], solution: An
 
 
 def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
-    """What is wrong with a proven solution; "" if nothing."""
+    """Return an error in a proven solution, else ""."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
     slack = GAP * max(abs(best), abs(solution.value)) + 1e-9 * size + ABSOLUTE_GAP
@@ -227,7 +227,7 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
 
 
 def _judge_unproven(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
-    """What is wrong with a solution that claims no proof: legality, its own value, the side of its bound."""
+    """Return an error in a solution without proof: its legality, its value, or the side of its bound."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
     if problem := _judge_configuration(asked, terms, solution):
@@ -237,7 +237,7 @@ def _judge_unproven(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
 
 
 def _judge_on_a_grid(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
-    """What is wrong with a solution where only a grid is known: no point of it beats an optimum or passes a bound."""
+    """Return an error in a solution if only a grid is known: a grid point beats its optimum or its bound."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
     if solution.config is not None and (problem := _judge_configuration(asked, terms, solution)):
@@ -253,12 +253,12 @@ def _judge_on_a_grid(asked: Interview, terms: tuple[Term, ...], sense: str, end:
 
 
 def _beside(asked: Interview, best: float, size: float) -> float:
-    """How far on the wrong side of the optimum a bound may be: rounding; with reals, the margin that rules are kept by."""
+    """Return how far a bound may pass the optimum: by rounding and, with reals, by the tolerance of rules."""
     return (1e-8 if asked.truth.cells else 1e-9) * (abs(best) + size) + ABSOLUTE_GAP
 
 
 def value_at(truth: Truth, terms: tuple[Term, ...], config: Config) -> Fraction:
-    """A sum of terms (without helpers) at a configuration."""
+    """Return a sum of terms (without auxiliary variables) at a configuration."""
     c = truth.table.find(config)
     assert c is not None
     constant, slopes = Body(truth.table, Relation(terms, "<=", 0.0)).exact(c * truth.table.repeats)
@@ -269,7 +269,7 @@ def value_at(truth: Truth, terms: tuple[Term, ...], config: Config) -> Fraction:
 
 
 def check_conflict(asked: Interview, solver: str) -> None:
-    """No rules where the space is not empty; else rules that cannot hold together, none of them in vain."""
+    """Check that a conflict is an irreducible infeasible set of rules, or empty if the space is not empty."""
     found = asked.ask("conflict", solver, asked.space.conflict)
     if found is None:
         return
@@ -298,15 +298,15 @@ def check_conflict(asked: Interview, solver: str) -> None:
 
 
 def check_relaxations(asked: Interview, solver: str, named: set[str], relaxations: Sequence[Any]) -> None:
-    """The least move of one rule that makes the space non-empty, of every rule of the conflict that has one."""
+    """Check, for each rule of the conflict, the least relaxation that makes the space non-empty."""
     if asked.drawn.reals:
         return
     said = {r.rule: float(r.by) for r in relaxations}
-    # each rule may be missed by 1e-9 of its scale
+    # each rule may be violated by 1e-9 of its scale
     loose = 1e-9 * float(sum(b.scale for j in asked.truth.judged for bodies in j.alternatives for b in bodies))
     for name in sorted(named):
         if name in asked.space.rules and asked.space.rules[name].parts:
-            continue  # what logic joins has no one bound to move
+            continue  # a rule with logic has no single bound to relax
         least = asked.truth.relaxation(name)
         if least is None and name in said:
             asked.record.wrong("relaxation", solver, f"none for {name!r}", said)
@@ -315,7 +315,7 @@ def check_relaxations(asked: Interview, solver: str, named: set[str], relaxation
 
 
 def check_explain(asked: Interview) -> None:
-    """The sentence says whether the space is empty, and quotes the rules."""
+    """Check that the explanation is right about whether the space is empty."""
     text = asked.ask("explain", "default", asked.space.explain)
     if asked.case.gridded and asked.truth.empty:
         return
@@ -327,7 +327,7 @@ def check_explain(asked: Interview) -> None:
 
 
 def check_count(asked: Interview) -> None:
-    """How many legal settings of everything but reals and wide integers; from a grid: how many there are at least."""
+    """Check the number of legal settings of parameters except reals and wide integers; a grid gives a lower bound."""
     found, drawn = asked.ask("count", "default", asked.space.count), asked.drawn
     least = asked.truth.settings([p.name for p in drawn.parameters if p.kind != "real" and not drawn.wide(p)])
     if found is None:
@@ -338,7 +338,7 @@ def check_count(asked: Interview) -> None:
 
 
 def random_config(asked: Interview, c: int) -> Config:
-    """Configuration c with random reals, now and then at an end of their range."""
+    """Return configuration c with random reals, some at an end of their range."""
     config = asked.truth.table.config(c)
     for p in asked.truth.table.active_reals(c):
         u = asked.rng.random()
@@ -347,7 +347,7 @@ def random_config(asked: Interview, c: int) -> Config:
 
 
 def check_legality(asked: Interview) -> None:
-    """``is_legal`` of random configurations, legal ones first."""
+    """Check ``is_legal`` on random legal and illegal configurations."""
     legal = asked.truth.legal_configs
     order = asked.rng.permutation(len(legal))
     order = order[np.argsort(~legal[order], kind="stable")]
@@ -366,7 +366,7 @@ def check_legality(asked: Interview) -> None:
 
 
 def check_sample(asked: Interview) -> None:
-    """Samples, all legal, their numbers clean."""
+    """Check that samples are legal and that their numbers are clean."""
     found = asked.ask("sample", "default", asked.space.sample, ASKED, raises=asked.nothing)
     if found is None:
         return
@@ -380,7 +380,7 @@ def check_sample(asked: Interview) -> None:
 
 
 def check_nearest(asked: Interview) -> None:
-    """The nearest legal configuration of an illegal one, and of a strange one, is legal."""
+    """Check that ``nearest`` returns a legal configuration for an illegal one and for an unknown parameter."""
     illegal = np.flatnonzero(~asked.truth.legal_configs)
     given: list[Config] = [{"stranger": 1}]
     if len(illegal):
@@ -396,7 +396,7 @@ def check_nearest(asked: Interview) -> None:
 
 
 def check_configspace(asked: Interview) -> None:
-    """ConfigSpace itself calls the same configurations valid, rules that were added after the import aside."""
+    """Check that ConfigSpace accepts the same configurations, except for rules that were added after the import."""
     import ConfigSpace
 
     theirs, truth = asked.names["theirs"], asked.truth

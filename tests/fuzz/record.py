@@ -1,4 +1,4 @@
-"""What is asked, by whom, and what came back: the record of one space."""
+"""Record of one space: the number of questions and refusals per solver, and the disagreements."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mipcash.errors import SolverError
 Said = TypeVar("Said")
 
 SECONDS = 20
-"""CPU seconds of this process for one question, which the load of the machine does not change; then it hangs."""
+"""CPU seconds after which a question counts as a hang; they do not depend on the load of the machine."""
 HANGS = 2
-"""Hangs after which a space is asked nothing more."""
+"""Number of hangs after which no more questions about a space are asked."""
 MEGABYTES = 1024
-"""Peak memory of a process with one space that counts as too much."""
+"""Peak memory of a process with one space above which it counts as too much."""
 SOLVERS: dict[str, str | None] = {
     "default": None,
     "highs": "highs",
@@ -30,23 +30,23 @@ SOLVERS: dict[str, str | None] = {
     "gurobi": "gurobi",
     "cplex": "cplex",
 }
-"""Name in the table -> the ``solver`` argument; None: no argument, the path of a user who says nothing."""
+"""Name in the table -> the ``solver`` argument; None: no argument, the default of the library."""
 COMPARED = ("default", "highs", "scip", "toulbar2")
 
 
 class NoAnswerError(Exception):
-    """A question took longer than SECONDS."""
+    """Raised if a question takes longer than SECONDS."""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One answer that is not what brute force says.
+    """Answer of the library that differs from brute force.
 
     Attributes:
-        k, kind: the space.
-        question, solver: what was asked of whom.
-        expected: by brute force in exact fractions.
-        said: by the library.
+        k, kind: number and kind of the space.
+        question, solver: the question, and the solver that answered it.
+        expected: answer by brute force in exact fractions.
+        ``said``: answer of the library.
     """
 
     k: int
@@ -64,19 +64,19 @@ class Disagreement:
 
 @dataclass
 class Record:
-    """One space: what it is, what was asked and what went wrong.
+    """Questions about one space, and their disagreements.
 
     Attributes:
-        left: legal configurations of everything but reals.
-        hidden: empty, though no two parts contradict each other.
-        knives: rules redrawn.
-        features: what occurs in it, and in its runs.
-        hangs: questions without an answer in time.
-        megabytes: peak memory of the process and its children; 0: it is that of an earlier space.
+        left: number of legal configurations of the parameters except reals.
+        hidden: whether the space is empty although no two parts contradict each other.
+        knives: number of rules that were redrawn.
+        features: constructs that occur in the space and in its runs.
+        hangs: number of questions without an answer in time.
+        megabytes: peak memory of the process and its children; 0 if an earlier space has the peak.
         asked, refused: number of questions per solver.
-        unproven: optima that are given with a status that admits that the proof is missing.
+        unproven: number of optima per solver whose status admits that the proof is missing.
         coarse: whether ranges or steps are so wide or so narrow that the default may refuse too, or lack a proof.
-        seconds: to draw and decide it, and to ask.
+        seconds: time to draw and decide the space, and time for the questions.
     """
 
     k: int
@@ -94,16 +94,16 @@ class Record:
     disagreements: list[Disagreement] = field(default_factory=list)
     seconds: tuple[float, float] = (0.0, 0.0)
     note: Callable[[str], object] = field(default=lambda text: None, repr=False)
-    """Told of every question before it is asked."""
+    """Called with every question before it is asked."""
 
     def to_json(self) -> str:
-        """One line of a file that a run resumes from."""
+        """Return one line of a file from which a run resumes."""
         fields = {**vars(self), "note": None, "disagreements": [vars(d) for d in self.disagreements]}
         return json.dumps(fields, default=lambda number: number.item())
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """Read what :meth:`to_json` wrote."""
+        """Read a line of :meth:`to_json`."""
         fields = json.loads(line)
         del fields["note"]
         for name in ("asked", "refused", "unproven"):
@@ -113,7 +113,7 @@ class Record:
         return cls(**{**fields, "disagreements": [Disagreement(**d) for d in fields["disagreements"]]})
 
     def wrong(self, question: str, solver: str, expected: object, said: object) -> None:
-        """Note a disagreement."""
+        """Add a disagreement."""
         texts = (" ".join(str(t).split()) for t in (expected, said))
         short = [t if len(t) <= 600 else f"{t[:600]} ..." for t in texts]
         self.disagreements.append(Disagreement(self.k, self.kind, question, solver, *short))
@@ -126,11 +126,13 @@ class Record:
         raises: type[Exception] | None = None,
         known: bool = True,
     ) -> Said | None:
-        """The answer; None where the solver refuses or raises (a disagreement, unless ``raises`` says so), and after ``HANGS``.
+        """Return the answer of the library; None if the solver refuses, raises or hangs.
+
+        Exceptions and hangs are disagreements. After ``HANGS`` hangs no question is asked.
 
         Args:
-            raises: what the right answer is an exception of; then an answer is the disagreement,
-            known: unless it is not known that no other answer is right.
+            raises: the expected exception, if any; an answer is then a disagreement.
+            known: whether the expected exception is certain; if not, an answer is accepted too.
         """
         if self.hangs >= HANGS:
             return None
@@ -159,16 +161,19 @@ class Record:
 
 
 def imprecise(error: Exception) -> bool:
-    """Whether a solver says that its tolerances, or its time, do not suffice."""
+    """Return True if a solver reports that its tolerances or its time do not suffice."""
     text = str(error)
     words = ("returns points that break", "the solver could not tell in the time it was given")
     return isinstance(error, SolverError) and any(w in text for w in words)
 
 
 def refuses(solver: str, error: Exception) -> bool:
-    """Whether a solver does not take such programs (continuous columns, a free licence, its tolerances), or ConfigSpace a space."""
+    """Return True if a solver or ConfigSpace refuses a space.
+
+    Solvers refuse continuous columns, programs beyond a free licence, or programs beyond their tolerances.
+    """
     text = str(error)
-    if type(error).__module__.startswith("ConfigSpace."):  # the space that is imported cannot be made
+    if type(error).__module__.startswith("ConfigSpace."):  # ConfigSpace cannot make the space to import
         return True
     limits = ("toulbar2 cannot take", "the free licence of solver", f"solver {solver!r} returns points that break")
     return isinstance(error, SolverError) and solver != "default" and any(text.startswith(l) for l in limits)
@@ -176,7 +181,7 @@ def refuses(solver: str, error: Exception) -> bool:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise :class:`NoAnswerError` after so many CPU seconds (in the main thread; elsewhere there is no limit)."""
+    """Raise :class:`NoAnswerError` after so many CPU seconds; only the main thread has this limit."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return

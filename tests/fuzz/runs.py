@@ -1,4 +1,4 @@
-"""Runs to the last configuration: each legal configuration once, and the end said for what it is."""
+"""Runs until a space is exhausted: every legal configuration occurs once, and the stop reason is right."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.named import OPTIMIZERS
 Loss = Callable[[Config], float]
 
 EXHAUSTIBLE = 60
-"""Legal configurations up to which a discrete space is run until nothing is left by random search."""
+"""Largest number of legal configurations of a discrete space that random search exhausts."""
 FEW_CONFIGS = 12
-"""The same by any optimizer."""
+"""Largest number of legal configurations of a discrete space that any optimizer exhausts."""
 MIXED_BUDGET = 8
 MOVES = 1e-3
 """Share of its range that a real must be able to move for a space to count as inexhaustible."""
 SHARES = {"empty": 0.2, "discrete": 0.5, "any": 0.7, "mixed": 0.4}
-"""How many of the spaces that admit a run have one; ``any``: how many of those with few configurations by any optimizer."""
+"""Shares of spaces that are run; ``any``: share of small discrete spaces that are run by any optimizer."""
 
 
 def check_run(asked: Interview) -> None:
-    """Run a share of the spaces."""
+    """Run an optimizer on a share of the spaces."""
     draw = asked.rng.random()
     if asked.truth.empty:
         if draw < SHARES["empty"]:
@@ -51,17 +51,17 @@ def check_run(asked: Interview) -> None:
 
 
 def scattered(config: Config) -> float:
-    """A loss that follows no pattern."""
+    """Return a loss without a pattern."""
     return zlib.crc32(repr(sorted(config.items(), key=str)).encode()) / 2**32
 
 
 def sloped(config: Config) -> float:
-    """A loss that drives every number into a corner."""
+    """Return a loss whose minimum has every number at its lower end."""
     return float(sum(v for v in config.values() if type(v) in (int, float)))
 
 
 def noisy() -> Loss:
-    """A loss that is never the same twice."""
+    """Return a loss function with noise."""
     rng = np.random.default_rng(0)
     return lambda config: scattered(config) + float(rng.normal())
 
@@ -85,7 +85,7 @@ def _run(space: mc.Space, budget: int, optimizer: str, loss: Loss, seen: list[Co
 
 
 def _exhaust(asked: Interview, left: int, optimizer: str, loss: str = "scattered") -> None:
-    """Every configuration once. Of a noisy objective one evaluation of each proves nothing."""
+    """Check that a run evaluates every configuration once, and claims no proof for a noisy objective."""
     seen: list[Config] = []
     question = f"run {optimizer}"
     asked.record.features += (question, f"{loss} objective")
@@ -113,27 +113,27 @@ def _in_order(asked: Interview, config: Config) -> str:
 
 
 def _moves(asked: Interview) -> bool:
-    """Whether some legal configuration leaves some real room to move."""
+    """Return True if some legal configuration leaves a real room to move."""
     for row in np.flatnonzero(asked.truth.legal).tolist():
         for p in asked.drawn.reals:
             if asked.truth.table.on[p.name][row]:
                 term = (Term(1.0, (Value(p.name),)),)
                 (low, high), half = asked.truth.ends(term, row), asked.truth.ends(term, row, HOLDS_UP_TO / 2)
-                # what is left without any doubt about rounding
+                # the range that remains without any doubt about rounding
                 if float(2 * (half[1] - half[0]) - (high - low)) > MOVES * (p.high - p.low):
                     return True
     return False
 
 
 def _keep_going(asked: Interview) -> None:
-    """A space with a real that moves has no last configuration (of one that only a grid describes nobody knows)."""
+    """Check that a run with a real that can move uses its budget; a grid does not show whether a real can move."""
     seen: list[Config] = []
     optimizer = "hybrid" if asked.rng.random() < 0.5 else "random"
     loss = sloped if asked.rng.random() < 0.6 else scattered
     stopped = asked.ask("run mixed", "default", _run, asked.space, MIXED_BUDGET, optimizer, loss, seen)
     if stopped is None:
         return
-    # a disjunction may leave a real two points and nothing between them
+    # a disjunction may leave a real only two isolated points
     pinned = any(isinstance(p, Choice) for p in asked.drawn.parts) and stopped in ("space exhausted", BEST_OF_ALL)
     if not (asked.case.gridded or pinned) and (stopped != "budget" or len(seen) != MIXED_BUDGET):
         asked.record.wrong("run mixed", "default", f"{MIXED_BUDGET} evaluations", f"{stopped} after {len(seen)}")

@@ -1,4 +1,4 @@
-"""What rules are about: pairs, sums, cardinalities, forbidden combinations, products, logic, disjunctions, reals."""
+"""Shapes of rules: pairs, sums, cardinalities, forbidden combinations, products, logic, disjunctions, reals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Shape = Callable[[Sketch], Terms]
 
 
 def numbers(sketch: Sketch, reals: bool = False, auxiliaries: bool = True) -> list[Factor]:
-    """Values of numeric parameters, helpers, and positions; of reals alone, or of everything but them."""
+    """Return values of reals only, or of other numeric parameters, auxiliary variables and positions."""
     if reals:
         return [Value(p.name) for p in sketch.parameters if p.kind == "real"]
     listed: list[Factor] = [Value(p.name) for p in sketch.parameters if p.numeric and p.kind != "real"]
@@ -41,7 +41,7 @@ def numbers(sketch: Sketch, reals: bool = False, auxiliaries: bool = True) -> li
 
 
 def indicator(sketch: Sketch) -> Indicator | None:
-    """A random 0/1 factor; None if the space offers none."""
+    """Return a random 0/1 factor; None if the space has none."""
     options: list[Indicator] = []
     usable = expandable(sketch)
     if usable:
@@ -60,12 +60,12 @@ def indicator(sketch: Sketch) -> Indicator | None:
 
 
 def expandable(sketch: Sketch) -> list[Parameter]:
-    """Parameters that have indicators."""
+    """Return the parameters that have indicators."""
     return [p for p in sketch.parameters if p.name not in sketch.gridded and sketch.drawn.has_indicators(p)]
 
 
 def indicators(sketch: Sketch, count: int) -> list[Indicator]:
-    """Different ones of different parameters where that can be; perhaps fewer."""
+    """Return up to ``count`` indicators of different parameters."""
     found: dict[str, Indicator] = {}
     for _ in range(3 * count):
         drawn = indicator(sketch)
@@ -75,7 +75,7 @@ def indicators(sketch: Sketch, count: int) -> list[Indicator]:
 
 
 def condition(sketch: Sketch, often: float = 0.3) -> tuple[Condition, ...]:
-    """Usually no condition, else one indicator or two; or a formula of them where the sketch is to have formulas."""
+    """Return conditions: usually none, else one or two indicators, or formulas if the sketch has formulas."""
     if not sketch.chance(often):
         return ()
     if sketch.formulas:
@@ -85,7 +85,7 @@ def condition(sketch: Sketch, often: float = 0.3) -> tuple[Condition, ...]:
 
 
 def formula(sketch: Sketch, depth: int, counts: Sequence[int] = (2,)) -> Condition | None:
-    """Indicators joined and negated, up to ``depth`` levels deep: alternatives overlap, repeat and contradict each other."""
+    """Return a random formula, up to ``depth`` levels deep; its parts may overlap, repeat and contradict each other."""
     if not depth or sketch.chance(0.3):
         leaf = indicator(sketch)
         return Join("~", (Is(leaf.name, leaf.levels),)) if isinstance(leaf, Is) and leaf.negated else leaf
@@ -98,7 +98,7 @@ def formula(sketch: Sketch, depth: int, counts: Sequence[int] = (2,)) -> Conditi
 
 
 def normal_form(sketch: Sketch) -> Condition | None:
-    """Alternatives of conjunctions of levels, as ConfigSpace can say them."""
+    """Return a random condition in disjunctive normal form, as ConfigSpace supports it."""
     parts: list[Condition] = []
     for _ in range(sketch.one((1, 2, 2, 3))):
         drawn = [i for i in indicators(sketch, sketch.one((1, 2, 2))) if isinstance(i, Is)]
@@ -108,7 +108,7 @@ def normal_form(sketch: Sketch) -> Condition | None:
 
 
 def terms(sketch: Sketch, products: Sequence[Sequence[Factor]]) -> Terms:
-    """Terms with drawn coefficients."""
+    """Return terms with random coefficients."""
     drawn = sketch.coefficients(len(products))
     return tuple(Term(c, tuple(factors)) for c, factors in zip(drawn, products, strict=True))
 
@@ -122,7 +122,7 @@ def pair(sketch: Sketch) -> Terms:
 
 
 def linear(sketch: Sketch) -> Terms:
-    """Two to four numbers, perhaps an indicator beside them."""
+    """Two to four numbers, and perhaps an indicator."""
     chosen: list[Factor] = sketch.some(numbers(sketch), sketch.one((2, 3, 3, 4)))
     if sketch.chance(0.4):
         chosen += indicators(sketch, 1)
@@ -130,12 +130,12 @@ def linear(sketch: Sketch) -> Terms:
 
 
 def cardinality(sketch: Sketch) -> Terms:
-    """How many of some indicators hold."""
+    """Number of indicators that hold."""
     return tuple(Term(1.0, (i,)) for i in indicators(sketch, sketch.one((2, 3, 4))))
 
 
 def product(sketch: Sketch) -> Terms:
-    """A product or two, and perhaps a number beside them."""
+    """One or two products, and perhaps a number."""
     pool = numbers(sketch)
     listed: list[list[Factor]] = []
     for _ in range(sketch.one((1, 1, 2))):
@@ -149,7 +149,7 @@ def product(sketch: Sketch) -> Terms:
 
 
 def real_sum(sketch: Sketch) -> Terms:
-    """Reals, perhaps a discrete number or an indicator beside them."""
+    """Reals, and perhaps a discrete number or an indicator."""
     reals = numbers(sketch, reals=True)
     chosen: list[Factor] = sketch.some(reals, sketch.one((1, 2, 2, 3)))
     if sketch.chance(0.5):
@@ -158,12 +158,12 @@ def real_sum(sketch: Sketch) -> Terms:
 
 
 def mixture(sketch: Sketch) -> Terms:
-    """All reals with coefficient 1."""
+    """Sum of the reals with coefficient 1."""
     return tuple(Term(1.0, (f,)) for f in numbers(sketch, reals=True))
 
 
 def real_product(sketch: Sketch) -> Terms:
-    """A real times something discrete, and further terms."""
+    """Product of a real and a discrete factor, and further terms."""
     reals = numbers(sketch, reals=True)
     discrete = numbers(sketch, auxiliaries=False)
     first = sketch.one(reals)
@@ -175,7 +175,7 @@ def real_product(sketch: Sketch) -> Terms:
 
 
 def product_of_reals(sketch: Sketch) -> Terms:
-    """A product of two reals, or the square of one, and perhaps a further number beside it."""
+    """Product of two reals or square of a real, and perhaps further numbers."""
     reals = [Value(name) for name in sketch.gridded]
     first, second = sketch.one(reals), sketch.one(reals)
     others = [[f] for f in sketch.some(numbers(sketch), sketch.one((0, 0, 1, 2)))]
@@ -197,7 +197,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def clause(sketch: Sketch) -> Clause | None:
-    """A LogicalConstraint over two or three levels."""
+    """Return a LogicalConstraint over two or three levels."""
     usable, forbidden = expandable(sketch), sketch.origin == "configspace"
     kind = "any" if forbidden else sketch.one(("any", "implies", "xor"))
     literals: dict[tuple[str, int], bool] = {}
@@ -206,7 +206,7 @@ def clause(sketch: Sketch) -> Clause | None:
             p = sketch.one(usable)
             least = (
                 1 if forbidden and not literals else 0
-            )  # ConfigSpace wants its default, all first values, to be allowed
+            )  # ConfigSpace requires its default, all first values, to be legal
             literals[p.name, int(sketch.rng.integers(least, len(p.values)))] = not forbidden and sketch.chance(0.6)
     if len(literals) < 2:
         return None
@@ -214,7 +214,7 @@ def clause(sketch: Sketch) -> Clause | None:
 
 
 def choice(sketch: Sketch, shapes: Sequence[str]) -> Choice | None:
-    """A Disjunction of two or three lists of relations, each of which cuts."""
+    """Return a Disjunction of two or three lists of relations, each of which cuts the legal set."""
     disjuncts: list[tuple[Relation, ...]] = []
     for _ in range(sketch.one((2, 2, 3))):
         relations = []
@@ -235,6 +235,6 @@ def choice(sketch: Sketch, shapes: Sequence[str]) -> Choice | None:
 
 
 def distinct(drawn: Terms) -> Terms:
-    """The terms, or none where the same factors occur twice and might cancel."""
+    """Return the terms, or no terms if the same factors occur twice and might cancel."""
     seen = [tuple(sorted(map(repr, t.factors))) for t in drawn]
     return drawn if len(set(seen)) == len(seen) else ()

@@ -17,7 +17,7 @@ ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class Row:
-    """``lower <= coefficients . x <= upper``; None: no bound. ``scale`` is what a tolerance is relative to."""
+    """``lower <= coefficients . x <= upper``; None: no bound. Tolerances are relative to ``scale``."""
 
     coefficients: tuple[Fraction, ...]
     lower: Fraction | None
@@ -34,7 +34,7 @@ class System:
     rows: tuple[Row, ...]
 
     def inequalities(self, tolerance: Fraction) -> list[tuple[list[Fraction], Fraction]]:
-        """``a . y <= b`` over ``y = x - low``, the upper bounds first."""
+        """Return the rows ``a . y <= b`` over ``y = x - low``, the upper bounds first."""
         k = len(self.low)
         listed = [
             ([Fraction(int(i == j)) for i in range(k)], h - l)
@@ -50,10 +50,10 @@ class System:
 
 
 class Simplex:
-    """A dictionary of a system, feasible if the system is.
+    """Simplex dictionary of a system; it is feasible if the system is feasible.
 
     Attributes:
-        feasible: whether some x keeps all rows.
+        feasible: whether some x satisfies all rows.
     """
 
     def __init__(self, system: System, tolerance: Fraction = ZERO) -> None:
@@ -67,7 +67,7 @@ class Simplex:
         self.feasible = self._repair()
 
     def best(self, costs: Sequence[Fraction]) -> Fraction:
-        """The greatest ``costs . x``; the system must be feasible."""
+        """Return the greatest ``costs . x``; the system must be feasible."""
         constant = sum((c * l for c, l in zip(costs, self._low, strict=True)), ZERO)
         place = {v: s for s, v in enumerate(self._outside)}
         row = [ZERO] * self._k
@@ -95,12 +95,12 @@ class Simplex:
             assert step >= 0
 
     def point(self) -> tuple[Fraction, ...]:
-        """The x of the dictionary: after :meth:`best`, where it is attained."""
+        """Return the x of the dictionary; after :meth:`best`, x is a maximiser."""
         y = dict(zip(self._basis, self._value, strict=True))
         return tuple(l + y.get(j, ZERO) for j, l in enumerate(self._low))
 
     def _repair(self) -> bool:
-        """Pivot until no basic variable is negative (least indices: it ends); False if there is no such dictionary."""
+        """Pivot by least indices until no basic variable is negative; return False if there is no such dictionary."""
         while True:
             broken = [(self._basis[r], r) for r, v in enumerate(self._value) if v < 0]
             if not broken:

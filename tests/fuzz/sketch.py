@@ -1,7 +1,7 @@
-"""A space while it is drawn: parameters first, then rules whose bounds are taken from what the legal set really attains.
+"""Spaces under construction: parameters first, then rules whose bounds come from values that the legal set attains.
 
-That is how emptiness is made that no single rule shows: the last bound lies just beyond what its body attains where the
-other rules hold, and well inside what it attains without them.
+This makes spaces that are empty although no single rule is infeasible. The last bound lies just beyond the values of
+its left side under the other rules, and well inside its values without them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from tests.fuzz.table import LARGEST, Body, Floats, Levels, Table, TooLargeError
 from tests.fuzz.truth import Truth
 
 CUT, FEW, EMPTY = "cut", "few", "empty"
-"""What a rule is meant to leave: a part of what was legal, one to five configurations, nothing."""
+"""Aims of a rule: leave a part of the legal assignments, one to five configurations, or no configuration."""
 FEW_CONFIGS = 5
 SEEN_ROWS = 60
-"""Rows whose reals are looked at to choose a bound."""
+"""Largest number of rows whose reals are examined to choose a bound."""
 
 
 @dataclass
 class Sketch:
-    """A space in the making.
+    """A space under construction.
 
     Attributes:
-        rng: every choice comes from it.
-        plain: only small whole coefficients, so that what is wrong is not a matter of tolerances.
-        largest, most: assignments at most: of the kind, and of whoever draws.
-        reals: whether there may be some.
-        knives: rules that were dropped for putting an assignment on a knife's edge.
-        formulas: conditions are nested formulas.
+        rng: source of every random choice.
+        plain: use only small whole coefficients, so that a wrong answer is not a matter of tolerances.
+        largest, most: largest number of assignments, set by the kind and by the caller.
+        reals: whether the space may have reals.
+        knives: number of rules that were dropped because they made an assignment borderline.
+        formulas: whether conditions are nested formulas.
         origin: see :class:`Drawn`.
-        gridded: parameters of which the table has a grid of values instead of all.
+        gridded: parameters that the table represents by a grid of values.
     """
 
     rng: np.random.Generator
@@ -60,21 +60,21 @@ class Sketch:
 
     @property
     def known(self) -> Truth:
-        """The truth of what is drawn so far."""
+        """Truth of the space drawn so far."""
         if self.truth is None:
             raise RuntimeError("the parameters are not settled yet")
         return self.truth
 
     @property
     def left(self) -> int:
-        """Legal configurations of everything but reals."""
+        """Number of legal configurations of the parameters except reals."""
         return int(self.known.legal_configs.sum())
 
     def settle(self) -> None:
-        """No more parameters: list the assignments.
+        """Finish the parameters and list the assignments.
 
         Raises:
-            TooLargeError: see :class:`Table`; or there are reals, and there may be none.
+            TooLargeError: there are too many assignments, or reals although ``reals`` is False.
         """
         if self.drawn.reals and not self.reals:
             raise TooLargeError("infinitely many assignments")
@@ -84,16 +84,16 @@ class Sketch:
         return bool(self.rng.random() < p)
 
     def one(self, options: Sequence[Any]) -> Any:
-        """One of them, as it is."""
+        """Return a random option."""
         return options[int(self.rng.integers(len(options)))]
 
     def some(self, options: Sequence[Any], count: int) -> list[Any]:
-        """``count`` different ones, or all where there are fewer."""
+        """Return ``count`` different random options, or all options if there are fewer."""
         order = self.rng.permutation(len(options))[:count]
         return [options[int(i)] for i in order]
 
     def coefficients(self, count: int) -> list[float]:
-        """Whole, halves, decimals or of mixed magnitude, the whole rule scaled by up to 1e-6 .. 1e6."""
+        """Return random whole, half, decimal or mixed coefficients, with a common scale from 1e-6 to 1e6."""
         if self.plain:
             return [float(c) for c in self.rng.choice([1, 1, 1, 1, -1, -1, -1, 2, -2, 3], count)]
         style = self.one(("whole", "whole", "half", "decimal", "mixed"))
@@ -112,7 +112,7 @@ class Sketch:
     # -- rules --------------------------------------------------------------------------------------------------
 
     def add(self, part: Part) -> bool:
-        """Take a part in, unless it puts an assignment on a knife's edge."""
+        """Add a part unless it makes an assignment borderline; return True if it was added."""
         found = self.known.plus(part)
         if found.knife:
             self.knives += 1
@@ -131,10 +131,10 @@ class Sketch:
         equal: bool = False,
         hidden: bool = False,
     ) -> bool:
-        """Add a rule over these terms that leaves what ``aim`` says; False if no bound does.
+        """Add a rule over these terms that achieves ``aim``; return True if it was added.
 
         Args:
-            hidden: only if it contradicts no other part by itself.
+            hidden: reject the rule if it is infeasible by itself or with one other part.
         """
         relation = self.relation(terms, aim, when, equal)
         if relation is None:
@@ -155,7 +155,7 @@ class Sketch:
     def relation(
         self, terms: tuple[Term, ...], aim: str, when: tuple[Condition, ...] = (), equal: bool = False
     ) -> Relation | None:
-        """A relation over these terms with a bound that fits the aim; None if they are constant."""
+        """Return a relation over these terms with a bound that fits the aim; None if no bound fits."""
         known = self.known
         body = Body(known.table, Relation(terms, "<=", 0.0))
         rows = np.flatnonzero(known.legal & known.table.applies(when))
@@ -193,7 +193,7 @@ class Sketch:
         sense: str,
         loose: bool,
     ) -> tuple[int | None, float] | None:
-        """``(row on the border or None, limit)``: rows stay whose reach is at most the limit."""
+        """Return a row on the border (or None) and a limit; rows whose reach is at most the limit stay legal."""
         values = np.unique(np.round(reach, 12))
         if aim == EMPTY:
             return self._beyond(body, float(values[0]), sense, loose)
@@ -216,7 +216,7 @@ class Sketch:
         return (None if loose or not len(at) else int(rows[self.one(at.tolist())])), limit
 
     def _beyond(self, body: Body, best: float, sense: str, loose: bool) -> tuple[int | None, float] | None:
-        """A limit that no legal row reaches, though the domains alone would."""
+        """Return a limit that no legal row reaches, although the domains alone reach it."""
         sign = 1.0 if sense == "<=" else -1.0
         everywhere = np.sort(np.unique(sign * body.constant))
         scale = float(body.scale)
@@ -261,7 +261,7 @@ class Sketch:
         return Relation(terms, "==", self._border(body, at) if self.chance(0.5) else _clean(chosen))
 
     def _border(self, body: Body, row: int) -> float:
-        """The value of a body at a row, in floats and with its terms summed in another order."""
+        """Return the value of a body at a row in floats, with its terms summed in random order."""
         listed = []
         for term in body.relation.terms:
             product = term.coefficient
@@ -272,7 +272,7 @@ class Sketch:
 
 
 def _plain(inside: float, outside: float) -> float:
-    """A number of few digits between the two."""
+    """Return a number with few digits between the two."""
     middle = (inside + outside) / 2
     for digits in range(1, 17):
         short = float(f"{middle:.{digits}g}")

@@ -1,15 +1,15 @@
-"""All assignments that domains and conditions allow, as columns, and rules on them in exact fractions.
+"""Assignments that domains and conditions allow, as columns, and rules on them in exact fractions.
 
-Semantics:
-
-    an inactive parameter is absent from a configuration and reads as 0, in values and indicators alike;
-    a helper takes any integer of its range: a configuration is legal if some values make all rules hold;
-    an ordering is a permutation, its members stand at positions 1..T.
+* An inactive parameter is absent from a configuration and reads as 0, in values and indicators alike.
+* An auxiliary variable takes any integer of its range. A configuration is legal if some values satisfy all rules.
+* An ordering is a permutation; its members stand at positions 1..T.
 
 Notation
-    C   configurations of everything but reals;   A   combinations of helper values;   N = C A assignments (rows)
-    row c A + a   configuration c with helper values a
-    scale         largest coefficient of a rule; violations are relative to it
+    C             number of configurations of the parameters except reals.
+    A             number of combinations of values of the auxiliary variables.
+    N = C A       number of assignments (rows).
+    row c A + a   configuration c with combination a.
+    scale         largest coefficient of a rule; violations are relative to it.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ Levels = NDArray[np.int64]
 Config = dict[str, Any]
 
 LARGEST = 20_000
-"""Assignments of one space."""
+"""Largest number of assignments of one space."""
 HOLDS_UP_TO = Fraction(1, 10**11)
-"""Relative violation up to which a rule holds beyond doubt; it is what float rounding of a bound leaves."""
+"""Relative violation up to which a rule clearly holds; it covers the float rounding of a bound."""
 BROKEN_FROM = Fraction(1, 10**7)
-"""Relative violation from which a rule is broken beyond doubt; what lies between is a knife's edge."""
+"""Relative violation from which a rule is clearly violated; an assignment between the two limits is borderline."""
 TOLERATED = Fraction(2, 10**9)
-"""Violation relative to the largest term from which on a rule is broken whatever the coefficient is taken for."""
+"""Violation relative to the largest term from which a rule is violated for any choice of the largest coefficient."""
 FLOATS = Fraction(1, 10**13)
-"""Violation relative to the largest terms that a rule may have which is within ten times what is said to count as rounding."""
+"""Violation relative to the largest possible terms: within ten times the documented allowance for rounding."""
 ROUNDING = Fraction(1, 2**50)
 """Float rounding of a sum, relative to the sum of its terms' sizes: four units in the last place."""
 NEAR = 1e-6
-"""Relative distance from the border within which floats are not trusted."""
+"""Relative distance from the border within which violations are computed in fractions instead of floats."""
 
 BROKEN, HOLDS, OPEN = 0, 1, 2
-"""What the discrete part of an assignment says about a relation; open: the reals decide."""
+"""Status of a relation by the discrete part of an assignment; open: the reals decide."""
 
 
 class TooLargeError(Exception):
-    """More assignments than LARGEST."""
+    """Raised if a space has more assignments than LARGEST."""
 
 
 class Table:
-    """The assignments of a drawn space, its rules aside.
+    """Assignments of a drawn space without its rules.
 
     Attributes:
         size: N;  ``repeats``: A;  ``configs``: C.
         levels: discrete parameter -> level, -1 where inactive, shape (N,).
         on: parameter -> whether active, shape (N,).
-        values: numeric parameter or helper -> natural value, 0 where inactive, shape (N,); no reals.
+        values: numeric parameter (no real) or auxiliary variable -> natural value, 0 where inactive, shape (N,).
 
     Raises:
         TooLargeError: see LARGEST.
@@ -98,7 +98,7 @@ class Table:
         self._rows: dict[tuple[int, ...], int] | None = None
 
     def indicator(self, indicator: Condition) -> Bools:
-        """Where a condition holds, shape (N,)."""
+        """Return True at rows where a condition holds, shape (N,)."""
         if isinstance(indicator, Join):
             found = [self.indicator(part) for part in indicator.parts]
             if indicator.kind == "~":
@@ -113,14 +113,14 @@ class Table:
         return np.asarray(np.isin(self.levels[indicator.name], indicator.levels) != indicator.negated)
 
     def applies(self, when: Sequence[Condition]) -> Bools:
-        """Where all conditions hold, shape (N,)."""
+        """Return True at rows where all conditions hold, shape (N,)."""
         found = np.ones(self.size, dtype=bool)
         for w in when:
             found &= self.indicator(w)
         return found
 
     def factor(self, factor: Factor) -> Floats:
-        """The value of a discrete factor, shape (N,)."""
+        """Return the values of a discrete factor, shape (N,)."""
         if isinstance(factor, Value):
             return self.values[factor.name]
         if isinstance(factor, (Is, Active, At)):
@@ -129,7 +129,7 @@ class Table:
         return np.asarray(places[self.levels[factor.name]])
 
     def config(self, c: int) -> Config:
-        """Configuration c without its reals."""
+        """Return configuration c without its reals."""
         row, found = c * self.repeats, {}
         for p in self.drawn.parameters:
             if p.kind != "real" and self.on[p.name][row]:
@@ -137,11 +137,11 @@ class Table:
         return found
 
     def active_reals(self, c: int) -> list[Parameter]:
-        """The reals of configuration c."""
+        """Return the reals of configuration c."""
         return [p for p in self.drawn.reals if self.on[p.name][c * self.repeats]]
 
     def find(self, config: Config) -> int | None:
-        """The number c of a configuration; None if names or values are not those that domains and conditions allow."""
+        """Return the number c of a configuration; None if domains or conditions do not allow it."""
         key = []
         for p in self.drawn.parameters:
             if p.kind != "real":
@@ -190,7 +190,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _reach(term: Term, table: Table) -> Fraction:
-    """How large what a coefficient multiplies can be."""
+    """Return the largest absolute value of the factors of a term."""
     reach, parameters = Fraction(1), {p.name: p for p in table.drawn.parameters}
     for factor in term.factors:
         if isinstance(factor, Value) and factor.name in parameters:
@@ -204,7 +204,7 @@ def _reach(term: Term, table: Table) -> Fraction:
 
 
 def _has_levels(term: Term, table: Table) -> bool:
-    """Whether a term is one of expanded parameters alone, the coefficient of each level being a value."""
+    """Return True if every factor of a term is an expanded parameter, so that each level has a coefficient."""
     parameters = {p.name: p for p in table.drawn.parameters}
     return all(
         isinstance(f, Value)
@@ -219,12 +219,12 @@ class Body:
     """The left side of a relation on a table: a constant and the slopes of the reals, per row.
 
     Attributes:
-        scale: largest coefficient, or term where that is smaller, and 1e-6 of the sum of the largest terms.
-        constant: what the discrete factors make of it, in floats, shape (N,).
-        reals: names of the reals in it.
-        open: where some active real has a slope, shape (N,).
-        edge: relative violation from which the relation is broken beyond doubt.
-        stretch: by how much more than the scale the largest coefficient is where a level's, of an expanded parameter, counts.
+        scale: largest coefficient, or largest term if that is smaller, plus an allowance for rounding.
+        constant: sum of the terms without reals, in floats, shape (N,).
+        reals: names of the reals in the relation.
+        open: True at rows where some active real has a slope, shape (N,).
+        edge: relative violation from which the relation is clearly violated.
+        stretch: largest coefficient of a level of an expanded parameter, relative to the scale; at least 1.
     """
 
     def __init__(self, table: Table, relation: Relation) -> None:
@@ -245,19 +245,19 @@ class Body:
                 self._size += np.abs(term.coefficient * product)
         sizes = [(abs(Fraction(t.coefficient)), _reach(t, table)) for t in relation.terms]
         reaches, bound = [c * size for c, size in sizes], abs(Fraction(relation.bound))
-        # sums of floats are off by 1e-15 of their largest terms, and a rule may be missed by that too; near the bound a term is
-        # no larger than the others and the bound together
+        # a rule may be violated by the rounding of its float sum, 1e-15 of the largest terms; near the bound a term is
+        # at most the sum of the bound and the remaining terms
         rounding = 2 * (bound + sum(reaches) - max(reaches)) / 10**6
         self.scale = max(c * min(Fraction(1), size) for c, size in sizes) + rounding
         levels = [c * size for (c, size), t in zip(sizes, relation.terms, strict=True) if _has_levels(t, table)]
         self.stretch = max([Fraction(1), *(c / self.scale for c in levels)])
-        # of an expanded parameter the coefficient is that of a level: the tolerance is 1e-9 of the term there
+        # an expanded parameter has one coefficient per level, so its tolerance is 1e-9 of the term
         self.edge = max(
             BROKEN_FROM, FLOATS * (bound + sum(reaches)) / self.scale, TOLERATED * max(reaches) / self.scale
         )
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:
-        """Constant and slopes of the active reals at a row."""
+        """Return the constant and the slopes of the active reals at a row."""
         constant, slopes = Fraction(0), dict[str, Fraction]()
         for coefficient, factors, name in self._columns:
             value = coefficient
@@ -270,12 +270,13 @@ class Body:
         return constant, {n: s for n, s in slopes.items() if s}
 
     def violation(self, value: Fraction) -> Fraction:
-        """Relative violation of a value of the body; negative inside."""
+        """Return the relative violation of a value of the body; negative inside an inequality."""
         return violation(value, self.relation, self.scale)
 
     def violation_at(self, row: int, config: Config) -> Fraction:
-        """Violation at a configuration with its reals, relative to the largest coefficient, that of levels included, less what
-        rounding its sum in floats may make of it.
+        """Return the violation at a configuration with its reals, less the possible rounding error of its float sum.
+
+        The violation is relative to the largest coefficient, including the coefficients of levels.
         """
         constant, slopes = self.exact(row)
         value = sum((s * Fraction(config[n]) for n, s in slopes.items()), constant)
@@ -283,7 +284,7 @@ class Body:
         return (self.violation(value) - ROUNDING * size / self.scale) / self.stretch
 
     def violations(self) -> Floats:
-        """Relative violation at the discrete factors alone, shape (N,); exact near the border. Open rows: undefined."""
+        """Return relative violations by the discrete factors, (N,); exact near the border, undefined at open rows."""
         gap, scale = self.constant - self.relation.bound, float(self.scale)
         sides = {"<=": gap, ">=": -gap, "==": np.abs(gap)}
         found: Floats = sides[self.relation.sense] / scale
@@ -298,7 +299,7 @@ class Body:
 
 
 def violation(value: Fraction, relation: Relation, scale: Fraction) -> Fraction:
-    """How far a value passes the bound of a relation, relative to the scale; negative inside (an equation: never)."""
+    """Return the violation of a relation by a value, relative to the scale; negative inside an inequality."""
     gap = value - Fraction(relation.bound)
     return {"<=": gap, ">=": -gap, "==": abs(gap)}[relation.sense] / scale
 

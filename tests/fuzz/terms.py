@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Is:
-    """Indicator: the parameter takes one of the values at ``levels``; ``negated`` is one minus that."""
+    """Indicator: the parameter takes one of the values at ``levels``; ``negated``: one minus the indicator."""
 
     name: str
     levels: tuple[int, ...]
@@ -33,7 +33,7 @@ class At:
 
 @dataclass(frozen=True)
 class Value:
-    """The natural value of a numeric parameter, a real or a helper; 0 where it is inactive."""
+    """The natural value of a numeric parameter or an auxiliary variable; 0 where it is inactive."""
 
     name: str
 
@@ -88,7 +88,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Clause:
-    """A LogicalConstraint over literals (parameter, level, wanted): ``any``, ``xor`` or ``implies`` (the last follows)."""
+    """A LogicalConstraint over literals (parameter, level, wanted): ``any``, ``xor`` or ``implies`` (the last one)."""
 
     name: str
     kind: str
@@ -97,12 +97,12 @@ class Clause:
 
 @dataclass(frozen=True)
 class Choice:
-    """A Disjunction: one list of relations per disjunct; some disjunct's relations hold.
+    """A Disjunction: the relations of at least one disjunct hold.
 
     Attributes:
-        exactly: whether exactly one indicator is true; else at least one.
+        exactly: whether exactly one indicator is true; if False, at least one is true.
         fixed: value of each indicator that is fixed; None: it is free.
-        implied: pairs (i, j) of disjuncts: a LogicalConstraint says that indicator i implies indicator j.
+        implied: pairs (i, j) of disjuncts: by a LogicalConstraint, indicator i implies indicator j.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Choice:
 
     @property
     def alternatives(self) -> tuple[tuple[Relation, ...], ...]:
-        """The relations that hold under each assignment of the indicators that all else allows."""
+        """Relations that hold under each assignment of the indicators that ``fixed`` and ``implied`` allow."""
         found = []
         for on in itertools.product((True, False), repeat=len(self.disjuncts)):
             fixed = all(f is None or f == o for f, o in zip(self.fixed, on, strict=False))

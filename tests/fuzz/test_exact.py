@@ -1,4 +1,4 @@
-"""What the harness takes for true: linear programs in fractions, legal sets, knife's edges, each against another source."""
+"""Tests of the brute force of the harness: linear programs in fractions, legal sets and borderline assignments."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from tests.fuzz.truth import ALLOWED, Truth
 
 ROOT = Path(__file__).parents[2]
 DRAWN = 90
-"""Spaces that are drawn here; no solver is asked."""
+"""Number of spaces drawn here; no solver is called."""
 
 
 # -- linear programs ------------------------------------------------------------------------------------------------
 
 
 def random_system(rng: np.random.Generator) -> System:
-    """One to four reals under up to five rows with whole coefficients: feasible, infeasible and degenerate ones."""
+    """Return a random system of one to four reals and up to five whole rows, perhaps infeasible or degenerate."""
     k, low, rows = int(rng.integers(1, 5)), rng.integers(-3, 2, 4), []
     for _ in range(int(rng.integers(1, 6))):
         bound, sense = Fraction(int(rng.integers(-6, 7))), int(rng.integers(3))
@@ -56,7 +56,7 @@ def random_system(rng: np.random.Generator) -> System:
 
 
 def by_highs(system: System, costs: list[int]) -> float | None:
-    """The greatest ``costs . x`` by scipy; None: infeasible."""
+    """Return the greatest ``costs . x`` by SciPy; None if the system is infeasible."""
     upper = [(r.coefficients, r.upper) for r in system.rows if r.upper is not None]
     upper += [(tuple(-a for a in r.coefficients), -r.lower) for r in system.rows if r.lower is not None]
     bounds = [(float(l), float(h)) for l, h in zip(system.low, system.high, strict=True)]
@@ -96,7 +96,7 @@ def test_a_tolerance_loosens_rows_by_their_scale() -> None:
     assert Simplex(system, Fraction(1, 10)).feasible
 
 
-# -- a second opinion -----------------------------------------------------------------------------------------------
+# -- brute force in plain Python ------------------------------------------------------------------------------------
 
 
 def holds(drawn: Drawn, condition: Condition, config: Config) -> bool:
@@ -107,7 +107,7 @@ def holds(drawn: Drawn, condition: Condition, config: Config) -> bool:
 
 
 def configurations(drawn: Drawn) -> list[Config]:
-    """All that domains and conditions allow, without reals."""
+    """Return the configurations that domains and conditions allow, without reals."""
     found: list[Config] = [{}]
     for p in (p for p in drawn.parameters if p.kind != "real"):
         on = [all(holds(drawn, w, c) for w in drawn.conditions(p)) for c in found]
@@ -118,7 +118,7 @@ def configurations(drawn: Drawn) -> list[Config]:
 
 
 def legal(drawn: Drawn, config: Config) -> bool:
-    """Whether some values of the helpers make all parts hold."""
+    """Return True if some values of the auxiliary variables satisfy all parts."""
     names = [h.name for h in drawn.auxiliaries]
     ranges = itertools.product(*(range(h.low, h.high + 1) for h in drawn.auxiliaries))
     found = (config | dict(zip(names, values, strict=True)) for values in ranges)
@@ -153,7 +153,7 @@ def test_legal_sets_against_plain_python() -> None:
 
 
 def test_reals_against_plain_python() -> None:
-    """Random points, and that a row that is called legal has a legal point: the dictionary's own."""
+    """Compare random points. For every legal row, check that the point of its dictionary is legal."""
     rng, inside, seen = np.random.default_rng(0), 0, 0
     for case in cases(30, 2, ("mixtures", "real products", "logic", "everything"), reals=True):
         table, bound = case.truth.table, list(case.truth.cells.items())
@@ -172,7 +172,7 @@ def test_reals_against_plain_python() -> None:
     assert min(inside, seen) >= 20
 
 
-# -- by hand --------------------------------------------------------------------------------------------------------
+# -- spaces declared by hand ----------------------------------------------------------------------------------------
 
 
 def numbers(*names: str) -> tuple[Parameter, ...]:
@@ -205,7 +205,7 @@ def test_a_triangle_is_empty_though_no_two_of_its_rules_contradict() -> None:
     assert found.relaxation("r0") == 2.0
 
 
-def test_borders_and_knife_edges() -> None:
+def test_assignments_on_the_border_are_legal_and_borderline_ones_are_detected() -> None:
     def found(bound: float) -> Truth:
         return truth_of(Drawn(numbers("a", "b"), (), (rule("r0", {"a": 0.1, "b": 0.2}, ">=", bound),)))
 
@@ -221,7 +221,7 @@ def test_borders_and_knife_edges() -> None:
 
 def test_indicators_of_disjuncts() -> None:
     listed = tuple((rule("", {n: 1.0}, ">=", 8.0).relation,) for n in ("a", "b"))
-    either, both, first = 36, 4, 20  # of 100: a or b from 8 on, both of them, a alone
+    either, both, first = 36, 4, 20  # of 100: a or b at least 8, both, only a
 
     def count(**how: object) -> int:
         choice = Choice("choice_0", listed, **how)  # type: ignore[arg-type]
@@ -231,11 +231,11 @@ def test_indicators_of_disjuncts() -> None:
     assert count(fixed=(True, None)) == count(fixed=(None, False)) == count(fixed=(True, False), exactly=False) == first
     assert count(fixed=(True, True)) == count(fixed=(False, False), exactly=False) == 0
     assert count(fixed=(True, True), exactly=False) == both
-    assert count(implied=((0, 1),)) == first  # b's, as a's indicator would bring both
+    assert count(implied=((0, 1),)) == first  # only b: the indicator of a implies that of b
     assert count(exactly=False, implied=((0, 1), (1, 0))) == both
 
 
-def test_extremes_beside_coefficients_of_other_sizes() -> None:
+def test_extremes_with_coefficients_of_different_magnitudes() -> None:
     terms = (Term(0.5, (Value("a"),)), Term(-3e6, (Value("b"),)), Term(0.0625, (Value("c"),)))
     assert truth_of(Drawn(numbers("a", "b", "c"), (), ())).extremes(terms) == (-27_000_000, Fraction(81, 16))
 
@@ -250,7 +250,7 @@ def test_drawn_spaces_are_not_trivial() -> None:
     assert sum(n == 0 for n in left) >= DRAWN // 5
     assert sum(n > 5 for n in left) >= DRAWN // 5
     assert sum(unrelated(c.truth) for c in drawn) >= DRAWN // 10
-    drawn += [draw(0, k, ("everything", "from_pyomo")) for k in range(6)]  # what is rare
+    drawn += [draw(0, k, ("everything", "from_pyomo")) for k in range(6)]  # rare kinds
     assert {c.kind for c in drawn} == set(KINDS)
     found = [features(c) for c in drawn]
     assert not [name for name in found[0] if not any(there[name] for there in found)]
@@ -270,5 +270,5 @@ def test_spaces_are_the_same_in_another_process() -> None:
 def test_every_kind_is_declared_as_it_is_drawn(kind: str) -> None:
     drawn = draw(0, 0, (kind,)).drawn
     space = build(drawn)
-    assert set(space.parameters) == {p.name for p in drawn.parameters}  # ConfigSpace sorts its own
+    assert set(space.parameters) == {p.name for p in drawn.parameters}  # ConfigSpace sorts its parameters
     assert {r.name for r in drawn.rules if not r.direct} <= set(space.rules)

@@ -1,4 +1,4 @@
-"""Spaces of ``python -m tests.fuzz``, and known ones as small as can be: the library agrees with brute force on all of them."""
+"""Fuzzing tests: the library agrees with brute force on random spaces and on small spaces with a known difficulty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz.record import COMPARED, Record
 from tests.fuzz.test_exact import TRIANGLE, numbers, rule, truth_of
 
 PARTS, SPACES_PER_PART = 4, 3
-"""Together 12 spaces; each part is a test of its own so that workers share them. The whole is ``python -m tests.fuzz``."""
+"""Together 12 spaces; each part is a separate test, so that workers share them. ``python -m tests.fuzz`` runs more."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -29,7 +29,7 @@ def test_no_disagreement_on_a_space_of_each_kind(kind: str) -> None:
     assert not "\n".join(map(str, record.disagreements))
 
 
-# -- once answered wrongly ------------------------------------------------------------------------------------------
+# -- spaces that once had a wrong answer ----------------------------------------------------------------------------
 
 
 def real(name: str, low: float, high: float, *when: Is) -> Parameter:

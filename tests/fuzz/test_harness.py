@@ -1,4 +1,4 @@
-"""A harness that cannot fail is worthless: every kind of wrong answer is reported, as are silence and death."""
+"""Tests of the harness: it reports every kind of wrong answer, questions that hang and workers that die."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def by_hand(*parts: Rule, parameters: tuple[Parameter, ...] = numbers("a", "b"))
 
 
 def on_a_grid(bound: float = 0.25) -> Case:
-    """x y <= bound over the unit square, beside a category."""
+    """Return the space x y <= bound over the unit square, with a category."""
     sketch = Sketch(np.random.default_rng(0))
     sketch.parameters.append(Parameter("c", "categorical", ("off", "on")))
     for name in ("x", "y"):
@@ -57,7 +57,7 @@ LEGAL = [{"a": a, "b": b} for a in range(4) for b in range(4 - a)]
 
 
 def asked_of(case: Case, run: Callable[..., object] | None = None, solver: str = "default") -> Record:
-    """All questions to a space, of one solver alone."""
+    """Ask one solver every question about a space, or only ``run`` if given."""
     record = Record(0, "by hand")
     asked = begin(case, record, seed=0)
     assert asked is not None
@@ -73,7 +73,7 @@ def wrong(record: Record) -> set[str]:
 
 
 def lie(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Any], Any]) -> None:
-    """Let a question of the space be answered otherwise."""
+    """Replace the answers of a method of ``Space``."""
     honest = getattr(mc.Space, name)
     monkeypatch.setattr(mc.Space, name, lambda self, *given, **options: change(honest(self, *given, **options)))
 
@@ -135,7 +135,7 @@ def test_a_wrong_answer_is_a_disagreement(
     assert question in wrong(asked_of(case))
 
 
-def test_exceptions_are_disagreements_unless_they_are_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exceptions_are_disagreements_unless_they_are_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mc.Space, "optimum", raising(SolverError("a solver's answer breaks the rules")))
     monkeypatch.setattr(mc.Space, "sample", raising(InfeasibleSpaceError("empty")))
     assert wrong(asked_of(PLAIN)) == {"optimum min", "optimum max", "sample"}
@@ -143,7 +143,7 @@ def test_exceptions_are_disagreements_unless_they_are_the_answer(monkeypatch: py
     assert "sample" in wrong(asked_of(EMPTY))
 
 
-def test_what_is_no_point_of_the_grid_may_be_legal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_space_that_is_empty_on_the_grid_may_have_legal_points(monkeypatch: pytest.MonkeyPatch) -> None:
     case, names = on_a_grid(-1e-3), {"sample", "nearest", "bounds"}
     assert case.truth.empty
     for name in names:
@@ -162,7 +162,7 @@ def test_an_admitted_lack_of_proof_is_counted_for_solvers_asked_by_name(monkeypa
     assert "optimum min" in wrong(asked_of(PLAIN, solver="highs"))
 
 
-def test_only_a_solver_that_says_so_refuses() -> None:
+def test_only_known_errors_of_a_named_solver_are_refusals() -> None:
     continuous = SolverError("toulbar2 cannot take 'x', which is continuous and not fixed")
     assert refuses("toulbar2", continuous)
     assert not refuses("default", continuous)
@@ -171,7 +171,7 @@ def test_only_a_solver_that_says_so_refuses() -> None:
 
 
 PINNED = rule("r1", {"a": 1.0, "x": 1.0}, ">=", 3.0)
-"""It leaves no room: there is nothing to keep away from."""
+"""With ``AT_MOST_3`` this rule leaves no room inside the inequality."""
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ PINNED = rule("r1", {"a": 1.0, "x": 1.0}, ">=", 3.0)
         ((rule("r0", {"a": 1.0, "x": 1.0}, "==", 3.0),), 1.0 + 1e-8, False),
     ],
 )
-def test_numbers_that_are_not_clean(rules: tuple[Rule, ...], x: float, clean: bool) -> None:
+def test_numbers_that_are_not_clean_are_disagreements(rules: tuple[Rule, ...], x: float, clean: bool) -> None:
     record = Record(0, "by hand")
     check_numbers(by_hand(*rules, parameters=X).truth, record, "sample", {"a": 2, "x": x})
     assert bool(record.disagreements) != clean
@@ -214,7 +214,7 @@ def pretend(configs: list[dict[str, Any]], stopped: str) -> Callable[..., Any]:
         ("hybrid", "noisy", LEGAL, "space exhausted: proven optimum", {"proof under noise", "run hybrid"}),
     ],
 )
-def test_runs_that_end_too_early_or_never(
+def test_runs_that_do_not_exhaust_the_space_are_disagreements(
     optimizer: str, loss: str, listed: Any, stopped: str, expected: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mc, "minimize", pretend(listed, stopped))
@@ -222,13 +222,15 @@ def test_runs_that_end_too_early_or_never(
 
 
 @pytest.mark.parametrize(("count", "stopped", "fine"), [(8, "budget", True), (3, BEST_OF_ALL, False)])
-def test_mixed_runs_that_end(count: int, stopped: str, fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mixed_run_that_ends_early_is_a_disagreement(
+    count: int, stopped: str, fine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = [{"a": 0, "x": float(x)} for x in np.linspace(0.1, 1.9, count)]
     monkeypatch.setattr(mc, "minimize", pretend(listed, stopped))
     assert ("run mixed" in wrong(asked_of(MIXED, _keep_going))) != fine
 
 
-def test_configspace_itself_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_legality_is_compared_with_configspace(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ConfigSpace")
     case = draw(0, 0, ("from_configspace",))
     assert not asked_of(case, check_configspace).disagreements
@@ -236,7 +238,7 @@ def test_configspace_itself_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ConfigSpace" in wrong(asked_of(case, check_configspace))
 
 
-def test_silence_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_without_an_answer_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "SECONDS", 0.1)
     record = Record(0, "by hand")
     assert record.ask("hang", "default", lambda: [0 for _ in itertools.count() if False]) is None
@@ -280,7 +282,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
         main(["--solvers", "nobody"])
 
 
-def test_a_run_goes_on_from_what_it_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_resumes_from_its_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep = tmp_path / "kept.jsonl"
     main([*QUICK, "--keep", str(keep), "--spaces", "2"])
     lines = keep.read_text(encoding="utf-8").splitlines(keepends=True)

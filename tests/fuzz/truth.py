@@ -1,12 +1,13 @@
-"""What a drawn space means: its legal assignments, decided exactly, and what follows from them.
+"""Legal assignments of a drawn space, decided exactly, and the answers that follow from them.
 
-    a rule holds where it is violated by at most 1e-9 of its largest coefficient; drawn spaces have no assignment between
-    1e-11 and 1e-7 (a knife's edge; further for sums so large that floats lose more), so that no reasonable tolerance
-    changes an answer;
-    a conditional rule holds where an indicator of it is 0;
-    a disjunction holds if the relations of at least one of its disjuncts do.
+* A rule holds where it is violated by at most 1e-9 of its largest coefficient.
+* A conditional rule also holds where one of its conditions fails.
+* A disjunction holds if the relations of at least one of its disjuncts hold.
 
-Reals are decided by :mod:`tests.fuzz.simplex`, once per assignment of everything else.
+An assignment is borderline if its violation is between 1e-11 and 1e-7; the upper end is larger for sums with larger
+rounding errors. Drawn spaces have no borderline assignments, so no reasonable tolerance changes an answer.
+
+Reals are decided by :mod:`tests.fuzz.simplex`, once per assignment of the remaining variables.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ INFINITE = Fraction(10**30)
 
 @dataclass(frozen=True)
 class Judged:
-    """A part of a space on a table.
+    """A part of a space (rule, clause or disjunction) on a table.
 
     Attributes:
         status: BROKEN, HOLDS or OPEN by the discrete factors alone, shape (N,).
-        applies: where it says anything, shape (N,).
-        alternatives: relations of each disjunct (of a rule: one list of one); a clause has none.
+        applies: True at rows where the conditions of the part hold, shape (N,).
+        alternatives: relations of each disjunct; a rule has one list of one relation, a clause has no list.
         open: per alternative, status of each of its relations, shape (N,).
-        knife: whether some row is on a knife's edge.
+        knife: whether some row is borderline.
     """
 
     part: Part
@@ -49,7 +50,7 @@ class Judged:
 
 
 def judge(table: Table, part: Part) -> Judged:
-    """A part on a table."""
+    """Return the status of a part on a table."""
     everywhere = np.ones(table.size, dtype=bool)
     if isinstance(part, Clause):
         return Judged(part, _clause(table, part).astype(np.int8), everywhere, (), (), False)
@@ -82,19 +83,19 @@ def _clause(table: Table, clause: Clause) -> Bools:
 
 @dataclass(frozen=True)
 class Cell:
-    """The reals of one legal row: per branch of its disjunctions, those that rules bind and a feasible dictionary."""
+    """Reals of one legal row: the reals that rules bind and a feasible dictionary, per branch of its disjunctions."""
 
     branches: tuple[tuple[tuple[str, ...], Simplex], ...]
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The legal assignments under some parts.
+    """Legal assignments under some parts.
 
     Attributes:
-        legal: shape (N,).
-        knife: whether some row is on a knife's edge of these parts.
-        cells: legal row -> its reals; rows whose reals no rule binds have none.
+        legal: True at legal rows, shape (N,).
+        knife: whether these parts make some row borderline.
+        cells: legal row -> its reals; rows whose reals no rule binds have no cell.
     """
 
     table: Table
@@ -105,19 +106,19 @@ class Truth:
 
     @classmethod
     def free(cls, table: Table) -> Truth:
-        """No parts: everything is legal."""
+        """Return the truth without parts, where every assignment is legal."""
         return cls(table, (), np.ones(table.size, dtype=bool))
 
     def plus(self, part: Part) -> Truth:
-        """With one more part."""
+        """Return the truth with one more part."""
         return self.joined((*self.judged, judge(self.table, part)), self.legal)
 
     def only(self, names: Collection[str]) -> Truth:
-        """With the parts of these names alone."""
+        """Return the truth with only the parts of these names."""
         return self.joined([j for j in self.judged if j.part.name in names], np.ones(self.table.size, dtype=bool))
 
     def joined(self, judged: Sequence[Judged], among: Bools) -> Truth:
-        """All of these parts, on the rows ``among`` which no other can be legal."""
+        """Return the truth of these parts; rows outside ``among`` must be illegal."""
         legal, knife = among.copy(), any(j.knife for j in judged)
         for j in judged:
             legal &= j.status != BROKEN
@@ -141,17 +142,17 @@ class Truth:
 
     @property
     def legal_configs(self) -> Bools:
-        """Shape (C,)."""
+        """Legal configurations, shape (C,)."""
         return np.asarray(self.legal.reshape(self.table.configs, self.table.repeats).any(axis=1))
 
     def settings(self, names: Sequence[str]) -> int:
-        """How many settings of some discrete parameters are legal."""
+        """Return the number of legal settings of some discrete parameters."""
         if self.empty or not names:
             return int(not self.empty)
         return int(np.unique([self.table.levels[n][self.legal] for n in names], axis=1).shape[1])
 
     def reach(self, body: Body, row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
-        """Least and greatest value of a body at a legal row; at a tolerance: with all rules loosened by it."""
+        """Return the least and greatest value of a body at a legal row; a tolerance loosens the rules."""
         constant, slopes = body.exact(row)
         if not slopes:
             return constant, constant
@@ -175,7 +176,7 @@ class Truth:
         return (min(low), max(high)) if low else (INFINITE, -INFINITE)
 
     def extremes(self, terms: tuple[Term, ...], tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
-        """Least and greatest value of a sum of terms over the legal assignments (there must be some)."""
+        """Return the least and greatest value of a sum of terms over the legal assignments, at least one."""
         body = Body(self.table, Relation(terms, "<=", 0.0))
         rows = np.flatnonzero(self.legal)
         if not body.open[rows].any():
@@ -191,14 +192,14 @@ class Truth:
         return min(l for l, _ in both), max(h for _, h in both)
 
     def ends(self, terms: tuple[Term, ...], row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
-        """Least and greatest value of a sum of terms at a legal row; at a tolerance: with all rules loosened by it."""
+        """Return the least and greatest value of a sum of terms at a legal row; a tolerance loosens the rules."""
         return self.reach(Body(self.table, Relation(terms, "<=", 0.0)), row, tolerance)
 
     def violation(self, config: Config) -> Fraction | None:
-        """Greatest relative violation of a configuration beyond float rounding, at the best values of the helpers.
+        """Return the greatest relative violation of a configuration beyond float rounding.
 
-        Returns:
-            None where names or values are not those that domains and conditions allow.
+        Auxiliary variables take their best values. The result is None if domains or conditions do not allow the
+        configuration.
         """
         c = self.table.find(config)
         if c is None:
@@ -211,7 +212,7 @@ class Truth:
         return min(max([Fraction(-1), *(self._violation(j, r, config) for j in self.judged)]) for r in rows)
 
     def relaxation(self, name: str) -> float | None:
-        """Least violation of a rule where everything else holds, in units of its body (no reals); None: never."""
+        """Return the least violation of a rule, in units of its body, where other parts hold; None if they never do."""
         chosen = next(j for j in self.judged if j.part.name == name)
         rest = self.only({j.part.name for j in self.judged} - {name}).legal & chosen.applies
         body = chosen.alternatives[0][0]
@@ -219,7 +220,7 @@ class Truth:
         return float(found.min() * float(body.scale)) if len(found) else None
 
     def contradicts(self, name: str) -> bool:
-        """Whether a part leaves nothing by itself or together with one other part."""
+        """Return True if a part is infeasible by itself or together with one other part."""
         others = [j.part.name for j in self.judged if j.part.name != name]
         return self.only({name}).empty or any(self.only({name, other}).empty for other in others)
 
@@ -242,7 +243,7 @@ class Truth:
     def _branches(
         self, judged: Sequence[Judged], row: int, tolerance: Fraction | None = None
     ) -> tuple[tuple[tuple[tuple[str, ...], Simplex], ...], bool]:
-        """Feasible branches of a row's disjunctions, and whether its feasibility is on a knife's edge."""
+        """Return the feasible branches of a row's disjunctions, and whether its feasibility is borderline."""
         choices: list[list[list[Body]]] = []
         for j in judged:
             if j.status[row] == OPEN:
@@ -271,10 +272,11 @@ class Truth:
     def _system(
         self, bodies: Sequence[Body], row: int, edges: bool = False, loose: bool = False
     ) -> tuple[tuple[str, ...], System]:
-        """The reals that bodies bind at a row, and their linear program.
+        """Return the reals that bodies bind at a row, and their linear program.
 
         Args:
-            edges, loose: tolerances are relative to those, or to the coefficients of levels.
+            edges: scale tolerances by ``Body.edge``.
+            loose: scale tolerances by ``Body.stretch``, for the coefficients of levels.
         """
         exact = [body.exact(row) for body in bodies]
         names = tuple(sorted({n for _, slopes in exact for n in slopes}))

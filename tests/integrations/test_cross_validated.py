@@ -1,4 +1,4 @@
-"""CrossValidated: folds, losses and out-of-fold predictions are scikit-learn's; bad data are named."""
+"""CrossValidated: folds, losses and out-of-fold predictions equal scikit-learn's, and invalid data are named."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_the_loss_is_that_of_cross_val_score(scoring: str, perfect: float) -> No
     assert [fold["loss"] for fold in objective(CONFIG)] == [perfect - s for s in scores]
 
 
-def test_numbers_have_folds_of_their_own() -> None:
+def test_regression_uses_folds_without_strata() -> None:
     objective = mc.CrossValidated(ridge, *NUMBERS, scoring="r2", folds=4)
     scores = cross_val_score(Ridge(alpha=0.5), *NUMBERS, cv=KFold(4, shuffle=True, random_state=0), scoring="r2")
     assert objective.evaluate({"alpha": 0.5})["loss"] == 1.0 - scores.mean()
     assert objective.task == "regression"
     assert objective.out_of_fold({"alpha": 0.5}).shape == (len(NUMBERS[1]),)
     whole = mc.CrossValidated(ridge, NUMBERS[0], NUMBERS[1].astype(int), scoring="neg_mean_squared_error")
-    assert whole.task == "regression"  # by the score, though whole numbers could be classes
+    assert whole.task == "regression"  # the score is for regression, although integral targets could be classes
 
 
 def test_out_of_fold_predictions_are_those_of_cross_val_predict() -> None:
@@ -63,12 +63,12 @@ def test_out_of_fold_predictions_are_those_of_cross_val_predict() -> None:
     assert np.array_equal(objective.classes, ["a", "b", "c"])
     flat = made(
         build=lambda config: RidgeClassifier(), scoring="accuracy"
-    )  # no probabilities: sure of what it predicts
+    )  # without probabilities the predicted class has probability 1
     assert set(np.unique(flat.out_of_fold({}))) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_fresh_folds_are_none_of_the_search(grouped: bool) -> None:
+def test_fresh_folds_differ_from_the_folds_of_the_search(grouped: bool) -> None:
     objective = made(groups=np.arange(len(Y)) // 2 if grouped else None)
     seen = {tuple(held_out) for _, held_out in objective.splits()}
     for repeat in range(1, 4):
@@ -84,10 +84,10 @@ def test_fresh_folds_are_none_of_the_search(grouped: bool) -> None:
     assert first != second
     assert objective.evaluate(CONFIG, repeat=1) == second
     few = mc.CrossValidated(ridge, np.eye(4), np.arange(4) / 3, scoring="neg_mean_squared_error", folds=4)
-    assert sorted(int(h[0]) for _, h in few.splits(1)) == [0, 1, 2, 3]  # there is no other partition
+    assert sorted(int(h[0]) for _, h in few.splits(1)) == [0, 1, 2, 3]  # no other partition exists
 
 
-def test_further_outputs() -> None:
+def test_measure_and_finish_add_outputs() -> None:
     objective = made(measure=lambda fold: {"rows": len(fold.train)}, finish=lambda folds: {"fits": len(folds)})
     assert next(iter(objective(CONFIG)))["rows"] == 120
     assert objective.evaluate(CONFIG).keys() == {"loss", "rows", "fits"}
@@ -95,7 +95,7 @@ def test_further_outputs() -> None:
 
 
 class Counting:
-    """Builds, and counts how often."""
+    """Build function that counts its calls."""
 
     calls = 0
 
@@ -110,7 +110,7 @@ def test_predictions_are_kept(kept: str, tmp_path: Path) -> None:
     objective = made(build=Counting(), predictions=folder)
     stopped = objective(CONFIG)
     next(stopped)
-    stopped.close()  # nothing of it is kept
+    stopped.close()  # predictions of an unfinished evaluation are not kept
     Counting.calls = 0
     objective.evaluate(CONFIG)
     assert Counting.calls == 5
@@ -118,13 +118,13 @@ def test_predictions_are_kept(kept: str, tmp_path: Path) -> None:
     assert Counting.calls == 5
     other = pickle.loads(pickle.dumps(objective))
     assert np.array_equal(other.out_of_fold(CONFIG), known)
-    assert Counting.calls == (10 if kept == "memory" else 5)  # files are shared, memory stays behind
+    assert Counting.calls == (10 if kept == "memory" else 5)  # pickling shares files, but not predictions in memory
     if kept == "folder":
-        elsewhere = made(build=Counting(), predictions=folder, seed=1)  # other folds: files of its own
+        elsewhere = made(build=Counting(), predictions=folder, seed=1)  # other folds have separate files
         assert not np.array_equal(elsewhere.out_of_fold(CONFIG), known)
         for file in (tmp_path / "predictions").glob("*.npz"):
             file.write_bytes(file.read_bytes()[:50])
-        assert np.array_equal(objective.out_of_fold(CONFIG), known)  # what is cut off is computed again
+        assert np.array_equal(objective.out_of_fold(CONFIG), known)  # a truncated file is computed again
 
 
 BAD = [
@@ -151,13 +151,13 @@ BAD = [
 ]
 
 
-def test_bad_data_are_named_before_anything_is_evaluated() -> None:
+def test_invalid_data_are_named_before_any_evaluation() -> None:
     for changes, said in BAD:
         with pytest.raises(DataError, match=said):
             made(**changes)
 
 
-def test_what_only_an_evaluation_tells_is_a_failure_with_its_cause() -> None:
+def test_errors_found_during_an_evaluation_name_their_cause() -> None:
     nan = made(scoring=lambda estimator, x, y: float("nan"))
     with pytest.raises(mc.Failed, match="is nan on fold 0 of 5: it is not defined for what was predicted there"):
         nan.evaluate(CONFIG)
@@ -185,7 +185,7 @@ def test_one_thread_for_small_tables_until_the_last_of_several_evaluations_ends(
         one.__enter__()
         one.__enter__()
         one.__exit__()
-        assert threads() <= {1}  # none: NumPy has a BLAS of which nothing is known
+        assert threads() <= {1}  # the set is empty if threadpoolctl does not know the BLAS of NumPy
         one.__exit__()
         assert threads() == before
         with pickle.loads(pickle.dumps(other)):

@@ -1,4 +1,4 @@
-"""Ensembles: the selection is greedy and never worse on its own predictions; the estimator is scikit-learn's."""
+"""Ensembles: greedy selection, whose loss on its own predictions never rises, and estimators as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def library(seed: int, members: int = 4, rows: int = 30) -> tuple[list[Any], Any
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_each_step_is_the_best_that_there_is(seed: int) -> None:
-    """Against every ensemble that has one member more; what cannot be scored is not taken."""
+def test_each_step_adds_the_best_member(seed: int) -> None:
+    """Compare each step with every ensemble that has one more member. Members without a score are never chosen."""
     found, loss = library(seed)
     taken: list[int] = []
     selection = select(found, loss, 8)
@@ -76,7 +76,7 @@ def test_each_step_is_the_best_that_there_is(seed: int) -> None:
 
 
 def test_direct_scores_are_those_of_scikit_learn() -> None:
-    """With ties, probabilities of 0 and 1, and classes in unequal numbers."""
+    """Compare the scores on data with ties, probabilities of 0 and 1, and unbalanced classes."""
     rng = np.random.default_rng(0)
     for name, score in DIRECT.items():
         for classes in (2, 4):
@@ -147,7 +147,7 @@ def test_a_fitted_regressor() -> None:
     assert mc.ensemble(result, objective).predict(x).shape == y.shape
 
 
-def test_members_without_probabilities_are_sure() -> None:
+def test_members_without_probabilities_predict_with_certainty() -> None:
     objective = mc.CrossValidated(lambda config: RidgeClassifier(alpha=config["alpha"]), X, NAMES, scoring="accuracy")
     space = mc.Space("ridge")
     space.real("alpha", 0.01, 100, log=True)
@@ -155,7 +155,7 @@ def test_members_without_probabilities_are_sure() -> None:
     assert mc.ensemble(result, objective).predict_proba(X).shape == (160, 2)
 
 
-def test_members_keep_the_limits() -> None:
+def test_members_satisfy_the_outcome_constraints() -> None:
     size = {"finish": lambda folds: {"size": float("KNeighbors" in repr(folds[0].estimator))}}
     objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss", **size)
     told = {"optimizer": "random", "seed": 0, "limits": {"size": 0.5}, "progress": False}
@@ -163,7 +163,7 @@ def test_members_keep_the_limits() -> None:
     assert {m.trial.config["kind"] for m in selected(result, objective).members} == {"linear"}
 
 
-def test_lost_predictions_are_computed_again_and_it_is_reported(tmp_path: Path) -> None:
+def test_lost_predictions_are_computed_again_with_a_warning(tmp_path: Path) -> None:
     result, objective = searched(5)
     other = pickle.loads(pickle.dumps(objective))
     said = r"of 5 configurations are not here any more and are computed again \(25 fits\)"
@@ -172,10 +172,10 @@ def test_lost_predictions_are_computed_again_and_it_is_reported(tmp_path: Path) 
     assert [m.trial.number for m in again.members] == [m.trial.number for m in selected(result, objective).members]
     kept, first = searched(5, predictions=tmp_path / "kept")
     second = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss", predictions=tmp_path / "kept")
-    assert selected(kept, second).members == selected(kept, first).members  # no warning: the files are shared
+    assert selected(kept, second).members == selected(kept, first).members  # no warning, because the files are shared
 
 
-def test_a_result_of_a_search_over_it_brings_its_objective() -> None:
+def test_the_result_of_a_search_holds_its_objective() -> None:
     objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss")
     result = mc.minimize(objective, declared(), 4, optimizer="random", progress=False)
     assert result.objective is objective
@@ -183,7 +183,7 @@ def test_a_result_of_a_search_over_it_brings_its_objective() -> None:
     assert pickle.loads(pickle.dumps(result)).objective is None
 
 
-def test_what_cannot_be_an_ensemble() -> None:
+def test_results_without_predictions_are_refused() -> None:
     result = mc.minimize(lambda config: 1.0, declared(), 2, optimizer="random", progress=False)
     with pytest.raises(ObjectiveError, match=r"the objective is function .* minimize a mc\.CrossValidated"):
         mc.ensemble(result)
@@ -200,7 +200,7 @@ def test_what_cannot_be_an_ensemble() -> None:
         mc.ensemble(3)  # type: ignore[arg-type]
 
 
-def test_an_objective_of_other_labels_is_refused() -> None:
+def test_an_objective_with_other_labels_is_refused() -> None:
     result, _ = searched(5)
     labels = np.random.default_rng(0).permutation(NAMES)
     other = mc.CrossValidated(build, X, labels, scoring="neg_log_loss")

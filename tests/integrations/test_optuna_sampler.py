@@ -1,4 +1,4 @@
-"""Studies of Optuna whose proposals obey the rules of a space."""
+"""MipcashSampler: Optuna studies whose proposals satisfy the rules of a space."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def network() -> mc.Space:
 
 
 def suggested(trial: Any) -> dict[str, Any]:
-    """Define-by-run: what is active is suggested under an if."""
+    """Suggest the active parameters of a trial in define-by-run style, with conditions as if statements."""
     config = {
         "layers": trial.suggest_int("layers", 1, 3),
         "width": trial.suggest_categorical("width", [16, 32, 64, 128]),
@@ -65,7 +65,7 @@ def objective(trial: Any) -> float:
 
 
 def unhurried(space: mc.Space | None) -> MipcashSampler:
-    """A sampler whose proposals do not depend on the clock."""
+    """Return a sampler without a time limit, whose proposals do not depend on the clock."""
     return MipcashSampler(space, seed=0, seconds_per_proposal=None)
 
 
@@ -83,7 +83,7 @@ def journal(folder: Path) -> Any:
 
 @pytest.mark.parametrize("storage", [lambda folder: None, sqlite, journal])
 def test_proposals_are_those_of_minimize_on_every_storage(storage: Callable[[Path], Any], tmp_path: Path) -> None:
-    """Also where the study is loaded by another process half way: all that counts is in the storage."""
+    """Assert this also if another process loads the study half way, since the storage holds the complete state."""
     n, space = 10, network()
     method = mc.Method(seconds_per_proposal=None)
     expected = mc.minimize(loss, space, n, optimizer=method, seed=0, progress=False).history
@@ -98,7 +98,7 @@ def test_proposals_are_those_of_minimize_on_every_storage(storage: Callable[[Pat
     assert all(space.is_legal(t.params) for t in study.trials)
 
 
-def test_maximize_is_minimize_turned() -> None:
+def test_maximize_equals_minimize_of_the_negated_loss() -> None:
     down, up = study_of(), study_of(direction="maximize")
     down.optimize(objective, n_trials=8)
     up.optimize(lambda t: -objective(t), n_trials=8)
@@ -106,24 +106,24 @@ def test_maximize_is_minimize_turned() -> None:
     assert up.best_value == -down.best_value
 
 
-def test_threads_know_of_each_other() -> None:
+def test_threads_propose_different_configurations() -> None:
     study = study_of()
     study.optimize(objective, n_trials=8, n_jobs=2)
     assert all(network().is_legal(t.params) for t in study.trials)
     assert len({str(t.params) for t in study.trials}) == 8
 
 
-def test_what_another_process_evaluates_is_pending_before_its_parameters_are_asked_for(tmp_path: Path) -> None:
+def test_a_proposal_of_another_process_is_pending_before_its_parameters_are_suggested(tmp_path: Path) -> None:
     space = mc.Space()
     space.categorical("a", ["x", "y"])
     study = study_of(MipcashSampler(space, seed=0), storage=sqlite(tmp_path), study_name="s")
     other = optuna.load_study(study_name="s", storage=sqlite(tmp_path), sampler=MipcashSampler(space, seed=1))
     first = study.ask()
-    assert first.relative_params == {}  # the proposal is made, and nothing suggested
+    assert first.relative_params == {}  # the proposal exists, but no parameter has been suggested
     assert {first.suggest_categorical("a", ["x", "y"]), other.ask().suggest_categorical("a", ["x", "y"])} == {"x", "y"}
 
 
-def test_nothing_is_evaluated_twice_before_the_end_unless_values_are_held() -> None:
+def test_a_study_stops_when_all_free_configurations_are_proposed() -> None:
     space = mc.Space.from_optuna({"a": IntDistribution(1, 3), "b": IntDistribution(0, 1)}, "six")
 
     def asked(trial: Any) -> float:
@@ -147,10 +147,10 @@ def test_nothing_is_evaluated_twice_before_the_end_unless_values_are_held() -> N
     assert [t.params for t in twice.trials[:2]] == [{"a": 1, "b": 0}] * 2
 
 
-# -- what is held ---------------------------------------------------------------------------------------------------
+# -- fixed parameters ----------------------------------------------------------------------------------------------
 
 
-def test_partly_fixed_proposals_are_legal_beside_what_is_fixed() -> None:
+def test_partly_fixed_proposals_are_legal() -> None:
     study = study_of()
     study.optimize(objective, n_trials=4)
     with warnings.catch_warnings():
@@ -164,9 +164,9 @@ def test_partly_fixed_proposals_are_legal_beside_what_is_fixed() -> None:
 
 def test_enqueued_trials() -> None:
     study = study_of()
-    study.enqueue_trial({"layers": 3})  # the rest is proposed: width is at most 64 then
+    study.enqueue_trial({"layers": 3})  # the other parameters are proposed; the rule then bounds width by 64
     study.enqueue_trial({"layers": 1, "width": 128, "act": "relu", "lr": 0.01})
-    study.enqueue_trial({"layers": 3, "width": 128})  # breaks a rule, and is what the user wants
+    study.enqueue_trial({"layers": 3, "width": 128})  # violates a rule, but the user asked for it
     with pytest.warns(
         UserWarning, match="violates the rules: no legal configuration .* rule 'memory' cannot hold there"
     ):
@@ -179,11 +179,11 @@ def test_enqueued_trials() -> None:
     assert [space.is_legal(p) for p in (first, second, third, *rest)] == [True, True, False, *[True] * 5]
 
 
-# -- what is learned ------------------------------------------------------------------------------------------------
+# -- observations --------------------------------------------------------------------------------------------------
 
 
-def test_constraints_are_limits() -> None:
-    """The loss falls towards x = 1, and the constraint cuts that off at 0.4."""
+def test_constraints_of_optuna_are_outcome_constraints() -> None:
+    """Assert this for a loss that falls towards x = 1 under a constraint x <= 0.4."""
     space = mc.Space()
     space.real("x", 0.0, 1.0)
     study = study_of(unhurried(space))
@@ -210,7 +210,7 @@ def test_limits_on_user_attributes_are_reported_to_optuna() -> None:
 
     study.enqueue_trial({"layers": 1, "width": 16})
     study.optimize(sized, n_trials=10)
-    # the sampler writes the distance as a constraint of the same name, which does not take the place of the value
+    # the sampler also stores the violation as a constraint of the same name, which must not replace the value
     known = known_from(study, network())
     assert [outcome["size"] for _, outcome in known] == [t.user_attrs["size"] for t in study.trials]
     assert 40 <= study.best_trial.user_attrs["size"] <= 100
@@ -230,7 +230,7 @@ def test_limits_on_user_attributes_are_reported_to_optuna() -> None:
         ({"ms": "fast"}, r"trial 0 .*the user attribute 'ms' is 'fast', which is no number"),
     ],
 )
-def test_a_limit_on_what_is_never_set_is_warned_of_once(told: dict[str, Any], said: str) -> None:
+def test_a_limit_on_a_missing_user_attribute_warns_once(told: dict[str, Any], said: str) -> None:
     def untold(trial: Any) -> float:
         for name, value in told.items():
             trial.set_user_attr(name, value)
@@ -254,9 +254,9 @@ def test_pruned_trials_are_noisier_observations_and_failed_ones_failures() -> No
     ]
     pruned = create_trial(state=TrialState.PRUNED, value=5.0, intermediate_values={2: 5.0})
     outcome = outcome_of(pruned, 1.0, (), complete)
-    assert outcome.loss == pytest.approx(4.5)  # whole evaluations came to 0.5 less than what they reported there
+    assert outcome.loss == pytest.approx(4.5)  # complete trials had a final value 0.5 below their value at this step
     assert outcome.variance == pytest.approx(0.01)
-    assert outcome.pruned  # so that it is never the answer
+    assert outcome.pruned  # a pruned trial is never the best trial
     few = outcome_of(pruned, -1.0, (), complete[:2])
     assert (few.loss, few.variance) == (-5.0, 0.5)
     for failed in ({"state": TrialState.PRUNED}, {"state": TrialState.FAIL}, {"value": float("inf")}):
@@ -279,7 +279,7 @@ def test_pruners_and_failures_in_a_run() -> None:
     study.optimize(epochs, n_trials=16, catch=RuntimeError)
     states = [t.state for t in study.trials]
     assert {TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL} == set(states)
-    assert states[10:].count(TrialState.FAIL) <= 3  # failures are left alone
+    assert states[10:].count(TrialState.FAIL) <= 3  # the search avoids failing configurations
     assert all(network().is_legal(t.params) for t in study.trials)
 
 
@@ -356,7 +356,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("wrong", "said"), MISTAKES)
-def test_an_objective_of_another_space(wrong: Callable[[Any], Any], said: str) -> None:
+def test_an_objective_that_suggests_another_space_is_refused(wrong: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         study_of().optimize(wrong, n_trials=20)
 
@@ -377,7 +377,7 @@ def test_ranges_with_steps_are_compared(domain: Any, given: Any, same: bool) -> 
     assert same_values("p", domain, given) == same
 
 
-def test_the_same_values_reported_otherwise() -> None:
+def test_equivalent_distributions_are_accepted() -> None:
     space = mc.Space()
     grid = space.ordinal("grid", [0.1, 0.2, 0.3, 0.4])
     fine = space.real("fine", 0, 1, step=1e-4)
@@ -421,7 +421,7 @@ def test_wrong_arguments() -> None:
 
 
 def test_without_a_space_common_parameters_are_searched_together() -> None:
-    """A range of its own in each trial is sampled by itself, as by Optuna's samplers."""
+    """Assert this for constant ranges. A parameter with a changing range is sampled independently, as in Optuna."""
     study = study_of(unhurried(None))
 
     def changing(trial: Any) -> float:

@@ -1,4 +1,4 @@
-"""Optuna's own suite of samplers, all of it that is about one objective."""
+"""Optuna's own test suite of samplers, restricted to the cases with one objective."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class TestMipcashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOn
 
     @pytest.mark.parametrize(("x", "y"), list(pairwise(RANGES)))
     def test_sample_relative_numerical(self, sampler: Callable[[], BaseSampler], x: Any, y: Any) -> None:
-        """Each range twice; the suite has all pairs of them, which take a minute."""
+        """Test each range in two pairs only. All pairs of the suite would take a minute."""
         super().test_sample_relative_numerical(sampler, x, y)

@@ -1,4 +1,4 @@
-"""``PipelineSearchCV``: the space of the task, modules of one's own, weights, groups and routing, what goes wrong."""
+"""``PipelineSearchCV``: default spaces, user-defined modules, weights, groups, metadata routing and error messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ X, Y = load_iris(return_X_y=True)
 
 
 class Weighed(ClassifierMixin, BaseEstimator):
-    """Remembers what it was fitted with."""
+    """Classifier that remembers the weights and parameters of its fit."""
 
     def __init__(self, depth: int = 1) -> None:
         self.depth = depth
@@ -76,7 +76,7 @@ def search(space: Any = None, **options: Any) -> PipelineSearchCV:
         (load_diabetes, "regression", None),
     ],
 )
-def test_the_space_of_the_task_needs_nothing(load: Any, task: str, scoring: str | None) -> None:
+def test_the_default_space_needs_no_arguments(load: Any, task: str, scoring: str | None) -> None:
     x, y = (part[::3] for part in load(return_X_y=True))
     made = PipelineSearchCV(n_iter=2, scoring=scoring, cv=2, random_state=0, optimizer="random")
     found = made.fit(x, y)
@@ -94,7 +94,7 @@ def test_the_space_of_the_task_needs_nothing(load: Any, task: str, scoring: str 
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict(x), found.predict(x))
 
 
-def test_the_defaults_come_first_and_once(tmp_path: Path) -> None:
+def test_default_pipelines_are_evaluated_first_and_once(tmp_path: Path) -> None:
     x, y, tried = X[::2], Y[::2], []
     for n_iter in (2, 4):
         made = PipelineSearchCV(
@@ -114,7 +114,7 @@ def test_the_defaults_come_first_and_once(tmp_path: Path) -> None:
     assert found.best_score_ >= max(best)
 
 
-def test_tables_with_texts_and_gaps() -> None:
+def test_tables_with_text_and_missing_values() -> None:
     table = pd.DataFrame(X, columns=list("abcd")).assign(text=np.where(X[:, 0] > 5, "long", "short"), flag=X[:, 1] > 3)
     table.iloc[3, 1] = np.nan
     found = PipelineSearchCV(n_iter=2, cv=2, random_state=0, optimizer="random").fit(table, Y.astype(str))
@@ -150,7 +150,7 @@ def test_an_ordering_orders_the_steps() -> None:
     assert list(search(space, estimators=None, n_iter=2).fit(X, Y).best_estimator_.named_steps) == ["b", "a", "model"]
 
 
-def test_a_function_builds_what_modules_do_not_say() -> None:
+def test_a_build_function_replaces_modules() -> None:
     space = mc.Space()
     space.integer("depth", 1, 5)
     found = search(space, build=lambda c: DecisionTreeClassifier(max_depth=c["depth"]), estimators=None, n_iter=3).fit(
@@ -175,7 +175,7 @@ def test_weights_reach_the_steps_and_groups_the_folds(routing: bool) -> None:
         assert not routing or "sample_weight" in str(nested.get_metadata_routing())
     np.testing.assert_array_equal(found.best_estimator_["model"].weights_, weights)
     held_out = [rows for _, rows in GroupKFold(3).split(X, Y, groups)]
-    weighed = routing or hasattr(PipelineSearchCV, "_check_scorers_accept_sample_weight")  # later ones of scikit-learn
+    weighed = routing or hasattr(PipelineSearchCV, "_check_scorers_accept_sample_weight")  # later scikit-learn versions
     expected = [np.average(Y[rows] == 0, weights=weights[rows] if weighed else None) for rows in held_out]
     assert [found.cv_results_[f"split{k}_test_score"][0] for k in range(3)] == pytest.approx(expected)
     if not routing:
@@ -184,7 +184,7 @@ def test_weights_reach_the_steps_and_groups_the_folds(routing: bool) -> None:
 
 
 def process(model: Any, x: Any, y: Any) -> float:
-    """The process that a model was fitted in, as a score."""
+    """Return the id of the process that fitted a model, as a score."""
     return float(model["model"].process_)
 
 
@@ -202,7 +202,7 @@ def test_workers_are_processes_unless_joblib_says_threads() -> None:
     assert processes(backend="threading") == {float(os.getpid())}
 
 
-def test_limits_of_an_evaluation_reach_the_run_and_what_passes_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_limits_reach_the_run_and_exceeding_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(config: Mapping[str, Any]) -> Any:
         if config["depth"] == 1:
             raise mc.Failed("it took longer than evaluation_timeout=2 seconds")
@@ -263,7 +263,7 @@ def test_mistakes_are_named_with_their_cure(made: Callable[[], PipelineSearchCV]
         made().fit(X, Y)
 
 
-def test_targets_that_cannot_be_are_named() -> None:
+def test_unusable_targets_are_named() -> None:
     for made, y, said in (
         (search(cv=5), np.r_[Y[:-3], 7, 7, 7], r"class 7 has 3 rows, fewer than the 5 folds: .*cv=3"),
         (search(task="regression"), Y.astype(str), "regression needs numbers; use task='classification'"),
@@ -273,7 +273,7 @@ def test_targets_that_cannot_be_are_named() -> None:
             made.fit(X, y)
 
 
-def test_it_stands_in_a_pipeline_and_in_a_cross_validation() -> None:
+def test_the_search_works_in_a_pipeline_and_in_cross_validation() -> None:
     outer = Pipeline([("scale", StandardScaler()), ("search", search(n_iter=3, task="classification"))])
     assert cross_val_score(outer, X, Y, cv=2, scoring=get_scorer("accuracy")).mean() > 0.6
     assert is_classifier(outer)

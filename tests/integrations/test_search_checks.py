@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators: all of them on one search, the quick ones on the other."""
+"""scikit-learn's own estimator checks: all of them on one search, the fast ones on the other."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SEARCHES = [
     (
         SpaceSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **FEW),
         ("y_2d", "array_api"),
-    ),  # both are the estimator's own affair
+    ),  # both checks concern the wrapped estimator
     (
         PipelineSearchCV(MODELS, estimators=ESTIMATORS, task="classification", **FEW),
-        # of parameters, the check compares hashes, and copies of a Space have others; the rest takes seconds each
+        # "overwrite_params" compares hashes, which differ between copies of a Space; the other checks take seconds each
         ("overwrite_params", "train", "sparse", "classes", "array", "invariance", "equivalence", "y_2d", "types"),
     ),
 ]
@@ -38,5 +38,5 @@ CHECKS = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("search", "check"), CHECKS)
 def test_checks_of_scikit_learn(search: Any, check: Any) -> None:
-    with threadpool_limits(1):  # threads that wait for work take time from other tests
+    with threadpool_limits(1):  # idle threads would slow down other tests
         check(search)

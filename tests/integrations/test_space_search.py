@@ -1,4 +1,4 @@
-"""``SpaceSearchCV``: scikit-learn's conventions, held against GridSearchCV; rules and conditions; what goes wrong."""
+"""``SpaceSearchCV``: scikit-learn's conventions compared with GridSearchCV, rules, conditions and error messages."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_it_is_an_estimator_in_a_cross_validation_whose_seed_decides() -> None:
     assert tried(np.random.RandomState(3)) == tried(np.random.RandomState(3)) != tried(3)
 
 
-def test_rules_hold_and_inactive_parameters_keep_the_estimators_own_values() -> None:
+def test_rules_hold_and_inactive_parameters_keep_the_defaults_of_the_estimator() -> None:
     space = mc.Space("machines")
     kernel = space.categorical("svc__kernel", ["rbf", "linear"])
     c = space.real("svc__C", 0.01, 100, log=True)
@@ -130,7 +130,7 @@ def test_rules_hold_and_inactive_parameters_keep_the_estimators_own_values() -> 
     assert linear.best_estimator_["svc"].gamma == 0.77
 
 
-def test_estimators_are_values_with_parameters_of_their_own() -> None:
+def test_estimators_are_values_with_their_own_parameters() -> None:
     pipeline = Pipeline([("scale", StandardScaler()), ("clf", SVC())])
     grids = [
         {"clf": [SVC()], "clf__C": loguniform(0.1, 10), "scale": [MinMaxScaler(), "passthrough"]},
@@ -142,7 +142,7 @@ def test_estimators_are_values_with_parameters_of_their_own() -> None:
     assert found.best_estimator_["clf"] is not found.best_params_["clf"]
 
 
-def test_limits_are_kept_and_reported() -> None:
+def test_limits_hold_and_are_reported() -> None:
     scoring = {"a": "accuracy", "leaves": lambda tree, x, y: -tree.get_n_leaves()}
     limits = {"leaves": (-3, None), "f1_macro": (0.5, None), "model_bytes": 1e9, "latency_ms": 1e4, "fit_seconds": 1e4}
     found = search(scoring=scoring, refit="a", limits=limits).fit(X, Y)
@@ -160,11 +160,11 @@ def test_limits_are_kept_and_reported() -> None:
 
 
 ROWS = 100
-"""Rows of a fold; there are 150 in all."""
+"""Rows of a training fold, of 150 rows in total."""
 
 
 class Grown(DecisionTreeClassifier):
-    """A tree that knows how many rows it was fitted to."""
+    """Decision tree that records the number of rows it was fitted to."""
 
     def fit(self, x: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         self.rows_ = len(x)
@@ -172,14 +172,14 @@ class Grown(DecisionTreeClassifier):
 
 
 def bytes_of(model: Any, x: Any) -> float:
-    """A measure without a clock: 10 of each level of depth on a fold, and more of all rows for the deep ones."""
+    """Return a deterministic measure: 10 per level of depth, and more for deep trees fitted to all rows."""
     return 10.0 * model.max_depth + (0 if model.rows_ <= ROWS else 5.0 * (model.max_depth - 2))
 
 
 def limited(
     monkeypatch: pytest.MonkeyPatch, high: float, measure: str = "model_bytes", **options: Any
 ) -> SpaceSearchCV:
-    """A search whose deepest tree is the best; the limit holds for it on folds where it is at least 40."""
+    """Return a fitted search in which the deepest tree scores best. The measure of that tree on folds is 40."""
     monkeypatch.setitem(objective.MEASURES, measure, bytes_of)
     told = {"n_iter": 4, "scoring": lambda tree, x, y: tree.max_depth / 10, **options}
     return search(Grown(random_state=0), {"max_depth": [1, 2, 3, 4]}, limits={measure: high}, **told).fit(X, Y)
@@ -190,7 +190,7 @@ def limited(
     ("high", "depth", "refitted"),
     [(50.0, 4, {4: 50.0}), (34.0, 2, {3: 35.0, 2: 20.0})],
 )
-def test_the_limits_hold_for_what_is_returned(
+def test_the_returned_estimator_satisfies_the_limits(
     monkeypatch: pytest.MonkeyPatch, measure: str, high: float, depth: int, refitted: dict[int, float]
 ) -> None:
     with warnings.catch_warnings():
@@ -207,7 +207,7 @@ def test_the_limits_hold_for_what_is_returned(
     assert table[f"limited_{measure}"][found.best_index_] == 10.0 * depth
 
 
-def test_where_no_refit_satisfies_the_limits_the_best_of_five_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_feasible_refit_the_best_of_five_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     found = search(Grown(random_state=0), {"max_depth": list(range(1, 9))}, n_iter=8, limits={"model_bytes": 0.5})
     monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: float(model.rows_ > ROWS))
     told = r"model_bytes 1 > 0.5 \(on folds: 0\); so do the next best that were refitted, 4 of them"
@@ -218,7 +218,7 @@ def test_where_no_refit_satisfies_the_limits_the_best_of_five_is_returned(monkey
     assert found.refit_measures_ == {"model_bytes": 1.0}
 
 
-def test_the_choice_of_a_function_and_an_ensemble_are_measured_and_not_replaced(
+def test_limits_are_measured_but_not_enforced_for_a_refit_function_or_an_ensemble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.warns(UserWarning, match=r"model_bytes 50 > 45 \(on folds: 40\)\. It is returned"):
@@ -233,13 +233,13 @@ def test_the_choice_of_a_function_and_an_ensemble_are_measured_and_not_replaced(
     assert not [name for name in unmeasured.cv_results_ if name.startswith("refit_")]
 
 
-def test_it_searches_what_has_no_target() -> None:
+def test_a_search_without_a_target() -> None:
     found = search(KMeans(n_init=1, random_state=0), {"n_clusters": [2, 3, 4]}, n_iter=3).fit(X)
     assert found.best_params_ == {"n_clusters": 4}
     assert found.transform(X).shape == (150, 4)
 
 
-def test_racing_leaves_folds_out_and_says_so() -> None:
+def test_racing_skips_folds_and_marks_the_pruned_configurations() -> None:
     x, y = make_classification(300, flip_y=0.2, random_state=0)
     found = search(
         SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=12, cv=4, pruning=True
@@ -255,7 +255,7 @@ def test_racing_leaves_folds_out_and_says_so() -> None:
 
 def test_confirm_evaluates_finalists_on_other_folds() -> None:
     found = search(n_iter=6, confirm=2).fit(X, Y)
-    assert len(found.cv_results_["params"]) == 4  # two of the six are repeats
+    assert len(found.cv_results_["params"]) == 4  # two of the six evaluations are repeats
     assert len(found.result_.finalists) == 2
     with pytest.raises(ValueError, match=r"confirm= evaluates finalists on other folds.*TimeSeriesSplit"):
         search(confirm=2, cv=TimeSeriesSplit(2)).fit(X, Y)
@@ -282,7 +282,7 @@ def test_a_storage_resumes(tmp_path: Path) -> None:
         assert list(second.cv_results_[name][:3]) == list(first.cv_results_[name])
 
 
-def test_a_storage_is_refused_where_its_scores_are_of_something_else(tmp_path: Path) -> None:
+def test_a_storage_with_other_scores_is_refused(tmp_path: Path) -> None:
     made = search(n_iter=2, scoring="accuracy", storage=str(tmp_path / "run.db")).fit(X, Y)
     before = (tmp_path / "run.db").read_bytes()
     for options, y, params, named in (
@@ -298,10 +298,10 @@ def test_a_storage_is_refused_where_its_scores_are_of_something_else(tmp_path: P
             clone(made).set_params(**options).fit(X[-len(y) :], y, **params)
         assert "give another storage=" in str(raised.value)
     assert (tmp_path / "run.db").read_bytes() == before
-    assert clone(made).fit(np.asfortranarray(X), Y).best_score_ == made.best_score_  # the same numbers, laid otherwise
+    assert clone(made).fit(np.asfortranarray(X), Y).best_score_ == made.best_score_  # another memory layout
 
 
-def test_what_scores_depend_on_is_the_same_in_every_process() -> None:
+def test_the_fingerprint_of_data_and_scoring_is_equal_in_every_process() -> None:
     told = (
         "import numpy as np, pandas as pd\n"
         "from scipy.sparse import csr_matrix\n"
@@ -331,7 +331,7 @@ class Fragile(DecisionTreeClassifier):
         return super().fit(X, y)
 
 
-def test_what_fails_scores_nan_or_what_is_reported() -> None:
+def test_failed_configurations_score_nan_or_error_score() -> None:
     with pytest.warns(FitFailedWarning, match="2 of 6 configurations failed.*\n.*too deep"):
         found = search(Fragile()).fit(X, Y)
     assert np.isnan(found.cv_results_["mean_test_score"]).sum() == 2

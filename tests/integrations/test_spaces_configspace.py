@@ -1,4 +1,4 @@
-"""Spaces of ConfigSpace as spaces, and back: the same configurations are legal."""
+"""Conversion from and to ConfigSpace: both spaces have the same legal configurations."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from mipcash.errors import SpaceError
 
 
 def admitted(theirs: Any, config: dict[str, Any]) -> bool:
-    """Whether ConfigSpace takes a configuration."""
+    """Return True if ConfigSpace accepts a configuration."""
     try:
         CS.Configuration(theirs, values=config).check_valid_configuration()
-    except ValueError:  # all of its exceptions are
+    except ValueError:  # base class of all its exceptions
         return False
     return True
 
 
 def agree(space: mc.Space, theirs: Any, n: int = 60) -> None:
-    """What one of them draws is legal in the other."""
+    """Assert that configurations sampled from either space are legal in the other one."""
     for configuration in theirs.sample_configuration(n):
-        # its sampler looks at ForbiddenLessThanEqualsClause the wrong way round
+        # ConfigSpace's sampler reverses ForbiddenLessThanEqualsClause
         if admitted(theirs, dict(configuration)):
             assert space.validate(dict(configuration)) == [], configuration
     for config in space.sample(n // 3):
         assert admitted(theirs, config), config
 
 
-# -- as benchmarks declare them --------------------------------------------------------------------------------
+# -- spaces of benchmarks ---------------------------------------------------------------------------------------
 
 
 def random_forest() -> Any:
@@ -89,8 +89,8 @@ def xgboost() -> Any:
     return space
 
 
-def test_there_and_back() -> None:
-    """All that came from ConfigSpace can be said there again."""
+def test_round_trip() -> None:
+    """Assert that a space converted from ConfigSpace can be converted back."""
     theirs = random_forest()
     space = mc.Space.from_configspace(theirs)
     agree(space, theirs)
@@ -121,7 +121,7 @@ def test_values_scales_and_priors() -> None:
 
 @st.composite
 def drawn_spaces(draw: Any) -> Any:
-    """Two to five short lists, conditions on earlier ones, forbidden clauses of all kinds."""
+    """Draw a space of two to five short lists, with conditions on earlier parameters and forbidden clauses."""
     hyperparameters: list[Any] = []
     for k in range(draw(st.integers(2, 5))):
         kind, size = draw(st.sampled_from(["categorical", "integer", "ordinal"])), draw(st.integers(2, 3))
@@ -129,7 +129,7 @@ def drawn_spaces(draw: Any) -> Any:
         if kind == "integer":
             hyperparameters.append(CS.Integer(name, (0, size - 1)))
         elif kind == "ordinal":
-            # its order is not that of its numbers
+            # not in numerical order
             hyperparameters.append(CS.OrdinalHyperparameter(name, [1, 4, 2][:size]))
         else:
             choices = draw(st.sampled_from([[1, 2, 3], ["a", "b", "c"]]))
@@ -173,7 +173,7 @@ def drawn_spaces(draw: Any) -> Any:
     space = CS.ConfigurationSpace(seed=0)
     try:
         space.add(*hyperparameters, *conditions, *clauses)
-    except (ForbiddenValueError, ValueError):  # its default is forbidden, or it refuses what contradicts itself
+    except (ForbiddenValueError, ValueError):  # the default is forbidden, or the clauses contradict each other
         assume(False)
     return space
 
@@ -187,7 +187,7 @@ def values_of(hyperparameter: Any) -> list[Any]:
 
 
 def brute_force(theirs: Any) -> list[dict[str, Any]]:
-    """Every configuration that ConfigSpace takes."""
+    """Return every configuration that ConfigSpace accepts."""
     choices = [[(name, v) for v in values_of(hp)] + [(name, None)] for name, hp in theirs.items()]
     drawn = [{name: v for name, v in chosen if v is not None} for chosen in itertools.product(*choices)]
     return [config for config in drawn if admitted(theirs, config)]
@@ -202,15 +202,15 @@ def test_drawn_spaces_against_brute_force(theirs: Any) -> None:
     for chosen in itertools.product(*choices):
         config = {name: v for name, v in chosen if v is not None}
         assert space.is_legal(config) == (config in legal), config
-    assert space.count() == len(legal)  # by the program
+    assert space.count() == len(legal)  # counted by the binary program
     again = space.to_configspace()
     assert {frozenset(c.items()) for c in brute_force(again)} == {frozenset(c.items()) for c in legal}
 
 
-# -- what cannot be said -----------------------------------------------------------------------------------------------
+# -- unsupported spaces --------------------------------------------------------------------------------------------
 
 
-def test_refusals_on_the_way_in() -> None:
+def test_unsupported_configspaces_are_refused() -> None:
     with pytest.raises(SpaceError, match=r"takes a ConfigSpace\.ConfigurationSpace, got dict"):
         mc.Space.from_configspace({"a": [1, 2]})
     theirs = CS.ConfigurationSpace({"x": (0.0, 1.0), "y": (0.0, 1.0)})
@@ -220,7 +220,7 @@ def test_refusals_on_the_way_in() -> None:
         mc.Space.from_configspace(theirs)
 
 
-def test_refusals_on_the_way_back() -> None:
+def test_spaces_that_configspace_cannot_express_are_refused() -> None:
     def with_rule(declare: Callable[[mc.Space], object]) -> mc.Space:
         space = mc.Space("s")
         space.real("x", 0, 1)

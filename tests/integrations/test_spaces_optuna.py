@@ -1,4 +1,4 @@
-"""Optuna's distributions as a space, and back."""
+"""Conversion from and to Optuna's distributions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ALL = {
 }
 
 
-def test_there_and_back() -> None:
+def test_round_trip() -> None:
     space = mc.Space.from_optuna(ALL)
     assert space.to_optuna() == ALL
     assert mc.Space.from_optuna({"a": Float(2.0, 2.0), "b": Int(3, 3)}).sample() == [{"a": 2.0, "b": 3}]
     assert space["grid"].domain == mc.Real(-1.2, 1.2, step=0.1)
-    assert tuple(space["grid"].domain.values[2:4]) == (-1.0, -0.9)  # as Decimal counts, and not -0.8999999999999999
+    assert tuple(space["grid"].domain.values[2:4]) == (-1.0, -0.9)  # rounded as decimals, not -0.8999999999999999
     for config in space.sample(20):
         for name, distribution in ALL.items():
             assert distribution._contains(distribution.to_internal_repr(config[name]))
@@ -42,12 +42,12 @@ def test_there_and_back() -> None:
         ([("x", Float(0.0, 1.0))], "takes a dict, name -> distribution, got list"),
     ],
 )
-def test_what_no_space_can_hold(given: object, said: str) -> None:
+def test_unsupported_distributions_are_refused(given: object, said: str) -> None:
     with pytest.raises(SpaceError, match=said):
         mc.Space.from_optuna(given)  # type: ignore[arg-type]
 
 
-def test_back_only_what_optuna_can_say() -> None:
+def test_spaces_that_optuna_cannot_express_are_refused() -> None:
     space = mc.Space()
     a = space.integer("a", 1, 4)
     space.real("b", 0, 1, when=a.is_(2))

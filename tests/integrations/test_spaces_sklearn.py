@@ -1,4 +1,4 @@
-"""``Space.from_sklearn``: what RandomizedSearchCV and GridSearchCV search, as spaces."""
+"""``Space.from_sklearn``: spaces from the grids and distributions of GridSearchCV and RandomizedSearchCV."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_objects_are_values_and_rules_may_be_added() -> None:
     assert all(any(c["clf"] is known for known in (svc, logistic, "passthrough")) for c in space.sample(5))
 
 
-def test_dicts_that_a_parameter_tells_apart_are_conditions() -> None:
+def test_dicts_that_one_parameter_distinguishes_become_conditions() -> None:
     space = mc.Space.from_sklearn(
         [
             {"kernel": ["linear"], "C": [1, 10, 100]},
@@ -67,12 +67,12 @@ def test_dicts_that_a_parameter_tells_apart_are_conditions() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        [{"kernel": ["linear"], "C": [1, 2]}, {"kernel": ["rbf"], "C": [1, 5]}],  # two parameters C
-        [{"C": [1, 2]}, {"C": [1, 2], "gamma": [1, 2]}],  # nothing tells them apart
-        [{"kernel": ["linear", "rbf"]}, {"kernel": ["rbf"], "gamma": [1, 2]}],  # rbf is in both
+        [{"kernel": ["linear"], "C": [1, 2]}, {"kernel": ["rbf"], "C": [1, 5]}],  # two different domains of C
+        [{"C": [1, 2]}, {"C": [1, 2], "gamma": [1, 2]}],  # no parameter distinguishes the two dicts
+        [{"kernel": ["linear", "rbf"]}, {"kernel": ["rbf"], "gamma": [1, 2]}],  # rbf occurs in both dicts
     ],
 )
-def test_other_dicts_are_algorithms_of_a_module(given: Any) -> None:
+def test_other_dicts_become_algorithms_of_a_module(given: Any) -> None:
     space = mc.Space.from_sklearn(given)
     assert space["grid"].domain == mc.Categorical(["1", "2"])
     expected = {f"grid.{k}.{name}" for k, block in enumerate(given, 1) for name in block}
@@ -93,6 +93,6 @@ def test_other_dicts_are_algorithms_of_a_module(given: Any) -> None:
         ([], "takes a dict"),
     ],
 )
-def test_what_is_no_space_is_refused_by_its_name(given: Any, said: str) -> None:
+def test_invalid_spaces_are_refused_by_name(given: Any, said: str) -> None:
     with pytest.raises(SpaceError, match=said):
         mc.Space.from_sklearn(given)

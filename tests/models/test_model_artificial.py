@@ -1,4 +1,4 @@
-"""artificial: the formula and the counts of the paper."""
+"""Model ``artificial``: the formula and the counts of the paper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLES = artificial.space.sample(30, seed=0)
 
 
 def by_hand(f: artificial.Objective, config: Mapping[str, Any]) -> float:
-    """The list of the appendix, one line after the other, with variances drawn as v e."""
+    """Compute the formula of the appendix term by term, with variances drawn as v e."""
     value = 0.0
     for module, algorithms in artificial.MODULES.items():
         algorithm = config[module]
@@ -49,12 +49,12 @@ def test_value() -> None:
         assert artificial.objective(config | foreign) == value
 
 
-def test_there_is_a_value_where_all_hyperparameters_are_zero() -> None:
-    """The deviation has no limit there; the one along the diagonal is taken."""
+def test_the_value_with_all_hyperparameters_at_zero() -> None:
+    """Assert a value where the deviation has no limit. The model uses the limit along the diagonal."""
     fixed = artificial.objective.fixed["estimator", "decision_tree"]
     assert fixed.deviation(np.zeros(6)) == pytest.approx(fixed.deviation(np.full(6, 1e-9)))
     zero = artificial.Fixed(np.array([1.0, -1.0]), np.ones(10))
-    assert zero.output(0.7, np.array([0.5, 0.5])) == 0.7  # a module hands on what it gets
+    assert zero.output(0.7, np.array([0.5, 0.5])) == 0.7  # the module passes on its input
 
 
 def test_options() -> None:

@@ -1,4 +1,4 @@
-"""Data of models: where tables and images come from, and what is said when they do not."""
+"""Data of models: sources of tables and images, and error messages for missing ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_printed_source_loads_the_same(folder: Path, monkeypatch: pytest.Mon
         exec(table.source, names)
         assert np.array_equal(names["X"], table.x)
         assert np.array_equal(names["y"], table.y)
-        monkeypatch.delenv("MIPCASH_DATA", raising=False)  # data of scikit-learn need no folder
+        monkeypatch.delenv("MIPCASH_DATA", raising=False)  # data sets of scikit-learn need no folder
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_printed_source_loads_the_same(folder: Path, monkeypatch: pytest.Mon
         ("a,target\n" + "".join(f"{i},{i / 7}\n" for i in range(30)), "target", "regress"),
     ],
 )
-def test_unfit_files(folder: Path, text: str, target: str, message: str) -> None:
+def test_unusable_files_are_refused(folder: Path, text: str, target: str, message: str) -> None:
     (folder / "unfit.csv").write_text(text)
     with pytest.raises(ModelError, match=message):
         _data.table("unfit", target)
@@ -98,8 +98,8 @@ def test_missing_data(folder: Path, monkeypatch: pytest.MonkeyPatch, offline: No
         _data.images()
 
 
-def test_the_loader_is_light() -> None:
-    """Importing a model must not load a data set, nor a learning library."""
+def test_importing_models_loads_no_learning_library() -> None:
+    """Assert that importing a model loads neither a data set nor a learning library."""
     script = (
         "import sys, mipcash.models.sklearn_pipeline, mipcash.models.xgboost, mipcash.models.vae;"
         "print([m for m in ('sklearn', 'xgboost', 'torch', 'pandas') if m in sys.modules])"

@@ -1,4 +1,4 @@
-"""design: rules, physics and failures of the cantilever."""
+"""Model ``design``: rules, physics and failures of the cantilever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_design_by_rule_of_thumb_satisfies_everything_and_a_search_beats_it(
     assert f"{result.value:.0f} euros" in model.report(result)
 
 
-def test_a_beam_bends_as_the_formula_says() -> None:
+def test_the_deflection_follows_the_beam_formula() -> None:
     steel, tube = (
         model.MATERIALS["steel"],
         {"material": "steel", "section": "tube", "height": 140, "wall": 8, "taper": 1.0},

@@ -1,4 +1,4 @@
-"""network: its rules are torch's arithmetic, its costs are those of the layers, it learns, and it measures as it says."""
+"""Model ``network``: shapes as in torch, costs of the layers, learning, and measured latency."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_shapes_and_costs_of_samples_are_those_of_torch() -> None:
                 found.append(tuple(x.shape[1:]))
         assert found == [shape for _, shape in network.shapes(config)]
         assert network.cost(config)["parameters"] == parameters
-    # 28 -> 8 -> 3 pixels wide
+    # widths are 28, 8 and 3 pixels
     products = 8**2 * 4 * 25 + 3**2 * 6 * 4 * 9 + 54 * 16 + 160
     assert network.cost(CONFIG) == {"parameters": 104 + 222 + 55 * 16 + 170, "multiply_adds": products}
 
 
 def test_the_rules_against_their_definition() -> None:
-    """Widths by torch's formula, of every configuration that the ranges allow and not of legal ones."""
+    """Compare the rules with torch's formula for widths, on uniformly drawn configurations that may be illegal."""
     rng, verdicts = np.random.default_rng(0), list[bool]()
     for _ in range(150):
         k1, k2, s1 = rng.choice([3, 5, 7]), rng.choice([3, 5]), rng.integers(1, 4)
@@ -76,7 +76,7 @@ def test_it_learns() -> None:
 
 
 def test_latency_is_the_median_after_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    # predictions that do not count take a second; then 3, 1, 9, 2 and 4 ms
+    # warm-up predictions take a second each; the measured ones take 3, 1, 9, 2 and 4 ms
     durations = [1.0] * training.WARM_UP + [3e-3, 1e-3, 9e-3, 2e-3, 4e-3]
     ticks = iter(np.cumsum([step for d in durations for step in (1.0, d)]))
     seen: list[tuple[int, int]] = []
@@ -91,7 +91,7 @@ def test_latency_is_the_median_after_the_warm_up(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_run_under_a_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parameters, which are exact, in the place of milliseconds, which are not."""
+    """Bound the exact number of parameters instead of the latency, which varies."""
     given = {"data": "digits", "train_size": 50, "test_size": 50, "epochs": 1, "repeats": 1}
     settings, space, limits = network.settings(**given), network.build()[0], {"parameters": 20_000}
     result = mc.minimize(lambda c: network.evaluate(c, settings), space, 8, seed=0, limits=limits, progress=False)

@@ -1,4 +1,4 @@
-"""What may be limited beside the loss of a pipeline: latency, size, and how differently it does by groups."""
+"""Measures of a pipeline that can be constrained: latency, size, and differences between groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.slow import FakeClock
 
 
 class Guess:
-    """Predicts 1 for all, and takes a while by a clock; its first call takes longer, and one in four is disturbed."""
+    """Predictor of ones that takes time on a clock. Its first call is slower, and every fourth call is disturbed."""
 
     def __init__(self, rows: int, clock: FakeClock) -> None:
         self.rows, self.clock, self.calls = rows, clock, 0
@@ -66,7 +66,7 @@ CODES = GROUPS.codes
 
 @pytest.mark.parametrize("of", grouped.OF)
 def test_disparities_are_those_of_the_paper(of: str) -> None:
-    """Against Eq. A43 and A44, row by row and group by group."""
+    """Compare with Eqs. A43 and A44, computed row by row and group by group."""
     from sklearn.metrics import roc_auc_score
 
     def epsilon(rows: Any) -> float:
@@ -89,10 +89,10 @@ def test_disparities_are_those_of_the_paper(of: str) -> None:
     assert outputs["fpr_disparity"] == pytest.approx(max(rates) - min(rates), abs=1e-12)
 
 
-def test_of_more_classes_the_largest_difference_counts() -> None:
+def test_with_more_classes_the_largest_difference_counts() -> None:
     y = np.array([0, 1, 2] * 4)
     codes = np.array([0] * 6 + [1] * 6)
-    told = np.eye(3)[np.where((codes == 1) & (y == 0), 2, y)]  # of group 1 the 0s are taken for 2s
+    told = np.eye(3)[np.where((codes == 1) & (y == 0), 2, y)]  # in group 1 every 0 is predicted as 2
     outputs = GroupMeasures(Groups("g", ("a", "b"), codes))(folds_of(y, told, [np.arange(12)]))
     assert outputs["fpr_disparity"] == pytest.approx(0.5)
     assert outputs["disparity"] == pytest.approx(1 / 3)
@@ -100,7 +100,7 @@ def test_of_more_classes_the_largest_difference_counts() -> None:
 
 
 def test_a_metric_that_a_group_lacks_fails_with_its_cause() -> None:
-    y = np.where(CODES == 2, 1, Y)  # the old have one class: no area, and no false positives
+    y = np.where(CODES == 2, 1, Y)  # the old have one class, so AUC and false positives are undefined
     message = r"roc_auc is not defined for the group 'old' of column 'age': .*disparity_of=error"
     with pytest.raises(ModelError, match=message):
         GroupMeasures(GROUPS, "roc_auc").check(y)
@@ -117,7 +117,7 @@ def test_a_metric_that_a_group_lacks_fails_with_its_cause() -> None:
 
 
 def ages(path: Path, rare: bool = False, missing: bool = False) -> str:
-    """Classes that can be told of the young and not of the old; of the oldest all are alike."""
+    """Write a table whose classes are predictable for the young only. If ``rare``, the oldest rows have one class."""
     rng = np.random.default_rng(0)
     rows = ["a,age,colour,target"]
     for k in range(120):
@@ -148,7 +148,7 @@ def test_measures_come_with_an_evaluation_and_can_be_limited(tmp_path: Path) -> 
     assert (result.config, result.n_done) == (None, 2)
 
 
-def test_a_group_that_has_no_such_value_fails_the_limit_and_not_the_run(tmp_path: Path) -> None:
+def test_an_undefined_disparity_fails_one_output_and_not_the_run(tmp_path: Path) -> None:
     options = {"data": ages(tmp_path / "d.csv", rare=True), "space": "a3", "folds": 3}
     options |= {"protected": "age", "edges": "40,55"}
     with pytest.raises(ModelError, match="roc_auc is not defined for the group 'from 55'"):
@@ -173,7 +173,7 @@ def test_options_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         data.grouped("colour", "3")
     with pytest.raises(ModelError, match="give protected=COLUMN too"):
         sklearn_pipeline.build(data=str(tmp_path / "d.csv"), edges="30")
-    # a column that is protected unasked is none where numbers are predicted
+    # the default protected column is ignored in regression
     monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
     rows = "".join(f"{k},{'ab'[k % 2]},{k % 2}\n" for k in range(40))
     (tmp_path / "german.csv").write_text("a,x9,target\n" + rows)

@@ -1,4 +1,4 @@
-"""sklearn_pipeline: Tables A2 and A3 are there, what is declared legal fits, and what is wrong is said."""
+"""Model ``sklearn_pipeline``: Tables A2 and A3 are complete, legal pipelines fit, and mistakes are named."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def pipelines(space: str = "a2", regression: bool = False, columns: int = 60, **
 
 
 @pytest.mark.parametrize("regression", [False, True])
-def test_the_tables_are_there(regression: bool) -> None:
-    """Sizes, numbers of hyperparameters and their kinds, algorithm by algorithm (liu2020, Tables A2 and A3)."""
+def test_the_tables_are_complete(regression: bool) -> None:
+    """Check the sizes, numbers and kinds of hyperparameters of each algorithm (liu2020, Tables A2 and A3)."""
     modules = modules_of("a2", regression)
     assert [len(algorithms) for algorithms in modules.values()] == [8, 11, 7, 11]
     kinds = {
@@ -64,7 +64,7 @@ def test_the_tables_are_there(regression: bool) -> None:
 
 @pytest.mark.parametrize("regression", [False, True])
 @pytest.mark.parametrize("facts", [SONAR, NARROW, Facts(70, True, 8000, 30)])
-def test_defaults_of_the_usual_space_are_legal_but_for_large_tables(facts: Facts, regression: bool) -> None:
+def test_defaults_of_the_usual_space_are_legal_except_for_large_tables(facts: Facts, regression: bool) -> None:
     made_by = pipelines("usual", regression, facts.columns)
     space = made_by.declare(facts)
     broken = {config["estimator"] for config in made_by.defaults if space.validate(config)}
@@ -78,7 +78,7 @@ def test_the_usual_defaults_are_those_of_scikit_learn() -> None:
         told = estimator.get_params(deep=False)
         usual = type(estimator)(**{"estimator": None} if "estimator" in told else {}).get_params(deep=False)
         differ = {name for name in told if told[name] != usual[name]} - {"random_state", "estimator", "ensemble", "cv"}
-        # max_features is the share that makes as many columns as the square root; lsqr takes a shrinkage
+        # max_features is the share that gives the square root of the columns; lsqr needs a shrinkage
         known = {"max_iter", "max_features", "shrinkage", "solver", "l2_regularization", "early_stopping"}
         assert differ <= known, differ
     for columns in (1, 3, 60, 500):
@@ -96,7 +96,7 @@ def test_each_estimator_of_the_usual_space_fits(data: str) -> None:
     space, objective = model.build(data=data, space="usual", folds=2)
     for estimator in space["estimator"].domain.values:
         if estimator == "mlp":
-            continue  # slow; built as all are
+            continue  # slow, and built like the other estimators
         chosen = space.optimum(space["estimator"][estimator], "max").config
         assert chosen["estimator"] == estimator
         with warnings.catch_warnings():
@@ -104,14 +104,14 @@ def test_each_estimator_of_the_usual_space_fits(data: str) -> None:
             assert np.isfinite(objective.evaluate(chosen)["loss"])
 
 
-def test_what_calibration_and_selection_refuse_is_ruled_out() -> None:
+def test_rules_forbid_calibration_and_selection_that_would_fail() -> None:
     narrow = pipelines("usual", columns=1).declare(Facts(1, False, 20, 2))
     assert narrow.optimum(narrow["estimator"]["svm"], "max").value == 0
     assert narrow.optimum(narrow["selector"]["percentile"], "max").value == 0
 
 
 def allowed(facts: Facts, scaler: str, transformer: str, selector: str, estimator: str) -> bool:
-    """The rules on compositions, in plain Python: some hyperparameters make this one legal."""
+    """Return True if a composition is legal for some hyperparameters, by the rules in plain Python."""
     k, most = facts.columns, facts.fold_class_rows - 1
     if scaler == "binarizer" and not facts.straddles:
         return False
@@ -125,7 +125,7 @@ def allowed(facts: Facts, scaler: str, transformer: str, selector: str, estimato
 
 @pytest.mark.parametrize("facts", [NARROW, Facts(100, True, 80, 5)])
 def test_compositions_under_rules_are_counted(facts: Facts) -> None:
-    """Against every one of the 6,776 in plain Python."""
+    """Compare with an enumeration of all 6,776 compositions in plain Python."""
     made_by = pipelines(columns=facts.columns)
     every = list(product(*made_by.modules.values()))
     legal = sum(allowed(facts, *composition) for composition in every)
@@ -141,14 +141,14 @@ def broken(space: mc.Space, config: dict[str, Any], **changed: Any) -> str:
 
 
 def config_of(space: mc.Space, **algorithms: str) -> dict[str, Any]:
-    """A legal configuration with these algorithms."""
+    """Return a legal configuration with the given algorithms."""
     picked = [space[module][name] for module, name in algorithms.items()]
     found = space.optimum(sum(picked), "max")
     assert found.value == len(picked)
     return dict(found.config)
 
 
-def test_what_kernels_need() -> None:
+def test_rules_of_kernels() -> None:
     space = pipelines().declare(SONAR)
     config = config_of(space, scaler="standard", transformer="nystroem", selector="none", estimator="knn")
     kernel, gamma = "transformer.nystroem.kernel", "transformer.nystroem.gamma"
@@ -171,14 +171,14 @@ def test_with_an_order_selectors_may_come_first() -> None:
     assert [name for name, _ in steps] == [*config["order"], "estimator"]
     fixed = pipelines().declare(Facts(200, True, 166, 77))
     assert fixed.optimum(fixed["transformer"]["polynomial"], "max").value == 0
-    # a module that does nothing has one place: 5 x 2 pairs in two orders, 5 + 2 + 1 in one, with 6 estimators
+    # an inactive module has one place: 5 x 2 pairs in two orders, 5 + 2 + 1 in one order, with 6 estimators
     ordered = pipelines("a3", columns=10, order=True).declare(NARROW, tuned=False)
     assert int(ordered.count()) == (2 * 10 + 8) * 6
 
 
 @pytest.mark.parametrize(("data", "order"), [("wine", True), ("diabetes", False)])
 def test_legal_pipelines_fit(data: str, order: bool) -> None:
-    """What fails does so for what only the fit can know, and says so."""
+    """Assert that failures have a cause that only the fit can find, and that their message names it."""
     found, objective = model.build(data=data, space="a2", ranges="small", folds=2, order=order)
     causes = ("Found array with 0 feature", "No feature in X meets", "eigenvalues", "NaN", "not full rank")
     done, failed = 0, []
@@ -197,7 +197,7 @@ def test_legal_pipelines_fit(data: str, order: bool) -> None:
 
 @pytest.mark.parametrize("regression", [False, True])
 def test_every_algorithm_is_built_as_it_is_written(regression: bool) -> None:
-    """At both ends of its ranges; scikit-learn checks arguments when it fits, its own check is called here."""
+    """Build each algorithm at both ends of its ranges and call scikit-learn's parameter validation, as fit would do."""
     data = table("diabetes" if regression else "wine", task="auto")
     for ends in (0, -1):
         for algorithms in modules_of("a2", regression, "small").values():
@@ -217,7 +217,7 @@ def test_every_algorithm_is_built_as_it_is_written(regression: bool) -> None:
                 exec("\n".join(f"from {p.rsplit('.', 1)[0]} import {p.rsplit('.', 1)[1]}" for p in paths), names)
                 assert repr(eval(text, names)) == repr(estimator), name
                 if name in ("quantile", "kernel_pca", "nystroem", "gaussian_process", "mlp", "adaboost", "polynomial"):
-                    continue  # slow, or more components than there are rows at its upper end
+                    continue  # slow, or the upper end has more components than rows
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     rows = slice(None, None, 2)
@@ -236,7 +236,7 @@ def test_code_runs_on_its_own() -> None:
         assert 1 - float(printed.getvalue()) == pytest.approx(objective.evaluate(config)["loss"], abs=1e-12)
 
 
-def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_predicted() -> None:
+def test_the_report_has_fresh_folds_and_an_ensemble_of_predictions_of_other_processes() -> None:
     options = {"data": "wine", "space": "a3", "ranges": "small", "folds": "2"}
     found, objective = model.build(**options)  # type: ignore[arg-type]
     folder = objective.predictions.folder
@@ -244,7 +244,7 @@ def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_pred
         objective, found, 3, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # that predictions are computed again
+        warnings.simplefilter("error")  # no warning about predictions that are computed again
         text = model.report(result, **options)
     head, best, joined, linear, forest, ending = text.split("\n\n")[-1].splitlines()
     assert head.split("      ")[1].split("   ") == ["the search's folds", "fresh folds", "latency_ms"]
@@ -260,7 +260,7 @@ def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_pred
     assert not folder.exists()
 
 
-def test_the_report_compares_with_the_best_default_that_keeps_the_constraints() -> None:
+def test_the_report_compares_with_the_best_feasible_default() -> None:
     options = {"data": "wine", "folds": "2"}
     space, _ = model.build(**options)  # type: ignore[arg-type]
     cheap = [config for config in model.starts(**options) if config["estimator"] in ("gaussian_nb", "lda", "knn")]
@@ -277,7 +277,7 @@ def test_the_report_compares_with_the_best_default_that_keeps_the_constraints() 
     assert any("best of 3 defaults: lda" in row for row in rows), rows
 
 
-def test_a_report_of_numbers_says_what_fails() -> None:
+def test_a_regression_report_names_the_failure() -> None:
     options = {"data": "diabetes", "space": "a3", "folds": "2"}
     found, _ = model.build(**options)  # type: ignore[arg-type]
     config = config_of(found, scaler="standard", transformer="none", estimator="extra_trees")

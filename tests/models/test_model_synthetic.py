@@ -1,4 +1,4 @@
-"""synthetic: the value is w' phi of Section 3.1."""
+"""Model ``synthetic``: the value is w' phi of Section 3.1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mipcash.models import synthetic
 
 
 def by_hand(function: synthetic.Function, config: dict[str, float]) -> float:
-    """w' phi, one feature after the other."""
+    """Compute w' phi feature by feature."""
     bits = [config[f"b{i}"] for i in range(1, 9)]
     reals = [config[f"x{j}"] for j in range(1, 9)]
     discrete = [1.0, *bits, *(bits[i] * bits[j] for i in range(8) for j in range(i + 1, 8))]

@@ -1,4 +1,4 @@
-"""vae: its rules allow exactly the networks that can be built."""
+"""Model ``vae``: the rules allow exactly the networks that can be built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = {
 
 
 def encoder_layers(setting: tuple[int, ...]) -> dict[str, Any]:
-    """A configuration with convolutions of the given (stride, filter, padding) each."""
+    """Return a configuration whose convolutions have the given (stride, filter, padding)."""
     config: dict[str, Any] = dict(PLAIN, conv_layers=len(setting) // 3)
     for n in range(len(setting) // 3):
         names = (f"c{n + 1}_{part}" for part in ("stride", "filter", "padding"))
@@ -26,7 +26,7 @@ def encoder_layers(setting: tuple[int, ...]) -> dict[str, Any]:
 
 
 def decoder_layers(setting: tuple[int, ...]) -> dict[str, Any]:
-    """A configuration with deconvolutions of the given (stride, filter, padding, output padding) each."""
+    """Return a configuration whose deconvolutions have the given (stride, filter, padding, output padding)."""
     layers = len(setting) // 4
     config: dict[str, Any] = dict(PLAIN, deconv_layers=layers) | ({"d2_channels": 8} if layers == 2 else {})
     for n in range(layers):
@@ -36,7 +36,7 @@ def decoder_layers(setting: tuple[int, ...]) -> dict[str, Any]:
 
 
 def decoder_width(setting: tuple[int, ...]) -> int | None:
-    """Eqs. (7) and (8) from width 7; None where an image has no pixels left."""
+    """Compute the width by Eqs. (7) and (8) from width 7, or None if no pixels are left."""
     width = 7
     for n in range(0, len(setting), 4):
         stride, size, padding, extra = setting[n : n + 4]
@@ -54,7 +54,7 @@ BUILDS_IN_PYTORCH = [s for s in ENDS_IN_28 if s[3] < s[0] and s[7] < s[4]]
 
 
 def test_settings_of_the_decoder() -> None:
-    """All that are legal, and every 20th of the others. PyTorch's space is the paper's with two rules more."""
+    """Check all legal settings and every 20th illegal one. PyTorch's space is the paper's with two more rules."""
     assert not [s for s in ONE_LAYER if decoder_width(s) == 28]
     assert (len(TWO_LAYERS), len(ENDS_IN_28), len(BUILDS_IN_PYTORCH)) == (4096, 80, 16)
     space, _ = vae.build(pytorch="false")
@@ -63,7 +63,7 @@ def test_settings_of_the_decoder() -> None:
     looked_at = [s for k, s in enumerate(TWO_LAYERS) if k % 20 == 0 or s in ENDS_IN_28] + ONE_LAYER[::8]
     assert [s for s in looked_at if space.is_legal(decoder_layers(s))] == ENDS_IN_28
     assert [s for s in ENDS_IN_28 if vae.space.is_legal(decoder_layers(s))] == BUILDS_IN_PYTORCH
-    # Appendix B.2: without deconvolutions choose 16 channels, since 16 x 7 x 7 = 28 x 28
+    # Appendix B.2: without deconvolutions 16 channels are needed, since 16 x 7 x 7 = 28 x 28
     assert [c for c in (8, 16, 32, 48) if vae.space.is_legal(dict(PLAIN, d1_channels=c))] == [16]
     assert vae.shapes(PLAIN)["decoder"] == [("z", (16,)), ("f3", (1, 28, 28))]
 
@@ -80,7 +80,7 @@ def test_every_setting_of_the_encoder() -> None:
         if whole:
             assert vae.shapes(encoder_layers(setting))["encoder"][-2][1] == (8, width, width)
             widths.add(width)
-    # zero fc. layers are ruled out: no convolutions end in 2 d_z numbers, at most 128
+    # zero fc. layers are forbidden, because no convolutions end in 2 d_z numbers, at most 128
     assert 8 * min(widths) ** 2 > 2 * 64
     assert not vae.space.is_legal(dict(PLAIN, encoder_fc_layers=0))
     assert not vae.space.is_legal(dict(PLAIN, decoder_fc_layers=0))
@@ -98,7 +98,7 @@ def test_fc_layers() -> None:
     assert not vae.space.is_legal(dict(PLAIN, f1_units=64)), "f1 does not exist with one fc. layer"
 
 
-def test_shapes_refuse_what_does_not_fit() -> None:
+def test_shapes_refuse_configurations_that_do_not_fit() -> None:
     for config, message in (
         (encoder_layers((2, 3, 0)), "not whole"),
         (decoder_layers((1, 3, 0, 0)), "decoder ends in"),
@@ -117,7 +117,7 @@ def test_sampled_networks_have_fitting_shapes_and_run() -> None:
     for config in [*vae.space.sample(20, seed=2), PLAIN, *map(decoder_layers, BUILDS_IN_PYTORCH)]:
         sizes = vae.shapes(config)
         assert (sizes["encoder"][-1][1], sizes["decoder"][-1][1]) == ((2 * config["d_z"],), (1, 28, 28))
-        with torch.device("meta"):  # shapes without the arithmetic
+        with torch.device("meta"):  # compute shapes only
             encoder, decoder = vae.network(config)
             assert encoder(torch.zeros(2, 1, 28, 28)).shape == (2, 2 * config["d_z"])
             assert decoder(torch.zeros(2, config["d_z"])).shape == (2, 1, 28, 28)

@@ -1,4 +1,4 @@
-"""vae: its training and the likelihood of test images, against closed forms and quadrature."""
+"""Model ``vae``: training and test likelihood, compared with closed forms and quadrature."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def seeded(seed: int) -> Any:
 
 
 class Toy:
-    """A decoder from one latent number to 2 x 4 pixels, and an encoder that is only roughly its posterior."""
+    """Decoder from one latent variable to 2 x 4 pixels, and an encoder that approximates its posterior roughly."""
 
     def __init__(self) -> None:
         self.slope = torch.randn(1, 2, 4, generator=seeded(3))
@@ -61,7 +61,7 @@ class Toy:
         return torch.bernoulli(self.decoder(z).sigmoid(), generator=seeded(5))
 
     def exact(self, images: Any) -> Any:
-        """-log of the integral of p(x | z) p(z), by the trapezoidal rule."""
+        """Return -log of the integral of p(x | z) p(z) by the trapezoidal rule."""
         z = torch.linspace(-9, 9, 1801, dtype=torch.float64)
         joint = torch.stack([training.log_pixels(self.decoder(v), images) for v in z])
         return -(joint - 0.5 * (z**2 + math.log(2 * math.pi))[:, None]).logsumexp(0) - math.log(18 / 1800)
@@ -74,12 +74,12 @@ def test_likelihood_against_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
     estimate = toy.nll(images, 20_000, seeded(1))
     assert estimate.shape == (12,)
     assert torch.allclose(estimate, exact, atol=0.03)
-    monkeypatch.setattr(training, "DECODED", 240)  # chunks of a few images and samples do not bias
+    monkeypatch.setattr(training, "DECODED", 240)  # small chunks of images and samples cause no bias
     assert torch.allclose(toy.nll(images[:5], 4000, seeded(2)), exact[:5], atol=0.06)
 
 
 def test_more_samples_tighten_the_bound() -> None:
-    """E[NLL] falls with K (Burda et al., Theorem 1), from minus the ELBO at K = 1 towards -log p(x)."""
+    """Assert that E[NLL] falls with K (Burda et al., Theorem 1), from minus the ELBO at K = 1 towards -log p(x)."""
     toy, noise = Toy(), seeded(2)
     images = toy.images(60)
     bound = {
@@ -91,8 +91,8 @@ def test_more_samples_tighten_the_bound() -> None:
     assert bound[1] > bound[4] > bound[32] > float(toy.exact(images).mean()) - 0.01
 
 
-def test_the_divergence_is_that_of_gaussians() -> None:
-    """KL(N(m, s^2) || N(0, 1)) against torch.distributions."""
+def test_the_divergence_is_that_of_gaussian_distributions() -> None:
+    """Compare KL(N(m, s^2) || N(0, 1)) with torch.distributions."""
     m, v = torch.tensor([[0.3, -1.2]]), torch.tensor([[0.4, -0.9]])
     loss = training.negative_elbo(
         lambda x: torch.cat([m, v], 1),
@@ -105,7 +105,7 @@ def test_the_divergence_is_that_of_gaussians() -> None:
     assert float(loss) == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_training_lowers_the_loss_and_is_the_same_elsewhere() -> None:
+def test_training_lowers_the_loss_and_is_equal_in_another_process() -> None:
     state = torch.get_rng_state()
     here = vae.evaluate(SMALL, SETTINGS)
     assert here["loss"] < 450, "nats; 543 before training"
@@ -121,8 +121,8 @@ def test_training_lowers_the_loss_and_is_the_same_elsewhere() -> None:
     assert float(out.stdout) == here["loss"]
 
 
-def test_every_tuned_number_has_its_effect() -> None:
-    """The rate, its decay (after the first epoch), the weight decay, and the seed change the result."""
+def test_every_training_hyperparameter_has_an_effect() -> None:
+    """Assert that the rate, its decay (after the first epoch), the weight decay and the seed change the result."""
     settings = replace(SETTINGS, train_size=64)
     first, second = vae.train(SMALL, settings).losses
     decayed = vae.train(dict(SMALL, learning_rate_decay=0.5), settings).losses
@@ -149,7 +149,7 @@ def test_the_time_limit_stops_training_and_testing(monkeypatch: pytest.MonkeyPat
     settings = replace(SETTINGS, train_size=16, test_size=16, epochs=1)
     last = vae.train(SMALL, replace(settings, seconds=1e-6))
     assert (last.epochs, last.stopped) == (1.0, False), "a limit that comes with the end cuts nothing"
-    # images are looked at in parts; a part that has begun is finished, and its images alone are counted
+    # Images are tested in parts. A started part is finished, and only images of finished parts count.
     monkeypatch.setattr(training, "DECODED", 32)
     test, seen = vae.held_out(settings), []
     for seconds in (math.inf, 0.0):

@@ -1,4 +1,4 @@
-"""xgboost: Table 5, the definition of monks-problem-1, and real training."""
+"""Model ``xgboost``: Table 5, the definition of monks-problem-1, and real training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_monks_1_and_its_split() -> None:
     assert len({tuple(r) for r in rows.tolist()}) == 432
     for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
         assert label == (row[0] == row[1] or row[4] == 1)
-    assert labels.sum() == 216  # half of them, as in the UCI original
+    assert labels.sum() == 216  # half of the rows, as in the UCI original
     x_train, y_train, x_test, y_test = xgboost.split(0)
     assert (x_train.shape, x_test.shape) == ((124, 17), (308, 17))
     assert not {tuple(r) for r in x_train.tolist()} & {tuple(r) for r in x_test.tolist()}
@@ -50,7 +50,7 @@ def test_training() -> None:
     error = xgboost.objective(TREES)
     assert error == xgboost.objective(TREES) < 0.1
     linear = dict(TREES, booster="gblinear")
-    assert xgboost.objective(linear) == xgboost.objective(linear) > error  # a1 == a2 is no sum of attributes
+    assert xgboost.objective(linear) == xgboost.objective(linear) > error  # a1 == a2 is not additive in the attributes
     assert 0 <= xgboost.build(seed="1")[1](TREES) < 0.2
     x_train, y_train, x_test, y_test = xgboost.split(0, "iris")
     assert (x_train.shape, x_test.shape) == ((75, 4), (75, 4))

@@ -1,4 +1,4 @@
-"""Headless Chromium by its own protocol over a pipe: what a page asks for, logs, measures and looks like."""
+"""Headless Chromium, controlled by its DevTools protocol over a pipe: requests, logs, values and pictures of a page."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SECONDS = 120.0
 
 
 class Browser:
-    """One browser with one page. ``events`` are those of the page since it was opened last."""
+    """Browser with one page. ``events`` are the events since the page was opened last."""
 
     def __init__(self, profile: Path) -> None:
         assert CHROMIUM is not None
         (child_in, self._out), (self._in, child_out) = os.pipe(), os.pipe()
 
-        def place() -> None:  # the browser reads its orders from 3 and answers on 4
+        def place() -> None:  # the browser reads commands from descriptor 3 and answers on 4
             spare_in, spare_out = os.dup(child_in), os.dup(child_out)
             os.dup2(spare_in, 3)
             os.dup2(spare_out, 4)
@@ -51,7 +51,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One order and its answer."""
+        """Send a command and return its answer."""
         self._number += 1
         order = {"id": self._number, "method": method, "params": parameters}
         if getattr(self, "_session", ""):
@@ -75,7 +75,7 @@ class Browser:
         return dict(json.loads(text))
 
     def open(self, address: str, width: int, height: int, dark: bool) -> None:
-        """A page at a width of the window, in a colour scheme."""
+        """Open a page at a window width and in a colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
@@ -88,21 +88,21 @@ class Browser:
             self.events.append(self._next(end - time.monotonic()))
 
     def value(self, expression: str) -> Any:
-        """Of an expression in the page; a promise is awaited."""
+        """Return the value of an expression in the page, awaiting promises."""
         said = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in said, said
         return said["result"].get("value")
 
     def picture(self, path: Path) -> None:
-        """The window as PNG."""
+        """Save the window as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def requests(self) -> list[str]:
-        """Addresses that the page asked for."""
+        """Return the addresses that the page requested."""
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
 
     def complaints(self) -> list[dict[str, Any]]:
-        """What the page logged, threw, or asked in a dialogue."""
+        """Return the page's log entries, exceptions and dialogues."""
         kinds = (
             "Runtime.consoleAPICalled",
             "Runtime.exceptionThrown",

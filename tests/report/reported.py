@@ -1,4 +1,4 @@
-"""Runs to report on: every kind of space and of history, made without waiting."""
+"""Small runs for tests of reports: every kind of space and history, created without waiting."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.study.result import Result
 
 EVIL = "<script>alert(1)</script>\"'&</style></title>"
-"""A name that would run, or end what it stands in, were it not escaped."""
+"""Name that would run a script or close its element if it were not escaped."""
 
 
 def told(space: mc.Space, losses: Iterable[Any], limits: tuple[Limit, ...] = (), direction: str = "minimize") -> Result:
-    """A result whose trials were drawn from a space and had these outcomes; None: it is still open."""
+    """Return a result with trials sampled from a space and the given outcomes. None leaves a trial pending."""
     outcomes = list(losses)
     given = {limit.output: (limit.low, limit.high) for limit in limits}
     study = mc.Study(space, "random", seed=0, limits=given or None, direction=direction)
@@ -28,7 +28,7 @@ def told(space: mc.Space, losses: Iterable[Any], limits: tuple[Limit, ...] = (),
 
 
 def plain() -> mc.Space:
-    """Numbers, a log scale, a list, a rule."""
+    """Return a space with real, integer and listed parameters, a log scale and a rule."""
     space = mc.Space("plain")
     x = space.real("x", 0.0, 1.0)
     space.real("rate", 1e-5, 1e-1, log=True)
@@ -39,7 +39,7 @@ def plain() -> mc.Space:
 
 
 def categories() -> mc.Space:
-    """Nothing but categories, one with a name that is no name."""
+    """Return a space of categories only; one of them has a malicious name."""
     space = mc.Space("categories " + EVIL)
     space.categorical("c " + EVIL, [EVIL, "b", None, True])
     space.categorical("d", ["p", "q"])
@@ -47,7 +47,7 @@ def categories() -> mc.Space:
 
 
 def conditional() -> mc.Space:
-    """Algorithms with hyperparameters, and their order."""
+    """Return a space of algorithms with hyperparameters and an ordering."""
     space = mc.Space("conditional")
     scaler = space.module("scaler", {"none": {}, "range": {"low": mc.Real(0.0, 1.0)}})
     learner = space.module(
@@ -59,7 +59,7 @@ def conditional() -> mc.Space:
 
 
 def many() -> mc.Space:
-    """92 parameters."""
+    """Return a space of 92 parameters."""
     space = mc.Space("many")
     for k in range(46):
         space.real(f"x{k}", 0.0, 1.0)
@@ -68,7 +68,7 @@ def many() -> mc.Space:
 
 
 def loss(config: dict[str, Any]) -> float:
-    """Something smooth of any configuration."""
+    """Return a smooth loss for any configuration."""
     total = 0.0
     for k, value in enumerate(config.values()):
         total += (float(value) - 0.3) ** 2 if isinstance(value, (int, float)) else len(str(value)) * 0.1 + 0.01 * k
@@ -76,7 +76,7 @@ def loss(config: dict[str, Any]) -> float:
 
 
 def timed(config: dict[str, Any]) -> dict[str, Any]:
-    """Outputs beside the loss, one of them a text."""
+    """Return several outputs beside the loss, of which one is a text."""
     return {"loss": loss(config), "ms": 1.0 + config["x"], "mb " + EVIL: config["n"] * 2.0, "said": EVIL}
 
 
@@ -109,4 +109,4 @@ _MADE: dict[str, Callable[[], Result]] = {
 
 
 RUNS: dict[str, Callable[[], Result]] = {name: cache(make) for name, make in _MADE.items()}
-"""Each is made once."""
+"""Cached runs by name."""

@@ -1,4 +1,4 @@
-"""The settings that go with failures, of every kind of parameter, and none by chance or against what works."""
+"""Settings associated with failures: found for every kind of parameter, without false alarms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mipcash.study.records.fingerprint import listing
 
 
 def varied() -> mc.Space:
-    """Parameters of every kind."""
+    """Return a space with parameters of every kind."""
     space = mc.Space("varied")
     kind = space.categorical("kind", ["a", "b", None])
     space.real("x", -1.0, 1.0)
@@ -60,7 +60,7 @@ def test_the_setting_that_fails_is_named(fails: Callable[[dict[str, Any]], bool]
     assert (share.under, share.evaluations, share.elsewhere) == (len(kind.trials), len(kind.trials), 0)
 
 
-def test_bounds_lie_between_values_that_occur() -> None:
+def test_bounds_lie_between_values_of_the_trials() -> None:
     space = varied()
     configs = space.sample(200, 1)
     bounds = [s for s in settings_of(listing(space), configs) if s.label in ("x", "rate", "wide", "n")]
@@ -76,11 +76,11 @@ def test_bounds_lie_between_values_that_occur() -> None:
 @pytest.mark.parametrize(
     ("edge", "first", "short"), [(0.583, 0.623, 0.62), (0.623, 0.583, 0.59), (-1.0, 1.0, 0.7), (1e-5, 3e-5, 2.7e-5)]
 )
-def test_bounds_are_short_numbers_nearer_to_what_fails(edge: float, first: float, short: float) -> None:
+def test_bounds_are_short_numbers_close_to_the_failing_values(edge: float, first: float, short: float) -> None:
     assert short_between(edge, first) == short
 
 
-def test_nothing_goes_with_failures_of_chance_alone_or_where_all_fail() -> None:
+def test_random_failures_and_a_run_without_successes_have_no_failing_setting() -> None:
     rng = np.random.default_rng(1)
     found = [told(varied(), lambda c: bool(rng.random() < 0.5), seed) for seed in range(5)]
     assert sum(bool(k.settings) for s in found for k in failing(s.record.listing, s.trials)) <= 1
@@ -89,7 +89,7 @@ def test_nothing_goes_with_failures_of_chance_alone_or_where_all_fail() -> None:
     assert failing(everything.record.listing, []) == []
 
 
-def test_what_worked_once_and_other_outputs_do_not_speak_for_a_loss_that_failed() -> None:
+def test_a_success_of_another_output_does_not_excuse_a_failed_loss() -> None:
     space = varied()
     study = mc.Study(space, "random", costs={"loss": 60.0, "latency_ms": 1.0}, limits={"latency_ms": 1e3})
     for config in space.sample(70, 0):
@@ -103,7 +103,7 @@ def test_what_worked_once_and_other_outputs_do_not_speak_for_a_loss_that_failed(
     assert lucky.number not in {t.number for t in kind.trials}
 
 
-def test_show_groups_failures_by_kind_with_the_settings_that_go_with_them(tmp_path: Path) -> None:
+def test_show_groups_failures_by_kind_with_their_settings(tmp_path: Path) -> None:
     space = mc.Space("fails")
     space.module("how", {"plain": {}, "tuned": {"rate": mc.Real(1e-3, 1.0, log=True)}})
     space.categorical("kind", ["a", "b", "c"])

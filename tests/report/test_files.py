@@ -1,4 +1,4 @@
-"""Files that are made of a journal have its permission bits at most."""
+"""Permissions of files derived from a journal: never more than those of the journal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no permiss
 
 @pytest.fixture(autouse=True)
 def usual() -> Iterator[None]:
-    """The usual umask, under which new files can be read by everyone."""
+    """Set the usual umask, under which new files are readable by everyone."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -36,7 +36,7 @@ def mode(path: Path) -> int:
 )
 def test_pages_and_pictures_of_a_journal(tmp_path: Path, journal: int, wanted: int, there: bool) -> None:
     pytest.importorskip("matplotlib")
-    tinyrun.begun(tmp_path / "run.db", 3)
+    tinyrun.started(tmp_path / "run.db", 3)
     assert mode(tmp_path / "run.db") == 0o600
     (tmp_path / "run.db").chmod(journal)
     made = [tmp_path / "run.html", tmp_path / "run.png", tmp_path / "other.svg"]
@@ -52,7 +52,7 @@ def test_pages_and_pictures_of_a_journal(tmp_path: Path, journal: int, wanted: i
 
 
 def test_the_page_of_an_open_study_and_of_an_address(tmp_path: Path) -> None:
-    tinyrun.begun(tmp_path / "run.db", 3)
+    tinyrun.started(tmp_path / "run.db", 3)
     write_page(f"sqlite:///{tmp_path}/run.db", tmp_path / "address.html")
     with mc.Study(tinyrun.space(), "random", storage=tmp_path / "run.db", limits={"ms": 4.0}) as study:
         write_page(study, tmp_path / "study.html")
@@ -61,8 +61,10 @@ def test_the_page_of_an_open_study_and_of_an_address(tmp_path: Path) -> None:
     assert mode_of(None) == 0o666
 
 
-def test_no_moment_at_which_others_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every descriptor that is opened for writing has the mode from the start, and the old file is not written to."""
+def test_files_are_never_readable_by_others_while_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Assert that files are created with their final mode, and that the old file is replaced, not overwritten."""
     seen: list[int] = []
     target, opened = tmp_path / "run.html", os.open
     target.write_text("old")
@@ -82,7 +84,7 @@ def test_no_moment_at_which_others_can_read(tmp_path: Path, monkeypatch: pytest.
     reader.close()
 
 
-def test_a_link_is_followed_a_stricter_file_stays_so_and_what_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_links_are_followed_stricter_modes_stay_and_write_errors_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "taken.html").mkdir()
     for target in (tmp_path / "none" / "run.html", tmp_path / "taken.html"):
         with pytest.raises(OSError, match=f"{target.name}'$"):

@@ -1,4 +1,4 @@
-"""The page in a real browser: light, dark and on a phone; what it asks for and says; and live, while a run goes on."""
+"""The page in a real browser: light, dark and narrow layouts, requests, log messages and live updates."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_tips_and_copying_work(browser: Browser, tmp_path: Path) -> None:
 
 
 @needs_browser
-def test_the_live_page_brings_news_and_stays_where_it_is(browser: Browser, tmp_path: Path) -> None:
+def test_the_live_page_updates_and_keeps_its_position(browser: Browser, tmp_path: Path) -> None:
     journal = tmp_path / "run.db"
-    tinyrun.begun(journal, 5)
+    tinyrun.started(journal, 5)
     with dashboard(Watched(journal, Place(tinyrun.space()))) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         browser.open(server.url, 390, 700, False)
         browser.value("scrollTo(0, 600); document.getElementById('convergence-by-1').click()")
-        tinyrun.begun(journal, 9)
+        tinyrun.started(journal, 9)
         wait = "new Promise(r => setTimeout(() => r(document.querySelector('.tiles').textContent), {}))"
         for _ in range(240):
             if "9 of 9" in browser.value(wait.format(250)):
@@ -111,7 +111,7 @@ def test_the_live_page_brings_news_and_stays_where_it_is(browser: Browser, tmp_p
 
 
 def luminance(color: str) -> float:
-    """Of a colour ``#rrggbb`` (WCAG 2)."""
+    """Return the relative luminance (WCAG 2) of a colour ``#rrggbb``."""
     parts = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

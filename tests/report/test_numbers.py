@@ -1,4 +1,4 @@
-"""The numbers behind the pictures are right: shares of the variance, the legal share, slices, seconds of work."""
+"""Numbers behind the figures: shares of the variance, the legal share, slices and seconds of work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mipcash.study.result import Result
 
 
 def test_shares_of_the_variance_are_those_of_sobol() -> None:
-    """2 x + y + 4 (z - 1/2) (w - 1/2) with z, w, x, y uniform: variances 4/12, 1/12 and 16/144; v does nothing."""
+    """Check 2 x + y + 4 (z - 1/2) (w - 1/2), all uniform, with variances 4/12, 1/12 and 16/144. v has no effect."""
     space = mc.Space("sum")
     for name in "xyzwv":
         space.real(name, 0.0, 1.0)
@@ -66,10 +66,10 @@ def test_the_legal_share_of_the_box_is_near_the_truth() -> None:
     assert none.interval[0] == 0.0
     assert 0.01 < none.interval[1] < 0.05
     orders = Box.drawn(Domain.of(conditional()), np.random.default_rng(1), 200)
-    assert orders.share == pytest.approx(0.75, abs=0.1)  # but a line without a scaler
+    assert orders.share == pytest.approx(0.75, abs=0.1)  # but linear without a scaler
 
 
-def test_slices_go_through_the_incumbent_and_mark_what_is_forbidden() -> None:
+def test_slices_go_through_the_incumbent_and_mark_illegal_values() -> None:
     run = Run.of(RUNS["some"]())
     best = run.result.best
     assert best is not None
@@ -86,7 +86,7 @@ def test_slices_go_through_the_incumbent_and_mark_what_is_forbidden() -> None:
     assert all((s.low <= s.high).all() and s.word == "value" for s in found)
 
 
-def test_parallel_coordinates_leave_gaps_where_a_parameter_is_absent() -> None:
+def test_parallel_coordinates_leave_gaps_for_inactive_parameters() -> None:
     run = Run.of(RUNS["conditional"]())
     shown = coordinates(run)
     axis = next(a for a in shown.axes if a.label == "scaler.range.low")
@@ -97,7 +97,7 @@ def test_parallel_coordinates_leave_gaps_where_a_parameter_is_absent() -> None:
 
 
 def test_pauses_and_overlaps_do_not_count_as_work() -> None:
-    spans = [(100.0, 2.0), (101.0, 2.0), (1000.0, 1.0)]  # two overlap; the run was resumed for the third
+    spans = [(100.0, 2.0), (101.0, 2.0), (1000.0, 1.0)]  # the first two overlap; the third follows a resumed run
     trials = [
         mc.Trial(k, {}, "done", Outcome.of(1.0), started=s, finished=s + d, duration=d, seconds={"ask": 0.5})
         for k, (s, d) in enumerate(spans)
@@ -105,7 +105,7 @@ def test_pauses_and_overlaps_do_not_count_as_work() -> None:
     assert at_work(Result(tuple(trials), "work")).tolist() == pytest.approx([2.5, 3.5, 5.0])
 
 
-def test_axes_are_logarithmic_where_losses_span_much() -> None:
+def test_axes_are_logarithmic_if_losses_span_several_decades() -> None:
     assert axis_limits(np.geomspace(1e-4, 1.0, 30))[2]
     assert not axis_limits(np.linspace(-1.0, 1.0, 30))[2]
     assert not axis_limits(np.array([*np.linspace(1.0, 2.0, 20), 1e9]))[2]
@@ -121,7 +121,7 @@ def test_code_is_python_that_gives_the_configuration() -> None:
 
 
 def test_a_journal_is_read_with_its_space_or_without(tmp_path: Path) -> None:
-    result = tinyrun.begun(tmp_path / "run.db", 6)
+    result = tinyrun.started(tmp_path / "run.db", 6)
     bare, whole = Run.of(tmp_path / "run.db"), Run.of(str(tmp_path / "run.db"), tinyrun.space())
     assert bare.place is None
     assert bare.model is None

@@ -1,4 +1,4 @@
-"""The page of a run: there for every history, whole in itself, and harmless whatever names and messages say."""
+"""Page of a run: available for every history, self-contained, and safe against scripts in names and messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mipcash.report.page.writing import write_page
 
 
 class Read(HTMLParser):
-    """What a browser would make of a page: tags that are open, scripts, addresses, text."""
+    """Parser that collects tags, addresses and text of a page, and checks that its tags are closed."""
 
     VOID = ("meta", "link", "input", "br", "wbr")
     SVG = ("path", "line", "circle", "rect")
@@ -49,7 +49,7 @@ class Read(HTMLParser):
 
 
 @pytest.mark.parametrize("name", sorted(RUNS.keys() - {"two", "equal", "never told", "no limit kept"}))
-def test_every_history_gives_a_page_that_needs_nothing(name: str) -> None:
+def test_every_history_gives_a_self_contained_page(name: str) -> None:
     text = page(Run.of(RUNS[name]()))
     read = Read(text)
     assert read.tags.count("script") == 1
@@ -64,13 +64,13 @@ def test_every_history_gives_a_page_that_needs_nothing(name: str) -> None:
     if name == "several":
         assert "Pareto front" in "".join(read.text)
         front = len(RUNS[name]().front)
-        assert text.count('class="member" cx="') == 2 * front + 1  # wide, narrow, and in the legend
+        assert text.count('class="member" cx="') == 2 * front + 1  # once wide, once narrow, and once in the legend
     assert "best loss" not in text or name not in ("maximised", "several")
     numbers = re.findall(r'(?:x|y|x1|x2|y1|y2|cx|cy|r|width|height|d)="([^"]*)"', text)
     assert not any("nan" in n or "inf" in n for n in numbers)
 
 
-def test_a_page_is_written_where_it_can_be(tmp_path: Path) -> None:
+def test_write_page_writes_the_file_or_names_the_error(tmp_path: Path) -> None:
     result = RUNS["one"]()
     assert write_page(result, tmp_path / "run.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for path, message in (
@@ -82,7 +82,7 @@ def test_a_page_is_written_where_it_can_be(tmp_path: Path) -> None:
             write_page(result, path)  # type: ignore[arg-type]
 
 
-def test_notebooks_show_what_names_say_and_obey_nothing() -> None:
+def test_notebook_output_escapes_names() -> None:
     for name in ("categories", "limits"):
         result = RUNS[name]()
         assert result.declared is not None
@@ -90,11 +90,11 @@ def test_notebooks_show_what_names_say_and_obey_nothing() -> None:
             text = shown._repr_html_()  # type: ignore[union-attr]
             read = Read(text)
             assert "script" not in read.tags
-            assert "color" not in text.lower().replace("colour", "")  # those of the notebook, light or dark
+            assert "color" not in text.lower().replace("colour", "")  # colours come from the notebook's theme
         assert EVIL in "".join(Read(result._repr_html_()).text)
 
 
-def test_a_part_that_cannot_be_computed_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_section_leaves_the_rest_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(*_: object) -> None:
         raise SolverError("no answer in time")
 

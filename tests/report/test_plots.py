@@ -1,4 +1,4 @@
-"""The picture of a run."""
+"""Plots of a run and the picture of its convergence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
-    """No window, and no figure is left."""
+    """Use no windows, and assert that no figure stays open."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -41,7 +41,7 @@ def closed() -> Iterator[None]:
 
 
 def result(*losses: float | None) -> Result:
-    """A history by its losses; None: failed, nan: still pending."""
+    """Return a history with the given losses; None is a failed trial, nan a pending one."""
     trials = []
     for k, loss in enumerate(losses):
         status = "failed" if loss is None else "pending" if math.isnan(loss) else "done"
@@ -74,7 +74,7 @@ def traced(*residuals: dict[str, object]) -> Result:
     )
 
 
-def test_residuals_are_drawn_under_the_losses_where_an_optimizer_tells_them(tmp_path: Path) -> None:
+def test_residuals_are_drawn_under_the_losses_if_the_optimizer_reports_them(tmp_path: Path) -> None:
     told = traced(
         {}, {"primal": 0.5, "dual": 0.0}, {"primal": 0.1, "dual": 0.3, "rho": 1.0}, {"primal": "odd", "dual": None}
     )
@@ -114,7 +114,7 @@ def test_an_outlier_does_not_flatten_the_rest() -> None:
 
 
 def limited(*outcomes: tuple[float, float] | None) -> Result:
-    """A history by its losses and heats, under heat <= 0.5; None: failed."""
+    """Return a history of losses and heats under heat <= 0.5; None is a failed trial."""
     told = [
         Outcome.failure("melted") if o is None else Outcome({"loss": Output.of(o[0]), "heat": Output.of(o[1])})
         for o in outcomes
@@ -123,7 +123,7 @@ def limited(*outcomes: tuple[float, float] | None) -> Result:
     return Result(tuple(trials), "limited", under=(Limit("heat", high=0.5),))
 
 
-def test_what_violates_a_limit_is_drawn_apart(tmp_path: Path) -> None:
+def test_infeasible_trials_are_drawn_separately(tmp_path: Path) -> None:
     case = limited((3.0, 0.6), (2.0, 0.4), None, (1.0, 0.9), (2.5, 0.1), (0.5, math.nan))
     drawn = curve(case)
     assert drawn.x.tolist() == [1, 2, 4, 5, 6]
@@ -176,8 +176,10 @@ def test_page_and_axes_show_the_same_numbers() -> None:
     assert [t.get_text() for t in axes.get_yticklabels()] == found.labels
 
 
-def test_what_cannot_be_drawn_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tinyrun.begun(tmp_path / "run.db", 6)
+def test_plots_that_cannot_be_drawn_raise_an_error_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tinyrun.started(tmp_path / "run.db", 6)
     few, some = RUNS["two"](), RUNS["some"]()
     for call, message in (
         (lambda: pictures.plot_importance(tmp_path / "run.db"), "needs the space of the run; give space="),

@@ -1,4 +1,4 @@
-"""The live page is for this machine alone, and reads."""
+"""Live page: the server answers on this machine only and never writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mipcash.report.server import Dashboard, Watched, dashboard
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Dashboard]:
-    tinyrun.begun(tmp_path / "run.db", 3)
+    tinyrun.started(tmp_path / "run.db", 3)
     with dashboard(Watched(tmp_path / "run.db"), 0) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         yield server
@@ -27,7 +27,7 @@ def live(tmp_path: Path) -> Iterator[Dashboard]:
 
 
 def ask(server: Dashboard, name: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
-    """Ask for what the page links to by a name."""
+    """Request a resource that the page links to."""
     return ask_for(server, f"/{server.token}/{name}", method, **headers)
 
 
@@ -40,7 +40,7 @@ def ask_for(server: Dashboard, path: str, method: str = "GET", **headers: str) -
     return said
 
 
-def test_it_listens_on_this_machine_and_answers_to_its_names_alone(live: Dashboard) -> None:
+def test_the_server_listens_on_localhost_and_checks_the_host_header(live: Dashboard) -> None:
     assert live.server_address[0] == "127.0.0.1"
     port = live.server_port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}"):
@@ -55,7 +55,9 @@ def test_it_listens_on_this_machine_and_answers_to_its_names_alone(live: Dashboa
     assert "access-control-allow-origin" not in headers
 
 
-def test_without_the_token_there_is_nothing(live: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_without_the_token_are_refused(
+    live: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert live.url == f"http://127.0.0.1:{live.server_port}/{live.token}/"
     assert len(live.token) >= 22  # 128 bits
     compared: list[bytes] = []
@@ -74,7 +76,7 @@ def test_without_the_token_there_is_nothing(live: Dashboard, tmp_path: Path, mon
         assert other.token != live.token
 
 
-def test_news_come_when_there_are_some_and_nothing_is_written(live: Dashboard, tmp_path: Path) -> None:
+def test_updates_are_sent_on_changes_and_the_journal_is_not_written(live: Dashboard, tmp_path: Path) -> None:
     journal = tmp_path / "run.db"
     before = journal.read_bytes()
     _, text, headers = ask(live, "news?since=")
@@ -83,19 +85,19 @@ def test_news_come_when_there_are_some_and_nothing_is_written(live: Dashboard, t
     assert ask(live, f"news?since={version}")[:2] == (204, "")
     assert journal.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.db"]
-    tinyrun.begun(journal, 5)
+    tinyrun.started(journal, 5)
     status, text, headers = ask(live, f"news?since={version}")
     assert status == 200
     assert "5 of 5" in text
     assert headers["x-version"] != version
-    journal.write_bytes(b"no journal")  # a reader that comes at a bad time keeps what it knew
+    journal.write_bytes(b"no journal")  # if the journal is unreadable for a moment, the server keeps its last state
     assert ask(live, "news?since=")[0] == 200
 
 
 def test_a_port_that_is_taken_is_reported_or_the_next_one_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tinyrun.begun(tmp_path / "run.db", 1)
+    tinyrun.started(tmp_path / "run.db", 1)
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         busy.listen()

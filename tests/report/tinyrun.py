@@ -1,4 +1,4 @@
-"""A journal of a small run."""
+"""Journals of a small run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mipcash as mc
 
 
 def space() -> mc.Space:
-    """Two parameters and a rule."""
+    """Return a space of two parameters and a rule."""
     made = mc.Space("tiny run")
     x = made.real("x", 0.0, 1.0)
     n = made.integer("n", 1, 4)
@@ -18,10 +18,10 @@ def space() -> mc.Space:
 
 
 def loss(config: dict[str, Any]) -> dict[str, float]:
-    """Of a configuration, with another output."""
+    """Return the loss of a configuration and a second output."""
     return {"loss": (config["x"] - 0.4) ** 2 + config["n"], "ms": 1.0 + config["n"]}
 
 
-def begun(journal: Path, budget: int) -> mc.Result:
-    """Run, or go on."""
+def started(journal: Path, budget: int) -> mc.Result:
+    """Start or resume a run."""
     return mc.minimize(loss, space(), budget, optimizer="random", storage=journal, limits={"ms": 4.0}, progress=False)

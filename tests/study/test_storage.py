@@ -1,4 +1,4 @@
-"""The storage protocol: what memory and SQLite keep, and that several writers can share one study behind it."""
+"""Storage protocol: records that memory and SQLite keep and restore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mipcash.study.storage.sqlite import read_journal
 
 
 class Talkative(tiny.Counter):
-    """Leaves a trace, names outputs, and wishes to stop in the end."""
+    """Optimizer that returns a trace, requests named outputs, and asks to stop at the fourth proposal."""
 
     def propose(self, request: Request) -> Proposal:
         said = {"residual": [0.5, 1 / 3], "text": "\udcff"}
@@ -27,7 +27,7 @@ class Talkative(tiny.Counter):
         return replace(super().propose(request), outputs=("loss", "\ud800", '"quoted'), trace=said, stop=stop)
 
 
-def test_everything_that_is_reported_comes_back(space: mc.Space, journal: Path) -> None:
+def test_all_reported_data_are_restored(space: mc.Space, journal: Path) -> None:
     def go(storage: Any) -> tuple[mc.Study, list[mc.Trial]]:
         study = mc.Study(space, Talkative(space), storage=storage)
         first, second, third, fourth = (study.ask() for _ in range(4))
@@ -43,7 +43,7 @@ def test_everything_that_is_reported_comes_back(space: mc.Space, journal: Path) 
     in_memory = go(None)[1]
     with mc.Study(space, Talkative(space), storage=journal) as study:
         after = study.trials
-        assert study.table.wish == ""  # as a trial is left to evaluate
+        assert study.table.stop_request == ""  # because a trial is left to evaluate
         assert (after[3].lost, after[3].stop) == (1, "small residuals")
     for a, b, c in zip(before, after, in_memory, strict=True):
         for name in [
@@ -70,13 +70,13 @@ def test_everything_that_is_reported_comes_back(space: mc.Space, journal: Path) 
     assert {e.worker for e in rows[0].evaluations if e.output == "loss"} == {"node 7"}
 
 
-def test_parts_outlive_a_killed_process(space: mc.Space, journal: Path) -> None:
-    """What was told counts; the rest of the attempt is returned, and another one is made."""
+def test_reported_outputs_survive_a_killed_process(space: mc.Space, journal: Path) -> None:
+    """Assert that reported outputs are kept, and that missing outputs are evaluated in another attempt."""
     study = mc.Study(space, tiny.Sampler(space), storage=journal)
     first, second = study.ask(), study.ask()
     study.tell(first, {"latency_ms": 3.2}, partial=True)
     study.tell(second, {"loss": 0.5}, partial=True)  # the mean of the folds so far
-    study._storage._begun = False  # type: ignore[attr-defined]  # so that nothing is returned
+    study._storage._begun = False  # type: ignore[attr-defined]  # so that close() does not return the attempt
     study.close()
     with mc.Study(space, tiny.Sampler(space), storage=journal) as again:
         assert [(t.values, t.loss, t.lost) for t in again.trials] == [({"latency_ms": 3.2}, None, 0), ({}, None, 0)]
@@ -90,7 +90,7 @@ def test_parts_outlive_a_killed_process(space: mc.Space, journal: Path) -> None:
     ]
 
 
-def test_the_recommendation_is_noted_for_those_who_look(space: mc.Space, journal: Path) -> None:
+def test_the_recommendation_is_stored_for_readers(space: mc.Space, journal: Path) -> None:
     from mipcash.cli.archive import open_archive
 
     class Last(tiny.Sampler):
@@ -103,7 +103,7 @@ def test_the_recommendation_is_noted_for_those_who_look(space: mc.Space, journal
         assert (seen.best and seen.best.number) == (result.best and result.best.number) == expected
 
 
-def test_storages_are_what_the_protocol_says_and_memory_leaves_no_file(
+def test_storages_implement_the_protocol_and_memory_leaves_no_file(
     space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(journal.parent)
@@ -115,7 +115,7 @@ def test_storages_are_what_the_protocol_says_and_memory_leaves_no_file(
             assert study.storage == (journal if journal.exists() else None)
 
 
-def test_memory_that_was_closed_goes_on_like_a_file(space: mc.Space) -> None:
+def test_a_closed_memory_storage_is_resumed_like_a_file(space: mc.Space) -> None:
     memory = MemoryStorage()
     with mc.Study(space, tiny.Sampler(space), seed=3, storage=memory) as study:
         study.tell(study.ask(), 1.0)

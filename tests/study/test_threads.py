@@ -1,4 +1,4 @@
-"""A study in several threads: who asks keeps nobody from telling, and the optimizer is asked by one at a time."""
+"""Studies in several threads: ``ask`` does not block ``tell``, and only one thread at a time runs the optimizer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.sqlite import read_journal
 
 SOON = 10.0
-"""Seconds after which a test fails that waits for what does not come."""
+"""Seconds after which a waiting test fails."""
 
 
 class Held(tiny.Counter):
-    """From the second trial on, an ask begins, and goes on when it may."""
+    """Optimizer that, from the second trial on, waits for an event before it proposes."""
 
     def __init__(self, space: mc.Space) -> None:
         super().__init__(space)
@@ -37,7 +37,7 @@ class Held(tiny.Counter):
 
 
 def during(study: mc.Study, act: Callable[[], object]) -> mc.Trial:
-    """What is asked for in another thread, while this one acts."""
+    """Ask for a trial in another thread, call ``act`` in this thread meanwhile, and return the trial."""
     optimizer = study.optimizer
     assert isinstance(optimizer, Held)
     with ThreadPoolExecutor(1) as thread:
@@ -51,31 +51,31 @@ def during(study: mc.Study, act: Callable[[], object]) -> mc.Trial:
         return asked.result(SOON)
 
 
-def test_outcomes_are_reported_while_another_thread_asks(space: mc.Space, journal: Path) -> None:
+def test_outcomes_may_be_told_while_another_thread_asks(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, Held(space), seed=3, storage=journal) as study:
         first = study.ask()
 
         def tell() -> None:
             assert study.tell(first, 1.5).done
-            assert (study.n_evaluated, study.trials[0].loss, study.table.suspects, study.table.wish) == (
+            assert (study.n_evaluated, study.trials[0].loss, study.table.suspects, study.table.stop_request) == (
                 1,
                 1.5,
                 False,
                 "",
             )
-            assert read_journal(journal)[1][0].loss == 1.5  # written, not only noted
+            assert read_journal(journal)[1][0].loss == 1.5  # written to the file, not only kept in memory
 
         second = during(study, tell)
         assert second.number == 1
         seen = study.optimizer.histories[1]  # type: ignore[attr-defined]
-        assert [o.status for o in seen] == ["pending"]  # as it was when the ask began
+        assert [o.status for o in seen] == ["pending"]  # the history at the start of ask
         study.tell(second, 2.5)
     with mc.Study(space, tiny.Counter(space), seed=3, storage=journal) as study:
         assert [t.loss for t in study.trials] == [1.5, 2.5]
-        assert study.ask().origin == "step 2"  # the state went on
+        assert study.ask().origin == "step 2"  # the state of the optimizer was kept
 
 
-def test_an_ask_that_fails_lets_the_next_one_in(space: mc.Space) -> None:
+def test_ask_may_be_called_again_after_it_failed(space: mc.Space) -> None:
     class Moody(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
             if len(self.histories) == 0:
@@ -91,7 +91,7 @@ def test_an_ask_that_fails_lets_the_next_one_in(space: mc.Space) -> None:
 
 
 def test_many_threads_ask_and_tell(space: mc.Space, journal: Path) -> None:
-    """Each trial is proposed once, with every earlier one in its history, and told once."""
+    """Assert that each trial is proposed once, with all earlier trials in its history, and told once."""
     optimizer = Held(space)
     optimizer.go_on.set()
 

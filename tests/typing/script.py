@@ -1,6 +1,6 @@
-"""A user's script, for ``mypy --strict``: lines that end in ``# wrong: TEXT`` are reported with that text, no others are.
+"""User script for ``mypy --strict``. Exactly the lines ending in ``# wrong: TEXT`` are reported, with that text.
 
-It is read by :mod:`tests.typing.test_user_script` and never run.
+The test :mod:`tests.typing.test_user_script` checks this file and never runs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``mypy --strict`` on a user's script: what is right passes, what is wrong is reported where it stands."""
+"""``mypy --strict`` on a user script: correct lines pass, and errors are reported in the lines that contain them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SCRIPT = Path(__file__).with_name("script.py")
 ROOT = Path(__file__).parents[2]
 
 
-def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+def test_mypy_reports_exactly_the_marked_errors(tmp_path: Path) -> None:
     assert (ROOT / "mipcash" / "py.typed").exists()
-    (tmp_path / "mypy.ini").write_text("[mypy]\n")  # a user's, not this project's
+    (tmp_path / "mypy.ini").write_text("[mypy]\n")  # the user's configuration, not this project's
     command = [
         sys.executable,
         "-m",

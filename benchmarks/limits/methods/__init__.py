@@ -1,1 +1,1 @@
-"""Other libraries' methods that take limits, as methods of the peers benchmark."""
+"""Other libraries' methods for outcome constraints, as methods of the peers benchmark."""

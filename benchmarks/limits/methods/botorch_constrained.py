@@ -4,7 +4,8 @@
   is several times as fast as a list of models. If the problem may crash, a further one of +-1 models the crashes.
 * ``qLogExpectedImprovement`` with ``constraints``, 32 quasi-random draws; while no observation is feasible,
   ``qLogProbabilityOfFeasibility``, the library's own first phase.
-* Half the restarts, raw samples and alternations of the peers' method, and random starts: with its own a run takes minutes.
+* Half the restarts, raw samples and alternations of the peers' method, and random starts.
+  With the peers' numbers a run takes minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DRAWS = 32
 
 
 class ConstrainedBotorchMethod(BotorchMethod):
-    """See the module's description."""
+    """Method described in the module's docstring."""
 
     takes_limits: ClassVar[bool] = True
     limits: ClassVar[Limits] = Limits(restarts=2, raw=128, alternations=8, relaxed=False)
@@ -68,12 +69,12 @@ class ConstrainedBotorchMethod(BotorchMethod):
         return qLogExpectedImprovement(model, best, sampler, objective, constraints=constraints, fat=True)
 
     def _models(self, rows: np.ndarray, together: Sequence[int], apart: Sequence[int]) -> Any:
-        """Of columns of rows that did not crash, and of those that know of crashes."""
+        """Return models of columns without rows that crashed, and of columns that describe crashes."""
         models = [self._of(rows, tuple(columns)) for columns in (together, apart) if columns]
         return models[0] if len(models) == 1 else ModelListGP(*models)
 
     def _of(self, rows: np.ndarray, columns: tuple[int, ...]) -> Any:
-        """Independent models of columns, from where their last fit ended."""
+        """Return independent models of columns, fitted from the end of their last fit."""
         known = ~np.isnan(rows[:, columns]).any(axis=1)
         self.state = self.states.get(columns, {})
         model = self._fitted(torch.tensor(np.array(self.x)[known]), torch.tensor(rows[np.ix_(known, columns)]))
@@ -82,5 +83,5 @@ class ConstrainedBotorchMethod(BotorchMethod):
 
 
 def _broken(places: range) -> list[Any]:
-    """Above 0 where a side is broken, from draws (.., outputs)."""
+    """Return functions of draws (.., outputs) that are positive if a side is violated."""
     return [lambda samples, k=k: samples[..., k] for k in places]

@@ -1,7 +1,7 @@
 """Optuna's TPE and Gaussian process sampler with a constraint for each side of a limit.
 
-A crash breaks its own constraint; in the others and in the loss it counts as the worst seen, since the samplers ignore
-failed trials and would suggest them again.
+A crash violates a separate constraint. In the loss and the other constraints it counts as the worst value so far. The
+samplers ignore failed trials and would suggest them again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.peers.shape import Shape
 
 
 class ConstrainedTPEMethod(TPEMethod):
-    """TPE: what breaks constraints is split from what keeps them, by the sum of the amounts."""
+    """TPE with constraints: infeasible trials are separated from feasible ones by the sum of the violations."""
 
     takes_limits: ClassVar[bool] = True
 
@@ -41,7 +41,7 @@ class ConstrainedTPEMethod(TPEMethod):
 
 
 class ConstrainedGPMethod(ConstrainedTPEMethod, GPMethod):
-    """A process for the loss and one for each side; log expected improvement and the log probability of each."""
+    """Gaussian processes for the loss and for each side, with log expected improvement and log probabilities."""
 
     packages: ClassVar[tuple[str, ...]] = GPMethod.packages
     flat: ClassVar[bool] = True

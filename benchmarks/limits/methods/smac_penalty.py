@@ -1,7 +1,7 @@
-"""SMAC3, which has no outcome constraints: an infeasible point gets the worst loss of the initial design plus a penalty.
+"""SMAC3 without outcome constraints: an infeasible point gets the worst loss of the initial design plus a penalty.
 
-The penalty is the range of the losses of the initial design, times the sum of the violations, each compressed (bilog). For a crash
-it is twice that range. So every feasible point is reported with a lower loss than any infeasible one.
+The penalty is the range of the losses of the initial design, times the sum of the violations, each compressed (bilog).
+For a crash it is twice that range. So every feasible point is reported with a lower loss than any infeasible one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.peers.shape import Shape
 
 
 class PenalisedSmacMethod(SmacMethod):
-    """See the module's description."""
+    """Method described in the module's docstring."""
 
     takes_limits: ClassVar[bool] = True
 

@@ -1,1 +1,1 @@
-"""Problems with rules and limits; each module lists its own in ``PROBLEMS``."""
+"""Problems with rules and outcome constraints. Each module lists its problems in ``PROBLEMS``."""

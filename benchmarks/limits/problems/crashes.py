@@ -1,7 +1,7 @@
-"""A choice of linear solvers with conditional settings, which run out of memory, stagnate or diverge here and there.
+"""Choice of linear solvers with conditional settings, which may run out of memory, stagnate or diverge.
 
-The formulas imitate such solvers. A crash returns no outputs. A completed run returns time (the loss), memory and the remaining
-error. Each branch has one real, so that the optimum is found by enumeration.
+The formulas imitate such solvers. A crash returns no outputs. A completed run returns time (the loss), memory and the
+remaining error. Each branch has one real, so that the optimum is found by enumeration.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import mipcash as mc
 from benchmarks.peers.problem import Config, described
 
 BITS = {16: (0.6, -3.3), 32: (1.0, -7.0), 64: (1.7, -15.5)}
-"""Cost of a number relative to single precision, log10 of its rounding."""
+"""Cost of a number relative to single precision, and log10 of its rounding error."""
 PRECONDITIONERS = {"none": (3.0, 0.0, 1.5), "jacobi": (1.6, 0.5, 1.0), "ilu": (0.7, 9.0, 0.3)}
-"""Iterations (relative), memory, and what the error exceeds the tolerance by (log10)."""
+"""Relative iterations, memory, and log10 of the error divided by the tolerance."""
 SMOOTHERS = {"jacobi": (0.75, 0.7), "gauss-seidel": (0.5, 1.1), "chebyshev": (0.4, 1.5)}
-"""Rate of a sweep at the best damping, and that damping."""
+"""Rate of a sweep at the best damping, and the best damping."""
 LIMITS = {"memory": 24.0, "error": -6.0}
 MEMORY = 60.0
-"""More than that there is not."""
+"""Available memory."""
 
 
 def space() -> mc.Space:
@@ -52,7 +52,7 @@ def space() -> mc.Space:
 
 
 def solve(config: Config) -> dict[str, float]:
-    """Raises mc.Failed where the solver does not come through."""
+    """Return the outputs of a solver; raise mc.Failed if it does not converge."""
     kind = config["method"]
     settings = {k.rpartition(".")[2]: v for k, v in config.items() if k.startswith(f"method.{kind}.")}
     blocks, (cost, rounding) = config["blocks"], BITS[config["bits"]]

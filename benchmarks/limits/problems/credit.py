@@ -1,10 +1,10 @@
-"""A pipeline on german credit that has to be fast and fair: latency and disparity are constrained.
+"""Pipeline on german credit under constraints on latency and on disparity between age groups.
 
-The loss is the balanced error on the held-out half of the rows. Disparity is the difference in the share of predicted good risks
-between debtors of up to 25 years and older ones (Perrone et al., section 5: fairness as a constraint). The latency of a prediction
-is modelled, not measured, so that runs are reproducible: 5 microseconds plus 10 nanoseconds per operation. Operations are the
-columns of scaling and selecting, the products of a linear model, the distances of all neighbours, the depths of all trees. An
-evaluation takes 5 to 100 ms.
+The loss is the balanced error on the held-out half of the rows. Disparity is the difference in the share of predicted
+good risks between debtors of up to 25 years and older ones (Perrone et al., section 5: fairness as a constraint). The
+latency of a prediction is modelled, not measured, so that runs are reproducible: 5 microseconds plus 10 nanoseconds per
+operation. Operations are the columns of scaling and selecting, the products of a linear model, the distances of all
+neighbours, the depths of all trees. An evaluation takes 5 to 100 ms.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mipcash.models._data import table
 YOUNG = 25.0
 DATA = "german"
 AGE = 4
-"""The column of the age among the numeric ones, which come first."""
+"""Column of the age among the numeric columns, which come first."""
 LIMITS = {"latency_us": 9.0, "disparity": 0.03}
 SCALERS = ("none", "standard", "minmax")
 
 
 def space() -> mc.Space:
-    _halves()  # the data have to be there
+    _halves()  # fail early if the data are missing
     s = mc.Space("german credit under limits")
     scaler = s.categorical("scaler", list(SCALERS))
     percentile = s.integer("percentile", 10, 100)
@@ -59,7 +59,7 @@ def space() -> mc.Space:
 
 @cache
 def _halves() -> tuple[Any, ...]:
-    """Half of the rows to train on, half held out, stratified: x, y of each, and which of the held-out ones are young."""
+    """Return training and held-out halves, stratified: x, y of each, and a mask of the young held-out rows."""
     from sklearn.model_selection import train_test_split
 
     data = table(DATA)
@@ -71,10 +71,10 @@ _known: dict[str, dict[str, float]] = {}
 
 
 def credit(config: Config) -> dict[str, float]:
-    """Configurations are remembered."""
+    """Return the outputs of a configuration, computed once."""
     key = repr(sorted(config.items()))
     if key not in _known:
-        with warnings.catch_warnings():  # slow convergence shows in the score
+        with warnings.catch_warnings():  # slow convergence is visible in the score
             warnings.simplefilter("ignore")
             _known[key] = _evaluated(config)
     return _known[key]
@@ -126,7 +126,7 @@ def _estimator(config: Config) -> Any:
 
 
 def _operations(kind: str, model: Any, x: Any) -> float:
-    """Of one prediction."""
+    """Return the number of operations of one prediction."""
     if kind == "bayes":
         return 8.0 * x.shape[1]
     if kind == "logistic":

@@ -1,7 +1,7 @@
-"""Engineering design with members from lists, materials and integers: geometry in rules, analysis in outcome constraints.
+"""Engineering design with listed members, materials and integers: geometry in rules, analysis in outcome constraints.
 
-Pressure vessel (Sandgren), welded beam (Ragsdell and Phillips, with the materials and joints of Deb and Goyal), speed reducer
-(Golinski), tension/compression spring (Belegundu), Himmelblau's function with whole numbers (G04 of the CEC sets).
+Pressure vessel (Sandgren), welded beam (Ragsdell and Phillips, with the materials and joints of Deb and Goyal), speed
+reducer (Golinski), tension/compression spring (Belegundu), Himmelblau's function with integers (G04 of the CEC sets).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import mipcash as mc
 from benchmarks.peers.problem import Config, described
 from benchmarks.peers.problems import engineering as known
 
-# -- pressure vessel: plates by sixteenths of an inch; the code's least thickness is a rule ------------------------------------
+# -- pressure vessel: plates by sixteenths of an inch; the code's least thickness is a rule ----------------------------
 
 SHELLS, HEADS = known.grid(0.4375, 2.0, 0.0625), known.grid(0.3125, 1.5, 0.0625)
 STEELS = {"plain": (1.0, 1.0), "high-strength": (1.25, 1.3)}
@@ -56,7 +56,7 @@ METALS = {
     "aluminium": (5e3, 10e6, 4e6, 0.5235, 0.2405),
     "brass": (8e3, 16e6, 6e6, 0.5584, 0.2566),
 }
-"""Strength (psi), Young's and shear modulus (psi), price of the seam and of the beam (a cubic inch)."""
+"""Strength (psi), Young's and shear modulus (psi), price per cubic inch of the seam and of the beam."""
 LOAD, SPAN = 6000.0, 14.0
 BEAM_LIMITS = {"shear": 1.0, "bending": 1.0, "buckling": (LOAD, None), "deflection": 0.25}
 
@@ -73,7 +73,7 @@ def beam_space() -> mc.Space:
 
 
 def beam(config: Config) -> dict[str, float]:
-    """The seams' moments are those of lines: (h + t)^2 / 4 + l^2 / 12 on two sides, (t + l)^3 / 6 on four."""
+    """Return the outputs. Moments of the seams: (h + t)^2 / 4 + l^2 / 12 on two sides, (t + l)^3 / 6 on four."""
     h, b, l, t = (config[n] for n in ("seam", "width", "weld", "depth"))
     strength, young, shear, seam_price, price = METALS[config["metal"]]
     four = config["joint"] == "four sides"
@@ -92,7 +92,7 @@ def beam(config: Config) -> dict[str, float]:
     }
 
 
-# -- speed reducer: all eleven limits of Golinski are limits; what is known is about the bearings -------------------------------
+# -- speed reducer: all eleven constraints of Golinski are outcome constraints; rules describe the bearings ------------
 
 BEARINGS = {"plain": (1.9, 0.0), "roller": (1.7, 1.0)}
 """Length of a bearing beside its shaft, and its weight."""
@@ -132,7 +132,7 @@ def reducer(config: Config) -> dict[str, float]:
     }
 
 
-# -- spring: what the drawing shows is a rule; deflection, stress and frequency are limits ---------------------------------------
+# -- spring: dimensions of the drawing are rules; deflection, stress and frequency are outcome constraints -------------
 
 
 def spring_space() -> mc.Space:
@@ -157,7 +157,7 @@ def spring(config: Config) -> dict[str, float]:
     }
 
 
-# -- Himmelblau's function with three whole numbers ------------------------------------------------------------------------------
+# -- Himmelblau's function with three integers -------------------------------------------------------------------------
 
 G04_LIMITS = {"a": (0.0, 92.0), "b": (90.0, 110.0), "c": (20.0, 25.0)}
 

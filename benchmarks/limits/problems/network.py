@@ -1,13 +1,13 @@
-"""A network under constraints on its size: the cross-entropy of handwritten digits, bounded parameters and multiply-adds.
+"""Network under constraints on its size: cross-entropy of handwritten digits, bounded parameters and multiply-adds.
 
-scikit-learn's digits (8 x 8 grey values; 600 train, 600 are held out) and a network trained by NumPy in some hundredths of
-a second, the same at every call:
+scikit-learn's digits (8 x 8 grey values; 600 train, 600 are held out) and a network trained by NumPy in some hundredths
+of a second, with reproducible results:
 
     pixels 8 x 8 - [convolution] - [hidden layer - [hidden layer]] - 10 classes
 
-Known rules: windows of the convolution fit the image and leave no pixel out, and layers do not widen. The outcome constraints are
-on ``parameters`` and on ``multiply_adds`` of one image. A convolution with long strides saves parameters. One with short strides
-costs multiply-adds. The pixels alone have too many parameters.
+Known rules: windows of the convolution fit the image and leave no pixel out, and layers do not widen. The outcome
+constraints are on ``parameters`` and on ``multiply_adds`` of one image. A convolution with long strides saves
+parameters. One with short strides costs multiply-adds. The pixels alone have too many parameters.
 
 Notation
     b, n            images of a batch, of all
@@ -32,10 +32,10 @@ Vector = NDArray[np.float64]
 
 SIDE, CLASSES = 8, 10
 ROWS = 600
-"""Images that train, and as many that are held out."""
+"""Number of training images, and of held-out images."""
 EPOCHS, BATCH = 10, 50
 CLIP = 5.0
-"""Largest norm of a gradient, so that no learning rate ends in nan."""
+"""Maximum norm of a gradient, so that no learning rate leads to nan."""
 LIMITS: dict[str, float] = {"parameters": 600, "multiply_adds": 1000}
 """Upper bounds of the constrained outputs of an evaluation."""
 
@@ -50,13 +50,13 @@ BEST: dict[str, Any] = {
     "rate": 0.08572399700003837,
     "decay": 0.00012493928090167103,
 }
-"""The best loss known within the constraints, 0.15467: the end points of four runs of ``hybrid`` of 250 evaluations (0.1550 to
-0.1560), with the numbers optimised further by Nelder-Mead.
+"""Configuration with the best known feasible loss, 0.15467. It comes from four runs of ``hybrid`` with 250 evaluations
+(0.1550 to 0.1560), whose numbers were optimised further by Nelder-Mead.
 """
 
 
 def space() -> mc.Space:
-    """Twelve parameters, of which five are always there, under three rules and what ``windows`` is without a convolution."""
+    """Return the space of twelve parameters, five of them unconditional, under three rules."""
     s = mc.Space("network under a size limit")
     first = s.categorical("first", ["pixels", "convolution"])
     convolves = first["convolution"]
@@ -83,14 +83,14 @@ def objective(config: Mapping[str, Any]) -> dict[str, float]:
     """Train and test a configuration.
 
     Returns:
-        ``loss``: mean cross-entropy of the held-out images, nats; ``error``: the share of them that is classified wrongly;
+        ``loss``: mean cross-entropy of the held-out images, nats; ``error``: the share of misclassified images;
         ``parameters`` and ``multiply_adds`` of one image.
     """
     return {**tested(config), **cost(config)}
 
 
 def cost(config: Mapping[str, Any]) -> dict[str, float]:
-    """``parameters`` and ``multiply_adds`` of one image."""
+    """Return ``parameters`` and ``multiply_adds`` of one image."""
     features, parameters, products = SIDE**2, 0, 0
     if config["first"] == "convolution":
         places, inside = windows(config) ** 2, config["kernel"] ** 2
@@ -102,18 +102,18 @@ def cost(config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def windows(config: Mapping[str, Any]) -> int:
-    """p."""
+    """Return p."""
     return int((SIDE - config["kernel"]) // config["stride"] + 1)
 
 
 def widths(config: Mapping[str, Any]) -> list[int]:
-    """Outputs of the dense layers, the last one's included."""
+    """Return the outputs of the dense layers, including the last layer."""
     return [config[f"width_{layer}"] for layer in range(1, config["layers"] + 1)] + [CLASSES]
 
 
 @cache
 def digits() -> tuple[Vector, NDArray[np.int64], Vector, NDArray[np.int64]]:
-    """Images (n, 8, 8) in [0, 1] and classes to train on, and the same of those held out."""
+    """Return training images (n, 8, 8) in [0, 1] and their classes, then held-out images and classes."""
     from sklearn.datasets import load_digits
 
     pixels, classes = load_digits(return_X_y=True)
@@ -133,7 +133,7 @@ def inputs(config: Mapping[str, Any], images: Vector) -> Vector:
 
 
 class Net:
-    """Weights and biases of the layers, and what a batch does to them."""
+    """Weights and biases of the layers, with their outputs and gradients."""
 
     def __init__(self, config: Mapping[str, Any], rng: np.random.Generator) -> None:
         self.activation = str(config["activation"])
@@ -154,12 +154,12 @@ class Net:
         entering = [x]
         for layer in range(self.depth):
             z = entering[-1] @ self.weights[layer] + self.weights[self.depth + layer]
-            z = z.reshape(len(x), -1)  # windows side by side
+            z = z.reshape(len(x), -1)  # concatenated windows
             entering.append(z if layer == self.depth - 1 else self._active(z))
         return entering
 
     def gradients(self, x: Vector, classes: NDArray[np.int64]) -> list[Vector]:
-        """Of the mean cross-entropy of a batch, by every array of weights."""
+        """Return the gradients of a batch's mean cross-entropy by every array of weights."""
         entering = self.forward(x)
         back = np.exp(log_softmax(entering[-1]))
         back[np.arange(len(x)), classes] -= 1.0
@@ -180,20 +180,20 @@ class Net:
         return np.maximum(z, 0.1 * z if self.activation == "leaky" else 0.0)
 
     def _slope(self, a: Vector) -> Vector:
-        """Slope of the activation, by its value."""
+        """Return the slope of the activation as a function of its value."""
         if self.activation == "tanh":
             return np.asarray(1.0 - a**2)
         return np.where(a > 0.0, 1.0, 0.1 if self.activation == "leaky" else 0.0)
 
 
 def log_softmax(z: Vector) -> Vector:
-    """Log probabilities of the classes, (b, 10)."""
+    """Return log probabilities of the classes, (b, 10)."""
     shifted = z - z.max(axis=1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def tested(config: Mapping[str, Any]) -> dict[str, float]:
-    """``loss`` and ``error`` of the held-out images after training."""
+    """Return ``loss`` and ``error`` of the held-out images after training."""
     images, classes, held, truth = digits()
     rng = np.random.default_rng(0)
     net, x = Net(config, rng), inputs(config, images)
@@ -214,7 +214,7 @@ def tested(config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _move(config: Mapping[str, Any], w: Vector, g: Vector, m: Vector, v: Vector, step: int) -> None:
-    """One step of an array of weights, in place, with its moments m and v: SGD with momentum, or Adam."""
+    """Update an array of weights and its moments m and v in place: SGD with momentum, or Adam."""
     if config["optimizer"] == "sgd":
         m *= config["momentum"]
         m += g
@@ -229,7 +229,7 @@ _known: dict[str, dict[str, float]] = {}
 
 
 def network(config: Mapping[str, Any]) -> dict[str, float]:
-    """Configurations are remembered."""
+    """Return the outputs of a configuration, computed once."""
     key = repr(sorted(config.items()))
     if key not in _known:
         _known[key] = objective(config)

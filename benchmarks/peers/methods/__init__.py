@@ -1,1 +1,1 @@
-"""The methods of the peers benchmark: one module per library; ``benchmarks.peers.catalogue`` finds them by name."""
+"""Methods of the peers benchmark: one module per library, found by name in ``benchmarks.peers.catalogue``."""

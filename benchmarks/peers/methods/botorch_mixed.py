@@ -1,12 +1,12 @@
 """BoTorch: a Gaussian process for mixed inputs, log expected improvement, and its mixed optimizers.
 
 * SingleTaskGP on the unit scale, categories one-hot inside the model (``NumericToCategoricalEncoding``; MixedSingleTaskGP
-  takes three times as long); a parameter that does not exist stands at the middle of its range.
+  takes three times as long); an inactive parameter is set to the middle of its range.
 * Up to ten combinations of discrete values and no linear rule: ``optimize_acqf_mixed`` over all of them; a discrete space
   of up to 10,000: ``optimize_acqf_discrete``; otherwise ``optimize_acqf_mixed_alternating`` (the library's thresholds).
 * Linear, unconditional rules are passed as inequality constraints; other rules cannot be passed.
-* A suggestion that was evaluated before gives way to its best neighbour that was not: a repeated evaluation of an exact
-  objective is worth nothing.
+* A suggestion that was evaluated before is replaced by its best unevaluated neighbour, since repeating an evaluation
+  of an exact objective is useless.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
 
 FIT_ITERATIONS = 50
-"""Of L-BFGS-B on the hyperparameters, from those of the fit before (which converge long before)."""
+"""L-BFGS-B iterations on the hyperparameters, started from the previous fit. They converge long before."""
 POOL = 64
 FAILURES = (BotorchError, RuntimeError, ValueError)
 """Exceptions of the optimizers if they find no feasible start."""
@@ -52,7 +52,7 @@ class Limits:
     Attributes:
         restarts, raw: of the acquisition's maximiser, and random samples from which the restarts are chosen.
         alternations: discrete and continuous steps in turn (of up to 4 and 8 iterations).
-        relaxed: they start from a continuous relaxation, the library's default, where there are no linear rules.
+        relaxed: they start from a continuous relaxation, the library's default, if there are no linear rules.
     """
 
     restarts: int = 4
@@ -62,11 +62,11 @@ class Limits:
 
 
 LIBRARY = Limits(restarts=20, raw=1024, alternations=64)
-"""Values of BoTorch's documentation, and the default of its alternation."""
+"""Values of BoTorch's documentation, and the default of its alternating optimizer."""
 
 
 class BotorchMethod(Method):
-    """See the module's description."""
+    """Method described in the module's docstring."""
 
     packages: ClassVar[tuple[str, ...]] = ("botorch", "gpytorch", "torch")
     limits: ClassVar[Limits] = Limits()
@@ -87,7 +87,7 @@ class BotorchMethod(Method):
         self.state: dict[str, torch.Tensor] = {}
 
     def suggest(self) -> dict[str, Any]:
-        with lazily_evaluate_kernels(False):  # laziness costs more than it saves on matrices of sixty rows
+        with lazily_evaluate_kernels(False):  # lazy evaluation costs more than it saves on matrices of sixty rows
             return self._suggest()
 
     def _suggest(self) -> dict[str, Any]:
@@ -111,18 +111,18 @@ class BotorchMethod(Method):
         self.known.append(config)
 
     def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:
-        self.known.append(config)  # the model has not changed: its maximum would be suggested again
+        self.known.append(config)  # the model is unchanged and would suggest its maximum again
 
     def _fitted(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         model = SingleTaskGP(x, y, input_transform=self._one_hot())
         if self.state:
-            own = dict(model.state_dict())  # the outcome transform belongs to the data, the rest is the earlier fit
+            own = dict(model.state_dict())  # keep the new outcome transform and restore the earlier fit
             model.load_state_dict({k: own[k] if k.startswith("outcome") else v for k, v in self.state.items()})
         try:
             options = {"options": {"maxiter": FIT_ITERATIONS}}
             fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs=options)
         except BotorchError:
-            model.eval()  # the earlier hyperparameters instead of a fit that failed
+            model.eval()  # keep the earlier hyperparameters if the fit fails
         self.state = {k: v.clone() for k, v in model.state_dict().items()}
         return model
 
@@ -152,7 +152,7 @@ class BotorchMethod(Method):
                 self.bounds,
                 discrete_dims={k: v for k, v in self.lists.items() if k not in self.categories},
                 cat_dims={k: v for k, v in self.lists.items() if k in self.categories},
-                # the default start, a continuous relaxation, first walks 10,000 steps where there are linear rules
+                # with linear rules the default start, a continuous relaxation, first walks 10,000 steps
                 options={"maxiter_alternating": given.alternations}
                 | ({"initialization_strategy": "random"} if rules or not given.relaxed else {}),
                 raw_samples=given.raw,
@@ -168,7 +168,7 @@ class BotorchMethod(Method):
         return points[good]
 
     def _pool(self) -> np.ndarray:
-        """Legal samples, for where the library finds no start that keeps the linear rules."""
+        """Return legal samples, used if the library finds no start that satisfies the linear rules."""
         return np.array([self.shape.codes(c) for c in self.shape.space.sample(POOL, self.rng)])
 
     def _best(self, points: np.ndarray) -> np.ndarray:
@@ -177,7 +177,7 @@ class BotorchMethod(Method):
         return points[int(values.argmax())]
 
     def _neighbour(self, codes: np.ndarray) -> dict[str, Any]:
-        """The best point that differs in one parameter and was not evaluated; a legal sample where there is none."""
+        """Return the best unevaluated point that differs in one parameter, or a legal sample."""
         around = []
         for k in range(len(codes)):
             others = self.lists[k] if k in self.lists else self.rng.uniform(size=8).tolist()
@@ -196,13 +196,13 @@ class BotorchMethod(Method):
 
 
 class LibraryBotorchMethod(BotorchMethod):
-    """With the library's own limits."""
+    """Method with the library's own limits."""
 
     limits: ClassVar[Limits] = LIBRARY
 
 
 def constraints(shape: Shape) -> list[tuple[torch.Tensor, torch.Tensor, float]]:
-    """Linear unconditional rules as ``sum_i coefficient_i x[index_i] >= bound`` on the codes."""
+    """Return linear unconditional rules as ``sum_i coefficient_i x[index_i] >= bound`` on the codes."""
     places = {d.name: k for k, d in enumerate(shape.dimensions)}
     found = []
     for rule in shape.linear_rules():

@@ -1,7 +1,7 @@
 """Hyperopt's TPE, one trial at a time.
 
-It takes no rules. A parameter that does not exist in a configuration is left out of that trial, so that its density is
-learned from the trials that have it.
+Hyperopt does not support rules. An inactive parameter is left out of its trial, so its density is learned from the
+other trials.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.peers.shape import Dimension, Shape
 
 
 def expression(d: Dimension) -> Any:
-    """The prior of a dimension; ordinals and stepped integers are whole numbers by their place."""
+    """Return the prior of a dimension. Ordinals and stepped integers are represented by their index."""
     if d.kind == "real":
         return hp.loguniform(d.name, np.log(d.low), np.log(d.high)) if d.log else hp.uniform(d.name, d.low, d.high)
     if d.kind == "categorical":

@@ -1,8 +1,8 @@
 """Optuna: TPE (multivariate, grouped by condition) and the Gaussian process sampler.
 
-Both receive the rules as constraints, by the violations of each evaluated configuration. Every evaluated configuration is added to
-the study as a separate finished trial, so that a repaired one is recorded as evaluated. The trial that suggested it is closed as
-failed, which the samplers ignore.
+Both receive the rules as constraints, by the violations of each evaluated configuration. Every evaluated configuration
+is added to the study as a separate finished trial, so that a repaired one is recorded as evaluated. The trial that
+suggested it is closed as failed, which the samplers ignore.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ warnings.filterwarnings("ignore", category=UserWarning, module="optuna")
 
 
 def distribution(d: Dimension) -> BaseDistribution:
-    """Ordinals are integers by their place; categories are numbered, since Optuna takes no tuples."""
+    """Return a distribution. Ordinals and categories are represented by their index, as Optuna takes no tuples."""
     if d.kind == "real":
         return FloatDistribution(d.low, d.high, log=d.log)
     if d.kind == "integer":
@@ -38,7 +38,7 @@ def distribution(d: Dimension) -> BaseDistribution:
 class _Optuna(Method):
     packages: ClassVar[tuple[str, ...]] = ("optuna",)
     flat: ClassVar[bool] = False
-    """True to include every parameter always (at the middle of its range if the space has none)."""
+    """True to include every parameter in every trial, at the middle of its range if inactive."""
 
     def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
         raise NotImplementedError
@@ -49,7 +49,7 @@ class _Optuna(Method):
             self.observe(config, loss, {})
 
     def open(self, shape: Shape, seed: int, initial: int) -> None:
-        """A study without trials."""
+        """Create a study without trials."""
         self.shape = shape
         self.distributions = {d.name: distribution(d) for d in shape.dimensions}
         self.study = optuna.create_study(direction="minimize", sampler=self.sampler(seed, initial))
@@ -79,28 +79,28 @@ class _Optuna(Method):
         self.add(config, loss, rules if self.shape.rules else None)
 
     def _told(self, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
-        """A configuration as the library has it."""
+        """Return parameters and distributions of a configuration for the library."""
         values = self.shape.full(config) if self.flat else config
         params = {n: self.shape.by_name[n].index(v) if self.shape.by_name[n].listed else v for n, v in values.items()}
         return params, {n: self.distributions[n] for n in params}
 
     def add(self, config: dict[str, Any], loss: float, constraints: dict[str, float] | None) -> None:
-        """A finished trial; constraints are broken above 0."""
+        """Add a finished trial. Positive constraints are violated."""
         params, told = self._told(config)
         self.study.add_trial(create_trial(params=params, distributions=told, value=loss, constraints=constraints))
 
 
 class TPEMethod(_Optuna):
-    """Conditional parameters are asked for only where they exist; ``group`` models each set of them that occurs together."""
+    """TPE. Conditional parameters are suggested only if active; ``group`` models each set that occurs together."""
 
     def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
         return optuna.samplers.TPESampler(n_startup_trials=initial, multivariate=True, group=True, seed=seed)
 
 
 class GPMethod(_Optuna):
-    """One process for the loss and, where rules have been broken, one for the sum of the amounts; the objective is exact.
+    """Gaussian processes for the exact loss and, after violations of rules, for the sum of the violations.
 
-    The sampler draws conditional parameters at random, unmodelled; so it is given all parameters at all times.
+    The sampler would draw conditional parameters at random without a model, so it gets all parameters in every trial.
     """
 
     packages: ClassVar[tuple[str, ...]] = ("optuna", "torch")

@@ -1,4 +1,4 @@
-"""Our own optimizers by their registered names, with settings: ``hybrid``, ``hybrid:samples=4,kappa=3.0``."""
+"""Our own optimizers by registered name and settings: ``hybrid``, ``hybrid:samples=4,kappa=3.0``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mipcash.optimizers.registry import make_optimizer
 
 
 class OurMethod(Method):
-    """A study with one of our optimizers; its initial design is as large as that of the others unless ``n_initial`` says so."""
+    """Study with one of our optimizers. Its initial design has the peers' size unless ``n_initial`` changes it."""
 
     legal: ClassVar[bool] = True
     own_design: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class OurMethod(Method):
         self.changes = [_change(part) for part in text.split(",") if part]
 
     def settings(self, shape: Shape) -> Any:
-        """The optimizer's own, with the changes of the name."""
+        """Return the optimizer's settings with the changes of the name."""
         settings = make_optimizer(self.optimizer, shape.space).settings  # type: ignore[attr-defined]
         if hasattr(settings, "n_initial"):
             settings = replace(settings, n_initial=self.design)
@@ -65,9 +65,9 @@ class OurMethod(Method):
 
 
 class SentMethod(OurMethod):
-    """An optimizer that suggests what breaks rules as it is, ``joint-gp:illegal=send``: GPyOpt's relax-and-round.
+    """Optimizer that suggests illegal points unchanged, ``joint-gp:illegal=send``: GPyOpt's relax-and-round.
 
-    It is asked without a study, which would refuse that, and starts from the legal samples that the peers have.
+    It runs without a study, which would refuse such points, and starts from the legal samples of the peers.
     """
 
     legal: ClassVar[bool] = False
@@ -93,18 +93,18 @@ class SentMethod(OurMethod):
         self.history.append(Observation(config, DONE, loss))
 
     def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:
-        self.history.append(Observation(config, PENDING))  # not to be repeated, and nothing is known of it
+        self.history.append(Observation(config, PENDING))  # pending, so it is not repeated and has no loss
 
 
 def our_method(name: str) -> OurMethod:
-    """The adapter of one of our optimizers, by its registered name with settings."""
+    """Return the adapter of one of our optimizers, by registered name and settings."""
     made = OurMethod(name)
     return SentMethod(name) if (["illegal"], "send") in made.changes else made
 
 
 @cache
 def commit() -> dict[str, str]:
-    """The commit that runs are made with, with a plus where the code differs from it; nothing outside a repository."""
+    """Return the commit of the runs, with a plus if the code was modified; empty outside a repository."""
     root = Path(mc.__file__).resolve().parents[1]
     said = [
         subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=False)
@@ -126,7 +126,7 @@ def _change(text: str) -> tuple[list[str], Any]:
 
 
 def changed(settings: Any, path: list[str], value: Any) -> Any:
-    """A copy of frozen settings with one entry changed; ``path`` leads through nested settings.
+    """Return a copy of frozen settings with one entry changed. ``path`` leads through nested settings.
 
     Raises:
         ValueError: there is no such entry.

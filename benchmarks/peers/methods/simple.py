@@ -1,4 +1,4 @@
-"""Two baselines that know the rules and nothing else: legal samples, and mutations of the best configurations."""
+"""Baselines that know the rules and have no model: legal samples, and mutations of the best configurations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH = 0.15
 
 
 class RandomMethod(Method):
-    """Legal samples, drawn together so that they are well spread."""
+    """Legal samples, drawn together for a good spread."""
 
     legal: ClassVar[bool] = True
     takes_limits: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class RandomMethod(Method):
 
 
 class MutationMethod(Method):
-    """One or two changes of one of the five best; a draw that is illegal or known is thrown away and made again."""
+    """One or two changes of one of the five best configurations. Illegal and known results are redrawn."""
 
     legal: ClassVar[bool] = True
 
@@ -49,7 +49,7 @@ class MutationMethod(Method):
         known = [c for c, _ in self.seen]
         for attempt in range(TRIES):
             parent = best[int(self.rng.choice(len(best), p=weights / weights.sum()))][0]
-            # where rules couple several parameters, single changes may all be illegal: more and more are made at once
+            # if rules couple several parameters, all single changes may be illegal, so the number of changes grows
             changes = 1 + int(self.rng.integers(2)) + attempt // 60
             config = self._mutated(parent, changes)
             if config not in known and self.shape.space.is_legal(config):
@@ -68,7 +68,7 @@ class MutationMethod(Method):
         return self.shape.active(values)
 
     def _changed(self, d: Dimension, value: Any) -> Any:
-        """A small step of an ordered value, or a fresh draw; another category."""
+        """Return another category, a small step of an ordered value, or sometimes a uniform draw."""
         if d.kind == "categorical" or self.rng.uniform() < 0.3:
             others = [d.draw(self.rng) for _ in range(8)]
             return next((v for v in others if v != value), value)

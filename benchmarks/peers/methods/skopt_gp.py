@@ -1,7 +1,8 @@
-"""scikit-optimize: one Gaussian process over all parameters at all times, one-hot where they are categories (JOPT(BO) of liu2020).
+"""scikit-optimize: one Gaussian process over all parameters, with one-hot categories (JOPT(BO) of liu2020).
 
-Its defaults, which ``gp_minimize`` has: an anisotropic Matern-5/2 kernel by the likelihood, a portfolio of three acquisition
-functions, 10,000 random points and five descents. It knows neither conditions nor rules; what does not exist stays in the middle.
+Its defaults, which ``gp_minimize`` has: an anisotropic Matern-5/2 kernel by the likelihood, a portfolio of three
+acquisition functions, 10,000 random points and five descents. It knows neither conditions nor rules; inactive
+parameters are set to the middle.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.peers.shape import Dimension, Shape
 
 
 class SkoptMethod(Method):
-    """See the module's description."""
+    """Method described in the module's docstring."""
 
     packages: ClassVar[tuple[str, ...]] = ("scikit-optimize",)
 
@@ -33,7 +34,7 @@ class SkoptMethod(Method):
         self._tell(points, losses)
 
     def suggest(self) -> dict[str, Any]:
-        with warnings.catch_warnings():  # that a point was evaluated before
+        with warnings.catch_warnings():  # warnings about repeated points
             warnings.simplefilter("ignore")
             asked = self.optimizer.ask()
         values = {d.name: _value(d, v) for d, v in zip(self.shape.dimensions, asked, strict=True)}
@@ -53,7 +54,7 @@ class SkoptMethod(Method):
 
 
 def dimension(d: Dimension) -> Any:
-    """Ordinals by their places; categories by their numbers."""
+    """Return a dimension. Ordinals and categories are represented by their index."""
     if d.kind == "categorical":
         return Categorical(list(range(len(d.values))), name=d.name)
     prior = "log-uniform" if d.log else "uniform"

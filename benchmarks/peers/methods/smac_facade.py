@@ -1,7 +1,7 @@
 """SMAC3's facade for hyperparameter optimization: a random forest, expected improvement, local and random search.
 
-The space is passed with its conditions. Rules over up to four discrete parameters are passed as forbidden clauses if they can be
-listed (a sum over many parameters, a rule over reals or auxiliaries cannot).
+The space is passed with its conditions. Rules over up to four discrete parameters are passed as forbidden clauses if
+they can be listed (a sum over many parameters, a rule over reals or auxiliaries cannot).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEED = 0
 
 
 class SmacMethod(Method):
-    """See the module's description.
+    """Method described in the module's docstring.
 
     Attributes:
         challengers: random configurations scored per suggestion, beside the local search; the facade's 10,000 take seconds.
@@ -56,7 +56,7 @@ class SmacMethod(Method):
         scenario = Scenario(self.space, output_directory=folder, deterministic=True, n_trials=10 * budget, seed=seed + 1)
         try:
             self.smac = self._facade(scenario, [])
-        except RuntimeError:  # it makes a design of one at least, and none is left where its own clauses forbid that one
+        except RuntimeError:  # SMAC adds one design point, and its own clauses may forbid every point
             self.smac = self._facade(scenario, [self.space.get_default_configuration()])
         for config, loss in initial:
             self._tell(config, loss)
@@ -75,7 +75,7 @@ class SmacMethod(Method):
         )
 
     def suggest(self) -> dict[str, Any]:
-        with joblib.parallel_config(backend="sequential"):  # the forest would take all cores, and wait for them
+        with joblib.parallel_config(backend="sequential"):  # the forest would use all cores and wait for them
             self.asked = self.smac.ask()
         values = dict(self.asked.config)
         return self.shape.active({n: _value(self.shape.by_name[n], v) for n, v in values.items() if n in self.shape.by_name})
@@ -90,20 +90,20 @@ class SmacMethod(Method):
         try:
             made = cs.Configuration(self.space, values=raw)
         except cs.ForbiddenValueError:
-            return  # clauses never suggest what they forbid, but a repaired configuration may be forbidden, by rounding
+            return  # clauses never suggest a forbidden point, but rounding may make a repaired one forbidden
         if made not in self.smac.runhistory.get_configs():
             self.smac.tell(TrialInfo(made, seed=SEED), TrialValue(cost=float(loss)), save=False)
 
 
 class LibrarySmacMethod(SmacMethod):
-    """With the facade's own limits."""
+    """Method with the facade's own limits."""
 
     challengers: ClassVar[int] = 10_000
     retrain: ClassVar[int] = 8
 
 
 def hyperparameter(d: Dimension, default: Any) -> Any:
-    """Ordinals by their places; categories by their numbers."""
+    """Return a hyperparameter. Ordinals and categories are represented by their index."""
     if d.kind == "real":
         return cs.UniformFloatHyperparameter(d.name, d.low, d.high, default, log=d.log)
     raw = _raw(d, default)
@@ -159,7 +159,7 @@ def configuration_space(shape: Shape, seed: int, default: dict[str, Any]) -> tup
 
 
 def _clauses(shape: Shape, made: dict[str, Any], bad: list[dict[str, Any]]) -> list[Any]:
-    """Combinations that differ in the last parameter only share a clause."""
+    """Return forbidden clauses, merging combinations that differ in the last parameter only."""
     found = []
     for key, group in groupby(bad, key=lambda b: list(b.items())[:-1]):
         members = list(group)

@@ -1,1 +1,1 @@
-"""The problems of the peers benchmark: modules that list theirs in ``PROBLEMS``."""
+"""Problems of the peers benchmark. Each module lists its problems in ``PROBLEMS``."""

@@ -29,16 +29,16 @@ def bits(title: str, n: int) -> mc.Space:
 
 @cache
 def rates() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Initial contamination (draws,), contamination and prevention rates (stages, draws)."""
+    """Return the initial contamination (draws,), and contamination and prevention rates (stages, draws)."""
     rng = np.random.default_rng(SEED)
     return (rng.beta(1.0, 30.0, DRAWS), rng.beta(1.0, 17.0 / 3.0, (STAGES, DRAWS)), rng.beta(1.0, 3.0 / 7.0, (STAGES, DRAWS)))
 
 
 def step(z: np.ndarray, stage: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Contamination after a stage, and what the stage costs: prevention, its price, and the share of draws above the limit.
+    """Return the contamination after a stage, and its costs: price of prevention, and share of draws above the limit.
 
     Args:
-        z: before the stage, shape (n, draws).
+        z: contamination before the stage, shape (n, draws).
         x: whether prevention is used, shape (n,).
     """
     _, spread, prevented = rates()

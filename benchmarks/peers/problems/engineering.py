@@ -1,7 +1,7 @@
-"""Engineering design with discrete members: speed reducer, tension/compression spring, gear train. Their limits are rules.
+"""Engineering design with discrete members: speed reducer, spring, gear train. Their constraints are rules.
 
-A function of one ordinal is linear in its indicators, so that limits with powers and quotients of discrete members become
-rules of degree two, exactly: nothing is left to a penalty.
+A function of one ordinal is linear in its indicators. So constraints with powers and quotients of discrete members are
+exactly rules of degree two, and no penalty is needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.peers.problem import Config, described
 
 
 def of(parameter: Any, function: Callable[[float], float]) -> Any:
-    """A function of a discrete parameter, as a linear expression of its indicators."""
+    """Return a function of a discrete parameter, as a linear expression of its indicators."""
     return sum(function(v) * parameter.is_(v) for v in parameter.domain.values)
 
 
@@ -25,7 +25,7 @@ def grid(low: float, high: float, step: float) -> list[float]:
     return [round(low + k * step, 6) for k in range(round((high - low) / step) + 1)]
 
 
-# -- speed reducer: Golinski's weight; face width real, module, shafts and bearings from lists, teeth whole ------------------
+# -- speed reducer: Golinski's weight; width real, module, shafts and bearings from lists, teeth integer ---------------
 
 MODULES = grid(0.7, 0.8, 0.01)
 TEETH = list(range(17, 29))
@@ -44,12 +44,12 @@ def weight(width: Any, module: Any, teeth: Any, l1: Any, l2: Any, d1: Any, d2: A
 
 
 def stress_1(d: Any) -> Any:
-    """g5 as ``745 l / (module teeth) <= stress_1(d)``."""
+    """Return g5 in the form ``745 l / (module teeth) <= stress_1(d)``."""
     return np.sqrt(np.maximum((110.0 * d**3) ** 2 - 16.9e6, 0.0))
 
 
 def stress_2(d: Any) -> Any:
-    """g6 as ``745 l / (module teeth) <= stress_2(d)``."""
+    """Return g6 in the form ``745 l / (module teeth) <= stress_2(d)``."""
     return np.sqrt(np.maximum((85.0 * d**3) ** 2 - 157.5e6, 0.0))
 
 
@@ -100,7 +100,7 @@ def spring_space() -> mc.Space:
     cube, square = of(coil, lambda v: v**3), of(coil, lambda v: v**2)
     for name, (stiffness, strength, _) in MATERIALS.items():
         here = material[name]
-        # the numbers are small: rules are scaled so that their tolerance is small beside them
+        # the numbers are small, so rules are scaled to make the tolerance of the solver small beside them
         s.rule(
             f"g1: deflection, {name}",
             10 * cube * turns >= of(wire, lambda v, k=stiffness: 717850 * k * v**4),  # type: ignore[misc]
@@ -117,7 +117,7 @@ def spring_space() -> mc.Space:
 
 
 def shear(wire: Any, coil: Any, strength: float) -> Any:
-    """Belegundu's g2, at most 1."""
+    """Return Belegundu's g2, at most 1."""
     return (4 * coil**2 - wire * coil) / (12566 * strength * (coil * wire**3 - wire**4)) + 1 / (5108 * strength * wire**2)
 
 
@@ -142,7 +142,7 @@ def gear_space() -> mc.Space:
 
 
 def gear(config: Config) -> float:
-    """log10 of the squared error of the ratio (plus 1e-12): as published it spans twelve decades."""
+    """Return log10 of the squared error of the ratio (plus 1e-12), since the published error spans twelve decades."""
     a, b, c, d = (config[name] for name in GEARS)
     return math.log10((RATIO - a * b / (c * d)) ** 2 + 1e-12)
 

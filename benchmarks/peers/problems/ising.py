@@ -1,13 +1,13 @@
 """Sparsification of an Ising model on a 4 x 4 grid: keep few of its 24 couplings and stay close in Kullback-Leibler divergence.
 
-Baptista and Poloczek, "Bayesian optimization of combinatorial structures", Section 4.2. Here p is the model, q the model of the
-couplings kept (x), <zz> the correlations under p, and W the partition functions.
+Baptista and Poloczek, "Bayesian optimization of combinatorial structures", Section 4.2. Here p is the model, q the
+model of the couplings kept (x), <zz> the correlations under p, and W the partition functions.
 
     loss(x) = sum_e (1 - x_e) J_e <z_i z_j> + log W_q - log W_p + lambda sum_e x_e
 
 W comes from transfer matrices over the 16 states of a row: W = L(x)' B(x) R(x), where L holds the upper two rows, B the
-couplings between the middle rows and R the lower two. All 2^24 subsets are 2^10 times 2^4 times 2^10 such products, so the
-optimum is certified by enumeration, with or without rules.
+couplings between the middle rows and R the lower two. All 2^24 subsets are 2^10 times 2^4 times 2^10 such products, so
+the optimum is certified by enumeration, with or without rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.peers.problem import Config, Problem
 
 SIDE = 4
 PRICE = 0.3
-"""lambda. The paper's 1e-4 to 1e-2 keep all couplings but one of this model; at 0.3 the best subset keeps about half."""
+"""lambda. The paper's values 1e-4 to 1e-2 keep all but one coupling of this model; 0.3 keeps about half."""
 KEEP_AT_MOST = 10
 SEED = 3
 ACROSS = [(r, c, r, c + 1) for r in range(SIDE) for c in range(SIDE - 1)]
@@ -34,25 +34,25 @@ STATES = np.array(list(product((-1.0, 1.0), repeat=SIDE)))
 
 @cache
 def couplings() -> np.ndarray:
-    """J: absolute values uniform in [0.05, 5], signs random, as in the paper; shape (24,)."""
+    """Return J, shape (24,): absolute values uniform in [0.05, 5], random signs, as in the paper."""
     rng = np.random.default_rng(SEED)
     return rng.uniform(0.05, 5.0, len(EDGES)) * rng.choice([-1.0, 1.0], len(EDGES))
 
 
 def row_weights(row: int, kept: np.ndarray) -> np.ndarray:
-    """Boltzmann weights of the 16 states of one row: couplings inside it; shape (16,)."""
+    """Return the Boltzmann weights of the 16 states of one row from the couplings inside it, shape (16,)."""
     j = kept[row * (SIDE - 1) : (row + 1) * (SIDE - 1)]
     return np.exp((STATES[:, :-1] * STATES[:, 1:]) @ j)
 
 
 def between(row: int, kept: np.ndarray) -> np.ndarray:
-    """Boltzmann weights of a row and the next: shape (16, 16)."""
+    """Return the Boltzmann weights between a row and the next, shape (16, 16)."""
     first = len(ACROSS) + row * SIDE
     return np.exp((STATES * kept[first : first + SIDE]) @ STATES.T)
 
 
 def log_partition(kept: np.ndarray) -> float:
-    """log W of the model with these couplings, shape (24,)."""
+    """Return log W of the model with these couplings, shape (24,)."""
     v = row_weights(0, kept)
     for row in range(1, SIDE):
         v = (v @ between(row - 1, kept)) * row_weights(row, kept)
@@ -61,7 +61,7 @@ def log_partition(kept: np.ndarray) -> float:
 
 @cache
 def correlations() -> np.ndarray:
-    """<z_i z_j> under the full model by central differences of log W, which are exact to 1e-9 here; shape (24,)."""
+    """Return <z_i z_j> under the full model, shape (24,), by central differences of log W, exact to 1e-9 here."""
     full, step, found = couplings(), 1e-5, []
     for e in range(len(EDGES)):
         move = np.zeros(len(EDGES))
@@ -76,7 +76,7 @@ def _full() -> float:
 
 
 def loss(x: np.ndarray) -> float:
-    """Divergence and price of the couplings kept; x: zeros and ones, shape (24,)."""
+    """Return divergence plus price of the kept couplings x, zeros and ones of shape (24,)."""
     j = couplings()
     return float(((1 - x) * j) @ correlations() + log_partition(x * j) - _full() + PRICE * x.sum())
 
@@ -98,12 +98,12 @@ def space(rules: bool) -> mc.Space:
 
 
 def at_node(r: int, c: int) -> list[str]:
-    """Names of the couplings at a node."""
+    """Return the names of the couplings at a node."""
     return [n for n, (a, b, s, d) in zip(NAMES, EDGES, strict=True) if (r, c) in ((a, b), (s, d))]
 
 
 def legal(x: np.ndarray) -> np.ndarray:
-    """The rules once more, independent of the space: x has shape (..., 24)."""
+    """Return True for x, shape (..., 24), that satisfy the rules. It is independent of the space."""
     good = x.sum(axis=-1) <= KEEP_AT_MOST
     for r, c in product(range(1, SIDE - 1), repeat=2):
         good &= x[..., [NAMES.index(n) for n in at_node(r, c)]].sum(axis=-1) <= 2

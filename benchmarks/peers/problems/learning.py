@@ -17,7 +17,7 @@ SPLITS = (0, 1, 2)
 
 
 def xgboost_space() -> mc.Space:
-    """Table 5 of Daxberger et al. with at most 200 rounds instead of 5,000, so that an evaluation takes some 0.05 s."""
+    """Return Table 5 of Daxberger et al. with at most 200 instead of 5,000 rounds, which takes about 0.05 s."""
     s = mc.Space("xgboost on monks-problem-1")
     s.categorical("booster", ["gbtree", "gblinear"])
     s.integer("nrounds", *ROUNDS, log=True)
@@ -33,7 +33,7 @@ def xgboost_space() -> mc.Space:
 
 
 def xgboost(config: Config) -> float:
-    """Mean error over three splits into 124 rows for training and 308 held out."""
+    """Return the mean error over three splits into 124 training and 308 held-out rows."""
     from mipcash.models.xgboost import error
 
     return sum(error(config, seed) for seed in SPLITS) / len(SPLITS)
@@ -41,7 +41,7 @@ def xgboost(config: Config) -> float:
 
 @cache
 def _halves(data: str) -> tuple[Any, Any, Any, Any]:
-    """Half of the rows to train on, half held out, stratified: x and y of each."""
+    """Return stratified training and held-out halves of the rows, x and y of each."""
     from sklearn.model_selection import train_test_split
 
     rows = table(data)
@@ -50,7 +50,7 @@ def _halves(data: str) -> tuple[Any, Any, Any, Any]:
 
 
 def pipeline_loss(data: str) -> Callable[[Config], float]:
-    """1 - ROC AUC on the held-out half; one fit (0.1 s) instead of cross-validation. Configurations are remembered."""
+    """Return 1 - ROC AUC on the held-out half after one fit (0.1 s), computed once per configuration."""
     known: dict[str, float] = {}
 
     def objective(config: Config) -> float:
@@ -65,7 +65,7 @@ def pipeline_loss(data: str) -> Callable[[Config], float]:
 def _loss(config: Config, x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> float:
     from sklearn.metrics import get_scorer
 
-    with warnings.catch_warnings():  # constant columns and slow convergence show in the score
+    with warnings.catch_warnings():  # constant columns and slow convergence are visible in the score
         warnings.simplefilter("ignore")
         model = pipelines.pipeline(config).fit(x_train, y_train)
         return 1.0 - float(get_scorer("roc_auc")(model, x_test, y_test))

@@ -1,10 +1,11 @@
-"""Functions of the mixed-integer and categorical sets of rbfopt, written anew from their definitions; two with rules added.
+"""Functions of the mixed-integer and categorical sets of rbfopt, implemented from their definitions; two have rules.
 
-Costa and Nannicini, "RBFOpt: an open-source library for black-box optimization with costly function evaluations", and its test set.
-It has Branin and Hartman 6 (Dixon and Szego) with a categorical choice of the periodic term or of the weights. It also has nvs09
-(MINLPLib) with a choice of the transformation, and a function of Schoen's class with integers. Schoen's points are drawn here by a
-seed; the others have the published constants, and Branin and Hartman the published optima. (rbfopt states -53.18 for nvs09 with
-categories; enumeration finds -55.35, at 8 throughout.)
+Costa and Nannicini, "RBFOpt: an open-source library for black-box optimization with costly function evaluations", and
+its test set. It has Branin and Hartman 6 (Dixon and Szego) with a categorical choice of the periodic term or of the
+weights. It also has nvs09 (MINLPLib) with a choice of the transformation, and a function of Schoen's class with
+integers. Schoen's points are drawn here by a seed; the other functions have the published constants, and Branin and
+Hartman the published optima. (rbfopt states -53.18 for nvs09 with categories; enumeration finds -55.35, at 8
+throughout.)
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ SEED = 21
 
 @cache
 def schoen_points() -> tuple[np.ndarray, np.ndarray]:
-    """Stationary points, shape (50, 6), and their values; three global minima at -1000, at legal integers."""
+    """Return stationary points, shape (50, 6), and values; three are global minima at -1000 with legal integers."""
     rng = np.random.default_rng(SEED)
     z = rng.uniform(size=(POINTS, 6))
     f = np.concatenate([np.full(MINIMA, -1000.0), rng.uniform(0, 1000, POINTS - MINIMA)])
@@ -150,7 +151,7 @@ def schoen_space() -> mc.Space:
 
 
 def schoen(config: Config) -> float:
-    """sum_i f_i prod_{j != i} d_j / sum_i prod_{j != i} d_j, with squared distances d: a weighted mean by 1 / d_i."""
+    """Return sum_i f_i prod_{j != i} d_j / sum_i prod_{j != i} d_j, a mean weighted by 1 / d_i, d squared distances."""
     z, f = schoen_points()
     x = np.array([*(config[f"i{k}"] for k in range(1, 5)), config["x5"], config["x6"]]) / 10
     d = np.maximum(((x - z) ** 2).sum(axis=1), 1e-300)
@@ -164,7 +165,7 @@ def _problem(name: str, space: Callable[[], mc.Space], objective: Any, optimum: 
 
 
 def _two(name: str, space: Any, objective: Any, optima: tuple[float, float], certificate: str) -> list[Problem]:
-    """The function as it is and with rules."""
+    """Return the function without and with rules."""
     return [
         _problem(f"{name}-{kind}", partial(space, rules), objective, optimum, certificate)
         for kind, rules, optimum in zip(("cat", "rules"), (False, True), optima, strict=True)

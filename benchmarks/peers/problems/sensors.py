@@ -1,7 +1,7 @@
-"""Sensor placement: choose sensors that leave the least variance of a Gaussian field, under budget, power and exclusion rules.
+"""Sensor placement: minimise the variance of a Gaussian field, under budget, power and exclusion rules.
 
-Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes". 28 candidate sites of three prices; the
-loss is the mean posterior variance over a grid of 196 points, in percent of the prior variance.
+Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes". 28 candidate sites of three prices;
+the loss is the mean posterior variance over a grid of 196 points, in percent of the prior variance.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ NAMES = [f"s{i}" for i in range(1, SITES + 1)]
 
 @cache
 def sites() -> tuple[np.ndarray, np.ndarray]:
-    """Places in the unit square, shape (28, 2), and prices 1 to 4, shape (28,)."""
+    """Return places in the unit square, shape (28, 2), and prices 1 to 4, shape (28,)."""
     rng = np.random.default_rng(SEED)
     return rng.uniform(size=(SITES, 2)), rng.integers(1, 5, SITES)
 
 
 @cache
 def covariances() -> tuple[np.ndarray, np.ndarray]:
-    """Between sites, shape (28, 28), and between grid and sites, shape (196, 28); the field is rougher in the east."""
+    """Return covariances of sites (28, 28) and of grid and sites (196, 28). The field is rougher in the east."""
     places, _ = sites()
     axis = (np.arange(14) + 0.5) / 14
     grid = np.array([(a, b) for a in axis for b in axis])
@@ -48,7 +48,7 @@ def covariances() -> tuple[np.ndarray, np.ndarray]:
 
 
 def variance(chosen: np.ndarray) -> np.ndarray:
-    """Mean posterior variance in percent; chosen: indices, shape (n, k)."""
+    """Return the mean posterior variance in percent; chosen: indices, shape (n, k)."""
     between, across = covariances()
     k = chosen.shape[1]
     gram = between[chosen[:, :, None], chosen[:, None, :]] + NOISE * np.eye(k)
@@ -64,7 +64,7 @@ def objective(config: Config) -> float:
 
 
 def close() -> list[tuple[int, int]]:
-    """Pairs of sites that disturb each other."""
+    """Return pairs of sites that disturb each other."""
     places, _ = sites()
     return [(i, j) for i, j in combinations(range(SITES), 2) if np.linalg.norm(places[i] - places[j]) < TOO_CLOSE]
 

@@ -1,4 +1,4 @@
-"""The random linear function of Daxberger et al., appendices A.1 (no rule) and A.2 (at most two bits), of the bundled model."""
+"""Random linear function of Daxberger et al., appendices A.1 (no rule) and A.2 (at most two bits), as bundled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mipcash.models.synthetic import build
 SOURCE = "Daxberger et al., Mixed-variable Bayesian optimization, appendix A"
 SEED = 11
 TOLERANCES = {"gaussian": 1e-4, "laplace": 1e-3}
-"""Of optima, by the weights: losses with Laplace weights are some twenty times as large."""
+"""Tolerances of optima by weights. Losses with Laplace weights are about twenty times as large."""
 
 
 def _problem(name: str, optimum: float, weights: str, cardinality: int | None = None, held_out: bool = False) -> Problem:

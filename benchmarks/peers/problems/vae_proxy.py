@@ -1,16 +1,16 @@
-"""An analytic stand-in for training the VAE of Daxberger et al., on the bundled ``vae`` space with all its rules.
+"""Analytic stand-in for training the VAE of Daxberger et al., on the bundled ``vae`` space with all its rules.
 
-It keeps what makes the real problem hard: the structure of the network matters most, good decoders (two transposed
-convolutions that double the width) are rare among legal ones, and effects multiply rather than add. In nats,
+It keeps the difficulties of the real problem. The structure of the network matters most. Good decoders (two transposed
+convolutions that double the width) are rare among legal ones. Effects multiply rather than add. In nats,
 
     loss = 80 + 120 exp(-E - D) + latent + rate + decay
 
-    E      what the encoder extracts: channels, filters and strides of its convolutions; a narrow f1 or one that does not fit
-           the flattened convolutions loses some of it
-    D      what the decoder can draw: smooth upsampling (stride 2, filter larger than it) times its channels, and f4
-    latent the best d_z grows with the number of convolutions on both sides
-    rate   the best learning rate falls with depth, and a high one wants decay
-    decay  the best weight decay falls with the number of fully connected layers
+    E        information from the encoder: channels, filters and strides of its convolutions. A narrow f1, or one that
+             does not fit the flattened convolutions, loses some of it.
+    D        capacity of the decoder: smooth upsampling (stride 2, larger filter) times its channels, and f4.
+    latent   The best d_z grows with the number of convolutions on both sides.
+    rate     The best learning rate falls with depth, and a high rate needs decay.
+    decay    The best weight decay falls with the number of fully connected layers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def objective(config: Config) -> float:
 
 
 def encoder(config: Config, widths: Config) -> float:
-    """E, between 0.1 and about 1.2."""
+    """Return E, between 0.1 and about 1.2."""
     n, quality, flat = config["conv_layers"], 0.15, float(IMAGE**2)
     for layer, most in (("c1", 24), ("c2", 48))[:n]:
         channels, width, _ = widths[layer]
@@ -50,7 +50,7 @@ def encoder(config: Config, widths: Config) -> float:
 
 
 def decoder(config: Config) -> float:
-    """D, between 0.05 and about 1.9."""
+    """Return D, between 0.05 and about 1.9."""
     n, smooth = config["deconv_layers"], 1.0
     for layer in ("d1", "d2")[:n]:
         stride, size = config[f"{layer}_stride"], config[f"{layer}_filter"]
@@ -66,7 +66,7 @@ def decoder(config: Config) -> float:
 
 
 def numbers(config: Config, structure: tuple[int, int, int, int]) -> float:
-    """Losses by the latent size and the three reals; 0 at best, whatever the structure."""
+    """Return the losses of the latent size and the three reals, at least 0 for every structure."""
     conv, deconv, f_in, f_out = structure
     latent = math.log2(config["d_z"] / best_latent(structure))
     rate = math.log10(config["learning_rate"])

@@ -156,14 +156,14 @@ def _shrink(program: BinaryProgram, columns: Indices, values: Vector, bound: flo
         ends[chosen] = 0.0
         rest, a = _most(program, columns, ends), float(values[chosen[0]])
         spare = bound - rest
-        if a < 0 and a < spare < 0 and _told(spare, bound, rest):
+        if a < 0 and a < spare < 0 and _distinct(spare, bound, rest):
             values[chosen] = spare
-        elif a > 0 and 0 < spare < a and _told(rest + (a - bound), a, bound):
+        elif a > 0 and 0 < spare < a and _distinct(rest + (a - bound), a, bound):
             values[chosen], bound = rest + (a - bound), rest
     return bound
 
 
-def _told(new: float, first: float, second: float) -> bool:
+def _distinct(new: float, first: float, second: float) -> bool:
     """Return True if a difference of two numbers is well above their rounding error, or has none."""
     return first == second or not first * second or abs(new) >= CANCELLED * max(abs(first), abs(second))
 

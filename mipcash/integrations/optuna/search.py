@@ -45,7 +45,7 @@ class Search:
     ) -> None:
         self.space, self.distributions = space, dict(distributions or {})
         self._name, self._settings, self._solver, self._limits = optimizer, settings, solver, tuple(limits)
-        self._told = 0
+        self._n_reported = 0
         self._held: list[str] = []
         self._made: tuple[CompiledSpace, Optimizer, dict[str, Optimizer]] | None = None
         self._counted: tuple[CompiledSpace, int | None] | None = None
@@ -121,13 +121,13 @@ class Search:
         """Return the warnings since the last call."""
         found, self._held = self._held, []
         misfits = self.reader.misfits
-        if misfits and not self.distributions and not self._told:
+        if misfits and not self.distributions and not self._n_reported:
             number, problem = next(iter(misfits.items()))
             found.append(
                 f"trials of the study have no place in space {self.space.name!r} and are not learned from: trial {number}: "
                 f"{problem}"
             )
-        self._told = len(misfits)
+        self._n_reported = len(misfits)
         return found
 
     def _number(self) -> int | None:

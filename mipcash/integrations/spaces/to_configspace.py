@@ -42,7 +42,7 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
     """
     theirs = package("ConfigSpace", "configspace", "to_configspace")
     for relation in relations_of(declaration):
-        raise SpaceError(_unsaid(f"the constraint {relation.name!r} of the model", "write it as a rule"))
+        raise SpaceError(_inexpressible(f"the constraint {relation.name!r} of the model", "write it as a rule"))
     problem = ""
     for default in legal:
         space = theirs.ConfigurationSpace(name=declaration.name)
@@ -59,7 +59,7 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
     raise SpaceError(f"ConfigSpace takes none of the legal configurations that were tried as its default: {problem}")
 
 
-def _unsaid(what: str, cure: str) -> str:
+def _inexpressible(what: str, cure: str) -> str:
     return f"ConfigSpace cannot say {what}; {cure}, or keep the space in mipcash"
 
 
@@ -71,9 +71,11 @@ def _hyperparameter(theirs: Any, name: str, domain: Any, legal: Configuration) -
         return theirs.UniformIntegerHyperparameter(name, domain.low, domain.high, log=domain.log, **default)
     values = getattr(domain, "values", None)
     if values is None:
-        raise SpaceError(_unsaid(f"{name!r}, {domain}", "leave it out"))
+        raise SpaceError(_inexpressible(f"{name!r}, {domain}", "leave it out"))
     if len(values) > LISTED and isinstance(domain, (Real, Integer)):
-        raise SpaceError(_unsaid(f"the steps of {name!r}, {domain}, but by a list of its values", "give a wider step"))
+        raise SpaceError(
+            _inexpressible(f"the steps of {name!r}, {domain}, but by a list of its values", "give a wider step")
+        )
     if len(values) == 1:
         return theirs.Constant(name, values[0])
     if isinstance(domain, Categorical):
@@ -144,7 +146,7 @@ class _Back:
         choices = [[*range(len(g.values)), *([] if g.on is None else [None])] for g in groups]
         if math.prod(map(len, choices)) > MOST_SETTINGS:
             raise SpaceError(
-                _unsaid(f"the rule {parts[0].name!r}, of {MOST_SETTINGS:,} settings or more", "leave it out")
+                _inexpressible(f"the rule {parts[0].name!r}, of {MOST_SETTINGS:,} settings or more", "leave it out")
             )
         found = []
         for setting in itertools.product(*choices):
@@ -155,7 +157,7 @@ class _Back:
             if self._possible(groups, setting, assignment):
                 settled = settle(list(parts), assignment)
                 if settled.undecided:
-                    raise SpaceError(_unsaid(f"the rule {parts[0].name!r} with its auxiliaries", "leave it out"))
+                    raise SpaceError(_inexpressible(f"the rule {parts[0].name!r} with its auxiliaries", "leave it out"))
                 if settled.misfits:
                     found.append(setting)
         return found, groups
@@ -186,7 +188,9 @@ class _Back:
         for setting in broken:
             joined.setdefault((*setting[:longest], *setting[longest + 1 :]), []).append(setting[longest])
         if len(joined) > MOST_CLAUSES:
-            raise SpaceError(_unsaid(f"the rule {rule.name!r}, which is {len(joined):,} clauses", "leave it out"))
+            raise SpaceError(
+                _inexpressible(f"the rule {rule.name!r}, which is {len(joined):,} clauses", "leave it out")
+            )
         others = [g for k, g in enumerate(groups) if k != longest]
         for setting, levels in joined.items():
             literals = [
@@ -212,7 +216,7 @@ class _Back:
     def _of_numbers(self, rule: Rule, numbers: Mapping[int, str]) -> Iterator[Any]:
         """Yield clauses for ``c x <= b`` and ``x <= y``, where other parameters have given values."""
         body, cure = rule.body, "bound one number, or compare two"
-        refused = SpaceError(_unsaid(f"the rule {rule.name!r} ({rule})", cure))
+        refused = SpaceError(_inexpressible(f"the rule {rule.name!r} ({rule})", cure))
         slopes = self._slopes(body, numbers)
         if rule.parts or body.products or slopes is None or len(slopes) > 2:
             raise refused

@@ -357,9 +357,9 @@ class _Ask:
         shown = {"subproblem": proposal.origin, "iteration": state.iteration, "rho": state.rho}
         finite = {n: v for n, v in (("primal", state.primal), ("dual", state.dual)) if np.isfinite(v)}
         after = state.counted(j, len(self.request.history)).as_dict() | {"models": self.models.states}
-        return replace(proposal, state=after, trace={**shown, **finite}, stop=self._wish())
+        return replace(proposal, state=after, trace={**shown, **finite}, stop=self._stop_reason())
 
-    def _wish(self) -> str:
+    def _stop_reason(self) -> str:
         if self.state.converged:
             return f"residuals {self.state.primal:.2g} and {self.state.dual:.2g} after {self.state.iteration - 1} iterations"
         if self.state.iteration > self.settings.iterations:

@@ -133,9 +133,9 @@ class EntropySearch:
     def _scores(self, mu: Vector, sd: Vector) -> Vector:
         """Return the scores from the moments: (1 + m, B), (1 + m, B) -> (O, B)."""
         parts = _Parts(self, mu, sd)
-        return np.array([option.log_cost - self._told(parts, option) for option in self.options])
+        return np.array([option.log_cost - self._information(parts, option) for option in self.options])
 
-    def _told(self, parts: _Parts, option: Option) -> Vector:
+    def _information(self, parts: _Parts, option: Option) -> Vector:
         """Return the logarithm of an option's information: (B,)."""
         full = parts.gain(option)
         if not (self.hiding and option.loss):

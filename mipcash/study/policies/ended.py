@@ -19,8 +19,8 @@ class OptimizerStops(Policy):
         self._study = study
 
     def refuses(self, in_flight: Collection[Trial]) -> str:
-        wish = self._study.table.wish
-        return f"{OPTIMIZER}: {wish}" if wish else ""
+        stop_request = self._study.table.stop_request
+        return f"{OPTIMIZER}: {stop_request}" if stop_request else ""
 
 
 class Callbacks(Policy):

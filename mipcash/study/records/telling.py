@@ -72,7 +72,7 @@ def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
     return Outcome({LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}})
 
 
-def told_costs(cost: Any) -> float | dict[str, float]:
+def reported_costs(cost: Any) -> float | dict[str, float]:
     """Return a cost as a float, or as a dict of floats by output.
 
     Raises:

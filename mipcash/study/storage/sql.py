@@ -62,7 +62,7 @@ class SQLStorage:
         self.path, self.title = database.path, database.title
         self.worker = f"{this_worker()}:{uuid.uuid4().hex[:8]}"
         self._database, self._seconds, self._alone = database, heartbeat_seconds or 0.0, heartbeat_seconds is None
-        self._process, self._begun, self._end = os.getpid(), False, threading.Event()
+        self._process, self._started, self._end = os.getpid(), False, threading.Event()
         self._heart: threading.Thread | None = None
         self._seen = 0
         self._revisions: dict[int, int] = {}
@@ -96,7 +96,7 @@ class SQLStorage:
             self._beat()
             self._heart = threading.Thread(target=self._live, name="mipcash heartbeat", daemon=True)
             self._heart.start()
-        self._begun = True
+        self._started = True
 
     def news(self) -> Sequence[TrialRow]:
         """See ``mipcash.study.storage.protocol.Storage.news``. Attempts of silent writers end here."""
@@ -155,8 +155,8 @@ class SQLStorage:
         if os.getpid() != self._process:
             return
         self._end.set()
-        if self._begun:
-            self._begun = False
+        if self._started:
+            self._started = False
             with contextlib.suppress(StorageError):  # otherwise the next run returns them, or they are lost in time
                 self._end_all("") if self._alone else self._leave()
         self._database.close()

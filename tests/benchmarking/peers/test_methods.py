@@ -1,4 +1,4 @@
-"""Every method of the comparison: the protocol, the same proposals for the same seed, and what illegal suggestions become."""
+"""Methods of the peers benchmark: protocol, equal proposals for equal seeds, and treatment of illegal suggestions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_unknown_methods_and_missing_packages(monkeypatch: pytest.MonkeyPatch) -
         convention("penalty-much")
 
 
-# -- illegal suggestions, by a method that makes them in a known order ------------------------------------------------
+# -- illegal suggestions, from a method that makes them in a known order ----------------------------------------------
 
 
 def even() -> mc.Space:
@@ -91,7 +91,7 @@ EVEN = Problem("even", even, lambda c: float(c["x"]), "rules", 0.0, "constructio
 
 
 class Fake(Method):
-    """Suggests 9, 8, 7 (illegal) and 6, over and over; notes what it is told."""
+    """Method that suggests 9, 8, 7 (illegal) and 6 repeatedly and records the losses that it receives."""
 
     name = "fake"
 
@@ -130,7 +130,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, folder: Path, rule: str, fake: Fake) ->
         ("ignore", (None, None, None, 6.0) * 3, [(9, None), (8, None), (7, None), (6, 6.0)] * 3),
     ],
 )
-def test_what_becomes_of_illegal_suggestions(
+def test_treatment_of_illegal_suggestions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, losses: Any, told: Any
 ) -> None:
     fake = Fake()
@@ -141,7 +141,7 @@ def test_what_becomes_of_illegal_suggestions(
         assert [violations_until(found, n) for n in (2, 3, 4, 5, 99)] == [0, 3, 6, 9, 9]
 
 
-# -- what other libraries are told of a space -------------------------------------------------------------------------
+# -- description of a space for other libraries ------------------------------------------------------------------------
 
 
 def small() -> mc.Space:

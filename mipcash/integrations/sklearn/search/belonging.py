@@ -63,7 +63,7 @@ def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
     if differ:
         raise DataError(
             f"storage={_quoted(storage)} keeps the scores of another search: "
-            f"{'; '.join(_told(name, then.get(name), now[name]) for name in differ)}. To resume that search, give it the same "
+            f"{'; '.join(_difference(name, then.get(name), now[name]) for name in differ)}. To resume that search, give the same "
             "data, scoring, cv and estimator (a splitter that shuffles needs a random_state); for this one, give another storage="
         )
 
@@ -83,7 +83,7 @@ def _quoted(storage: Any) -> str:
     return repr(storage)
 
 
-def _told(name: str, then: str | None, now: str) -> str:
+def _difference(name: str, then: str | None, now: str) -> str:
     if then is None:
         return f"it does not say what {name} was"
     if name in (DATA, CV):

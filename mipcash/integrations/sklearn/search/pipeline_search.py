@@ -303,7 +303,7 @@ class PipelineSearchCV(SpaceSearch):
     def _built_of(self) -> Any:
         return {"task": self.task_, "build": self.build, "estimators": self.estimators}
 
-    def _scoring_told(self) -> Any:
+    def _scoring_given(self) -> Any:
         return self._scoring_name() if self.scoring is None else self.scoring
 
     def _scoring_name(self) -> Any:

@@ -90,7 +90,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         """Return x and y in the form that the search accepts."""
         return x, y
 
-    def _told(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _params(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration as ``params`` of ``cv_results_``."""
         return dict(config)
 
@@ -199,14 +199,14 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         """Return the identity of the scores for the storage; empty without a storage."""
         if self.storage is None:
             return {}
-        reported = belonging_of(objective.data, self._scoring_told(), objective.scores.metric, self._built_of())
+        reported = belonging_of(objective.data, self._scoring_given(), objective.scores.metric, self._built_of())
         check_belonging(self.storage, reported)
         return reported
 
     def _tabulate(self, scores: Scores) -> None:
         trials = candidates_of(self.result_)
         check_failures(trials, self.n_splits_)
-        params = [self._told(t.config) for t in trials]
+        params = [self._params(t.config) for t in trials]
         self.cv_results_ = cv_results(trials, params, self.result_, scores, self.n_splits_)
         if f"mean_test_{SCORE}" not in self.cv_results_:
             self.multimetric_ = True
@@ -321,7 +321,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         """Return what, besides the space, determines the estimator of a configuration."""
         return self.estimator
 
-    def _scoring_told(self) -> Any:
+    def _scoring_given(self) -> Any:
         """Return ``scoring`` with defaults filled in."""
         return self.scoring
 

@@ -159,7 +159,7 @@ class SpaceSearchCV(SpaceSearch):
         self._names = names_of(space, self.estimator)
         return space, WithParameters(self.estimator, self._names)
 
-    def _told(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _params(self, config: Mapping[str, Any]) -> dict[str, Any]:
         return parameters_of(config, self._names)
 
 
