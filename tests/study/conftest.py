@@ -20,7 +20,7 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def marks(tmp_path: Path) -> Path:
-    """A folder for what evaluations leave behind."""
+    """Return a folder in which evaluations leave files."""
     folder = tmp_path / "marks"
     folder.mkdir()
     return folder

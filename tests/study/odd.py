@@ -1,4 +1,4 @@
-"""Objectives that do odd things; worker processes import them, so this module imports nothing heavy."""
+"""Objectives with unusual behaviour. Worker processes import this module, so it imports no large package."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 Odd = Callable[[Path], object]
-"""Takes the folder of the marks."""
+"""Function that takes the folder of the marks."""
 
 
 class Once:
-    """Does something odd at the second of its evaluations in all processes; the marks say which that is, and where it ran."""
+    """Objective that calls ``odd`` at its second evaluation, counted over all processes.
+
+    Each evaluation writes its process id to a file that is named by its number.
+    """
 
     def __init__(self, marks: Path, odd: Odd) -> None:
         self.marks, self.odd = marks, odd
@@ -31,7 +34,7 @@ class Once:
 
 
 class Homesick:
-    """Cannot be made again elsewhere."""
+    """Objective that raises an error when it is unpickled."""
 
     def __call__(self, config: dict[str, Any]) -> float:
         return 1.0
@@ -53,7 +56,7 @@ def sleep(marks: Path) -> None:
 
 
 def hang_in_c(marks: Path) -> None:
-    """With the GIL: no Python runs in the process any more."""
+    """Sleep in C while holding the GIL, so that no Python code runs in the process."""
     ctypes.PyDLL(None).sleep(60)
 
 
@@ -86,10 +89,10 @@ def crash(marks: Path) -> None:
 
 
 def hold(megabytes: int) -> list[bytearray]:
-    """Memory that is touched, so that it is resident."""
+    """Return memory that is resident, because every byte was written."""
     return [bytearray(b"x" * 1_000_000) for _ in range(megabytes)]
 
 
 def grow_in_a_child(marks: Path) -> None:
-    """A process of its own holds it."""
+    """Hold 200 MB in a child process."""
     subprocess.run([sys.executable, "-c", "import time; x = b'x' * 200_000_000; time.sleep(60)"], check=False)

@@ -1,4 +1,7 @@
-"""A study whose evaluations run in the ranks of an MPI job: ``mpiexec -n 3 python -m mpi4py.futures run_mpi.py JOURNAL``."""
+"""Run a study whose evaluations run in the ranks of an MPI job.
+
+Start it with ``mpiexec -n 3 python -m mpi4py.futures run_mpi.py JOURNAL``.
+"""
 
 from __future__ import annotations
 

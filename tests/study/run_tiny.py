@@ -1,9 +1,9 @@
-"""Runs a study in a process of its own: ``run_tiny.py JOURNAL BUDGET [--optimizer N] [--how H] [--die WHERE K] [--slow S]``.
+"""Run a study in its own process: ``run_tiny.py JOURNAL BUDGET [--optimizer N] [--how H] [--die WHERE K] [--slow S]``.
 
-Prints ``trial <number> <exact config>`` per evaluation. ``--die`` sends SIGKILL to itself at trial K: ``ask`` (while
-proposing), ``insert`` (inside the write before the evaluation), ``evaluation``, ``outcome`` (inside the write after it)
-or ``told`` (after it). ``--how processes`` evaluates in processes of its own, ``--how shared`` shares the journal; what dies
-is the run in either case.
+Print ``trial <number> <exact config>`` per evaluation. With ``--die`` the process sends SIGKILL to itself at trial K:
+``ask`` (during the proposal), ``insert`` (inside the write before the evaluation), ``evaluation``, ``outcome`` (inside
+the write after it) or ``told`` (after that write). ``--how processes`` evaluates in worker processes, ``--how shared``
+shares the journal. In both cases the process of the run dies.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def die(process: int | None = None) -> None:
 
 
 def die_in_write(method: str, number: int) -> None:
-    """SIGKILL between a statement of the journal and its COMMIT."""
+    """Make the process kill itself between a statement of the journal and its COMMIT."""
     original = getattr(SQLStorage, method)
 
     def deadly(self: SQLStorage, *arguments: Any) -> None:
@@ -41,7 +41,7 @@ def die_in_write(method: str, number: int) -> None:
 
 
 def main() -> None:
-    # a shell that starts tests in the background has SIGINT ignored, and children inherit that
+    # a shell that starts tests in the background ignores SIGINT, and child processes inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("journal")
@@ -69,7 +69,7 @@ def main() -> None:
         time.sleep(options.slow)
         if where == "evaluation" and config["rounds"] == target(options.journal, at):
             die(run)
-            time.sleep(60)  # of an evaluation that outlives its run for a moment
+            time.sleep(60)  # in a worker process, the evaluation outlives its run for a moment
         evaluations.append(exact)
         return tiny.loss(config)
 
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def target(journal: str, number: int) -> int:
-    """What the evaluation of trial ``number`` sees as ``rounds``; -1 as long as another trial is the latest."""
+    """Return the value of ``rounds`` in trial ``number``, or -1 while that trial is not the latest."""
     rows = read_journal(journal)[1]
     return json.loads(rows[number].exact)["rounds"] if len(rows) == number + 1 else -1
 

@@ -1,4 +1,4 @@
-"""Storages that several writers share: a made-up one in memory, a SQLite file, a PostgreSQL database."""
+"""Storages that several writers share: a fake storage in memory, a SQLite file and a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mipcash.study.storage.sql import SQLStorage
 
 
 class Server:
-    """What several writers share, as a database would: rows, who was seen last, and a log of changes."""
+    """In-memory database that several writers share: the rows of the trials and a log of changes."""
 
     def __init__(self) -> None:
         self.record: StudyRecord | None = None
@@ -31,7 +31,7 @@ class Server:
         self.log.append(row.number)
 
     def vanish(self, worker: str) -> None:
-        """No heartbeat of a worker was heard for long."""
+        """Record the running evaluations of a worker as lost, as if its heartbeats had stopped long ago."""
         for row in list(self.rows):
             if any(e.worker == worker for e in row.running):
                 self.put(ended(row, LOST, "no sign of life", 0.0)[0])
@@ -85,7 +85,7 @@ class Client:
 
     @contextmanager
     def _change(self) -> Iterator[Callable[[TrialRow], None]]:
-        """A change of what this writer has seen; what it writes itself is no news to it."""
+        """Change rows, if this writer has read all earlier changes. It does not read its own changes again."""
         with self.server.lock:
             if self.read != len(self.server.log):
                 raise TakenError("another writer was first")
@@ -105,12 +105,12 @@ class Client:
 
 @dataclass(frozen=True)
 class Place:
-    """Where several writers keep one study.
+    """Storage in which several writers keep one study.
 
     Attributes:
-        writer: makes a writer of a name.
-        vanish: that writer gives no sign of life any more, and has not for long.
-        address: by which others join; None: there is none.
+        writer: makes a writer with a given name.
+        vanish: makes a writer look lost, as if its heartbeats had stopped long ago.
+        address: address by which other writers join; None if there is none.
     """
 
     writer: Callable[[str], Storage]

@@ -1,4 +1,4 @@
-"""Storage by address: what is understood, what is refused, and that no password is ever said."""
+"""Storage addresses: parsing, error messages, and passwords that no output contains."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ ADDRESSES = (
 PATHS = "run.db /data/ann@lab/run.db runs/a:b.db C:/a@b/run.db runs/100%25.db /data/a@b:c.db :memory:"
 
 
-def test_addresses_are_reported_from_paths() -> None:
+def test_addresses_are_distinguished_from_paths() -> None:
     assert all(map(is_address, [*ADDRESSES.split(), " postgresql://u@h/d", "host=h dbname=d"]))
     for text in PATHS.split():
         assert not is_address(text)
         assert without_credentials(Path(text)) == text
 
 
-def test_an_address_is_read() -> None:
+def test_addresses_are_parsed() -> None:
     rest = f"ann%40lab:{ENCODED}@db.lab:5433/studies?study=a%20b&heartbeat_seconds=9&sslmode=require"
     for scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         address = Address.of(f"{scheme}://{rest}")
@@ -82,13 +82,13 @@ def test_an_address_is_read() -> None:
         ("sqlite:///run.db?heartbeat_seconds=soon", "heartbeat_seconds in the storage's address must be a number"),
     ],
 )
-def test_what_is_no_address_is_reported(space: mc.Space, text: str, said: str) -> None:
+def test_invalid_addresses_are_refused(space: mc.Space, text: str, said: str) -> None:
     with pytest.raises(StorageError, match=said) as error:
         mc.Study(space, storage=text)
     assert "s3cr3t" not in str(error.value)
 
 
-def test_a_server_that_is_not_there_is_named_and_its_password_is_not(
+def test_an_unreachable_server_is_named_without_its_password(
     space: mc.Space, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("psycopg")
@@ -102,7 +102,7 @@ def test_a_server_that_is_not_there_is_named_and_its_password_is_not(
     assert "s3cr3t" not in str(error.value) + "".join(capfd.readouterr())
 
 
-def test_without_its_packages_the_extra_is_named(space: mc.Space, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_names_the_extra_to_install(space: mc.Space, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "mipcash.study.storage.postgres", raising=False)
     with pytest.raises(StorageError, match=r"needs psycopg .*pip install 'mipcash\[postgres\]'"):
@@ -113,7 +113,7 @@ def test_without_its_packages_the_extra_is_named(space: mc.Space, monkeypatch: p
 
 
 class Rows:
-    """SQL on a server, and the rows of one study there."""
+    """SQL statements on a server, and the rows of one study on it."""
 
     def __init__(self, address: str, study: str = "") -> None:
         import sqlalchemy
@@ -144,7 +144,7 @@ def test_a_database_holds_several_studies_and_no_password(postgres_server: str) 
     Rows(postgres_server).run("CREATE DATABASE several")
     with pytest.raises(StorageError, match="holds no such study"):
         read_study(address)
-    space = tiny.tiny_space(name="few")  # the space's name is the default
+    space = tiny.tiny_space(name="few")  # the name of the space is the default name of the study
     for name, loss in (("", 1.0), ("?study=more", 2.0)):
         with mc.Study(space, tiny.Sampler(space), storage=address + name) as study:
             study.tell(study.ask(), loss)
@@ -161,14 +161,16 @@ def test_a_database_holds_several_studies_and_no_password(postgres_server: str) 
         assert "s3cr3t" not in str(Rows(address).run(f"SELECT * FROM mipcash_{table}").all())
 
 
-def test_another_value_in_any_column_of_a_database_is_refused_by_table_and_row(postgres: str, space: mc.Space) -> None:
+def test_a_changed_value_in_any_column_of_a_database_is_refused_with_table_and_row(
+    postgres: str, space: mc.Space
+) -> None:
     with mc.Study(space, tiny.Counter(space), storage=postgres) as study:
         study.tell(study.ask(), 1.0)
         rows = Rows(postgres, study.record.id)
     name, changes = postgres.partition("?study=")[2], 0
     for table in ("mipcash_study", "mipcash_trial", "mipcash_evaluation"):
         for column, value in rows.held(table).items():
-            # keys lead to no row or to another study, the format has a message of its own, the order of outputs has no digest
+            # skipped: keys (another row or none), the format (a separate message), the order of outputs (no digest)
             if column in ("id", "name", "study", "schema", "number", "trial", "place"):
                 continue
             missing: Any = "x" if column in ("model", "proof") else 7
@@ -193,7 +195,7 @@ def test_another_value_in_any_column_of_a_database_is_refused_by_table_and_row(p
         mc.Study(space, tiny.Counter(space), storage=postgres)
 
 
-# -- passwords beside mistakes --------------------------------------------------------------------------------------
+# -- passwords in malformed addresses -------------------------------------------------------------------------------
 
 KEY = "KeY7zq"
 BASES = (
@@ -212,7 +214,7 @@ changes = st.sampled_from(["delete", "double", "swap", "upper", *" :/@?#&=x7"])
 
 @st.composite
 def malformed(draw: st.DrawFn) -> str:
-    """Return an address with a password that holds KEY, quoted or not, and one mistake beside the password."""
+    """Return an address with one mistake outside its password. The password contains KEY and may be quoted."""
     before, after = draw(st.sampled_from(BASES)).split("{0}")
     password = draw(passwords)
     password = quote(password, safe="") if draw(st.booleans()) else password
@@ -227,7 +229,7 @@ def malformed(draw: st.DrawFn) -> str:
 
 
 def what_is_said(action: Callable[[], object]) -> str:
-    """Return the traceback of the error, chained errors included, or what is printed of the result."""
+    """Return the texts of the error and its chained errors, or the text of the result."""
     try:
         found = action()
     except StorageError as error:
@@ -242,7 +244,7 @@ def said_of(text: str) -> str:
 
 
 @given(malformed())
-def test_a_password_is_in_no_message_whatever_the_mistake(text: str) -> None:
+def test_no_message_about_a_malformed_address_contains_its_password(text: str) -> None:
     assert KEY not in without_credentials(text)
     assert KEY not in without_credentials(Path(text))
     assert KEY not in said_of(text)
@@ -250,9 +252,9 @@ def test_a_password_is_in_no_message_whatever_the_mistake(text: str) -> None:
 
 @settings(max_examples=8)
 @given(malformed())
-def test_a_password_is_in_no_message_of_what_opens_a_storage(text: str) -> None:
+def test_no_message_of_opening_a_storage_contains_its_password(text: str) -> None:
     if is_address(text) and "StorageError" not in said_of(text) and Address.of(text).kind == "postgresql":
-        return  # a server may be asked
+        return  # opening it might connect to a server
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         said = what_is_said(lambda: read_study(text)) + what_is_said(lambda: read_study(Path(text)))
         said += what_is_said(lambda: mc.Study(tiny.tiny_space(), storage=text).close())
@@ -261,7 +263,7 @@ def test_a_password_is_in_no_message_of_what_opens_a_storage(text: str) -> None:
     assert KEY not in said + shown.output + shown.stderr
 
 
-def test_a_password_is_not_in_what_a_server_says() -> None:
+def test_error_messages_of_a_server_are_shown_without_passwords() -> None:
     option = "sslpassword=KeY7zq%2F"
     pytest.importorskip("psycopg")
     from mipcash.study.storage.postgres import Server

@@ -1,4 +1,4 @@
-"""A journal notices another objective, refuses another space, and is kept under another name where a run starts anew."""
+"""Journals and changed studies: a warning for another objective, an error for another space, and fresh starts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def go(objective: Any, storage: Any, budget: int, **options: Any) -> mc.Result:
 
 
 def told(objective: Any, storage: Any, budget: int) -> list[str]:
-    """Run, and return what was warned of."""
+    """Run, and return the warnings about the objective."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         go(objective, storage, budget)
@@ -60,17 +60,17 @@ def other_loss(config: Any) -> float:
 # -- another objective ----------------------------------------------------------------------------------------------
 
 
-def test_another_objective_is_reported_with_both_names_and_the_cure(journal: Path) -> None:
+def test_another_objective_is_warned_of_with_both_names_and_the_remedy(journal: Path) -> None:
     def interrupted(config: Any) -> float:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         go(interrupted, journal, 3)
-    assert told(tiny.loss, journal, 2) == []  # nothing was finished
+    assert told(tiny.loss, journal, 2) == []  # no trial was finished
     assert told(tiny.loss, journal, 3) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(2):  # an error of it changes nothing
+        for _ in range(2):  # a warning that is raised as an error is given again
             with pytest.raises(UserWarning, match="another objective"):
                 go(other_loss, journal, 4)
     (said,) = told(other_loss, journal, 4)
@@ -78,10 +78,10 @@ def test_another_objective_is_reported_with_both_names_and_the_cure(journal: Pat
     assert "it was 'loss' and is 'other_loss' now" in said
     assert "kept, and mixed" in said
     assert "storage=mc.Journal(path, fresh=True) (mipcash run --fresh) or another storage=" in said
-    assert told(other_loss, journal, 5) == []  # it was said
+    assert told(other_loss, journal, 5) == []  # the warning is given once
 
 
-def test_a_worker_with_another_objective_is_reported(journal: Path) -> None:
+def test_a_worker_with_another_objective_is_warned_of(journal: Path) -> None:
     place = sharing.in_file(journal)
     a, b = (mc.Study(tiny.tiny_space(), tiny.Counter(tiny.tiny_space()), storage=place.writer("")) for _ in range(2))
     run(a, tiny.loss, 2, progress=False)
@@ -109,7 +109,7 @@ print([str(w.message) for w in caught if "objective" in str(w.message)])
 TIMES = "WEIGHT = 2\ndef times(x):\n    return x * WEIGHT\ndef objective(config):\n    return times(config['layers'])\n"
 
 
-def test_in_another_process_the_same_function_is_the_same(journal: Path, tmp_path: Path) -> None:
+def test_the_same_function_is_recognised_in_another_process(journal: Path, tmp_path: Path) -> None:
     def said(text: str, budget: int) -> str:
         script = tmp_path / "script.py"
         script.write_text(SCRIPT.format(folder=str(Path(tiny.__file__).parent), text=text))
@@ -133,10 +133,12 @@ NAMED = "config = {'x': 0}\ndef objective(config):\n    return [config for confi
         (TIMES, TIMES.replace("'])", "']) + 1"), False),
         (CLASS, CLASS.replace("['x']", "['x']  # same"), True),
         (CLASS, CLASS.replace("['x']", "['x'] + 1"), False),
-        (NAMED, NAMED.replace("0}", "1}"), True),  # a parameter is no global of the same name
+        (NAMED, NAMED.replace("0}", "1}"), True),  # the parameter hides the global variable of the same name
     ],
 )
-def test_what_is_written_counts_and_not_how(text: str, other: str, same: bool, tmp_path: Path) -> None:
+def test_the_code_of_an_objective_counts_and_its_formatting_does_not(
+    text: str, other: str, same: bool, tmp_path: Path
+) -> None:
     def objective(text: str) -> Any:
         path = tmp_path / "written.py"
         path.write_text(text)
@@ -163,7 +165,7 @@ def closing(value: Any) -> Callable[[Any], float]:
     return objective
 
 
-def test_what_a_function_closes_over_and_its_defaults_count() -> None:
+def test_closures_and_defaults_of_an_objective_count() -> None:
     arrays = np.arange(6.0), np.arange(6.0).reshape(2, 3), np.arange(6), np.array([0.0, 1, 2, 3, 4, 5.5])
     distinct = [None, True, 1, 1.0, "1", b"1", (1,), [1], {"a": 1}, {"a": 2}, {"a": [1, {"b": 2}]}, *arrays]
     assert len({digest(closing(value)) for value in [*distinct, tiny.loss, other_loss]}) == len(distinct) + 2
@@ -171,24 +173,26 @@ def test_what_a_function_closes_over_and_its_defaults_count() -> None:
     assert digest(closing({"a": 1, "b": 2})) == digest(closing({"b": 2, "a": 1}))
     assert digest(closing(np.arange(6.0))) == digest(closing(np.arange(6.0)))
     assert digest(closing(closing(1))) == digest(closing(closing(1))) != digest(closing(closing(2)))
-    # other objects count by their type alone
+    # other objects count by their type only
     assert digest(closing(object())) == digest(closing(object())) != digest(closing(tiny.tiny_space()))
     endless: list[Any] = []
     endless.append(endless)
     without_source = (max, float, eval("lambda config: 1.0"), {"loss": tiny.loss, "ms": max})
-    assert {identity_of(f) for f in (closing(endless), *without_source)} == {None}  # what cannot be looked at
+    assert {identity_of(f) for f in (closing(endless), *without_source)} == {
+        None
+    }  # objectives that cannot be inspected
 
 
-def test_lambdas_of_one_line_are_distinguished() -> None:
+def test_lambdas_on_one_line_are_distinguished() -> None:
     both = {"loss": lambda c: c["x"], "ms": lambda c: (lambda d: d["y"])(c)}
     assert digest(both["loss"]) != digest(both["ms"])
     assert digest(both["loss"]) == digest(lambda c: c["x"])
-    assert digest(lambda c: c["lr"]) == (digest(lambda c: c["lr"]), 4)[0]  # an argument beside it is no part of it
+    assert digest(lambda c: c["lr"]) == (digest(lambda c: c["lr"]), 4)[0]  # code beside a lambda does not count
     assert digest(both) == digest(dict(reversed(both.items())))
     assert digest(both) != digest({**both, "ms": both["loss"]})
 
 
-def test_globals_of_its_module_count_and_what_a_function_writes_to_does_not(
+def test_globals_that_an_objective_reads_count_and_variables_it_changes_do_not(
     monkeypatch: pytest.MonkeyPatch, journal: Path
 ) -> None:
     seen: list[Any] = []
@@ -224,7 +228,7 @@ class Shifted:
         return self(config)
 
 
-def test_partial_functions_wrapped_ones_methods_and_objects() -> None:
+def test_partial_functions_wrapped_functions_methods_and_objects_are_compared() -> None:
     def scaled(config: Any, factor: float) -> float:
         return factor * tiny.loss(config)
 
@@ -237,15 +241,15 @@ def test_partial_functions_wrapped_ones_methods_and_objects() -> None:
     assert digest(timed(tiny.loss)) == digest(tiny.loss) != digest(timed(other_loss))
     assert digest(functools.lru_cache(other_loss)) == digest(other_loss)
     assert digest(Shifted(1.0).shifted) != digest(Shifted(2.0).shifted)
-    # what calls do not change counts
+    # only attributes that calls do not change count
     assert digest(Shifted(1.0)) == digest(Shifted(1.0, 9)) != digest(Shifted(2.0))
 
 
-# -- another space: numbers and not names, and the order in which proposals read them ------------------------------------
+# -- another space: other numbers, or another order of parameters and rules -------------------------------------------
 
 
 def mutable(cap: float = 3.0, when: float = 3.0, extra: float = 6.0, factor: float = 1.0) -> mc.Space:
-    """Rules and constraints over mutable Params, whose texts are the same whatever the Params hold."""
+    """Return a space with rules and constraints over mutable Params. Their texts do not depend on the values."""
     space = mc.Space("mutable")
     model, x, y = space.model, space.integer("x", 0, 9), space.real("y", 0.0, 5.0)
     act = space.categorical("act", ["relu", "tanh"])
@@ -274,7 +278,7 @@ def order(names: str, rules: str = "ab") -> mc.Space:
 
 
 def edited(statement: str) -> Callable[[], mc.Space]:
-    """Return what makes a space and executes a statement on its model."""
+    """Return a function that makes a space and executes a statement on its model."""
 
     def made() -> mc.Space:
         space = mutable()
@@ -302,7 +306,7 @@ CHANGES: list[tuple[Callable[[], mc.Space], str]] = [
 
 
 @pytest.mark.parametrize(("now", "named"), CHANGES, ids=[c[1] for c in CHANGES])
-def test_a_change_is_seen_and_named(now: Callable[[], mc.Space], named: str) -> None:
+def test_a_changed_space_is_detected_and_the_change_named(now: Callable[[], mc.Space], named: str) -> None:
     before, later = listing(mutable()), listing(now())
     assert fingerprint(before) != fingerprint(later)
     found = differences(before, later)
@@ -310,7 +314,7 @@ def test_a_change_is_seen_and_named(now: Callable[[], mc.Space], named: str) -> 
     assert before == listing(mutable())
 
 
-def test_an_order_is_seen_and_what_follows_from_a_named_difference_is_not_named_again() -> None:
+def test_a_changed_order_is_named_unless_another_difference_explains_it() -> None:
     assert differences(listing(order("abc")), listing(order("bac"))) == [
         "the order of the parameters was 'a', 'b', 'c' and is 'b', 'a', 'c' now"
     ]
@@ -325,7 +329,7 @@ def test_an_order_is_seen_and_what_follows_from_a_named_difference_is_not_named_
     assert not any("the order of" in sentence or "arithmetic" in sentence for sentence in found)
 
 
-def test_a_journal_of_other_numbers_or_another_order_is_refused(journal: Path) -> None:
+def test_a_journal_with_other_numbers_or_another_order_is_refused(journal: Path) -> None:
     with mc.Study(mutable(), "random", storage=journal) as study:
         study.tell(study.ask(), 1.0)
     with pytest.raises(StorageError, match="arithmetic of rule 'bound'"):
@@ -338,7 +342,7 @@ def test_a_journal_of_other_numbers_or_another_order_is_refused(journal: Path) -
         assert study.ask().number == 1
 
 
-# -- starting anew: the journal that is there is renamed, whole and with what SQLite keeps beside it ---------------------
+# -- fresh starts: the old journal is renamed together with the files of SQLite beside it -----------------------------
 
 
 class Notes(Progress):
@@ -358,7 +362,7 @@ def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_the_old_journal_is_kept_under_the_first_free_name_which_is_reported(journal: Path) -> None:
+def test_the_old_journal_is_renamed_to_the_first_free_name_and_the_name_reported(journal: Path) -> None:
     for budget, expected in ((1, []), (2, ["run.old-1.db"]), (3, ["run.old-2.db"])):
         notes = Notes()
         assert anew(journal, budget, progress=notes).n_done == budget
@@ -372,11 +376,13 @@ def test_the_old_journal_is_kept_under_the_first_free_name_which_is_reported(jou
     assert [len(read_journal(journal.with_name(n))[1]) for n in names(journal.parent)] == [4, 3, 2]
     assert go(tiny.loss, mc.Journal(journal, False), 5).n_done == 5
     with pytest.raises(ValueError, match="seed"):
-        anew(journal, seed=-1)  # nothing is renamed for a study that cannot begin
+        anew(journal, seed=-1)  # the study cannot start, so the journal is not renamed
     assert len(names(journal.parent)) == 3
 
 
-def test_what_cannot_be_renamed(journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_start_is_refused_for_a_storage_that_cannot_be_renamed(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for storage in (None, ":memory:"):
         assert anew(storage).n_done == 2
@@ -397,7 +403,7 @@ def test_what_cannot_be_renamed(journal: Path, tmp_path: Path, monkeypatch: pyte
     assert names(journal.parent) == ["run.db"]
 
 
-def test_a_write_that_was_killed_is_taken_back_first(journal: Path) -> None:
+def test_an_interrupted_write_is_rolled_back_before_renaming(journal: Path) -> None:
     finish(launch(journal, "--die", "outcome", "4"), -signal.SIGKILL)
     assert "run.db-journal" in names(journal.parent)
     anew(journal)
@@ -407,8 +413,8 @@ def test_a_write_that_was_killed_is_taken_back_first(journal: Path) -> None:
     assert len(read_journal(journal)[1]) == 2
 
 
-def test_what_sqlite_could_not_finish_goes_along(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a reader keeps it from that: what was left beside the journal would be taken for that of the new one."""
+def test_leftover_files_of_sqlite_are_renamed_too(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Assert that no file of the old journal stays, because SQLite would read it as part of the new journal."""
 
     def busy(path: Path) -> None:
         raise StorageError(f"the journal {path} cannot be used: database is locked")
@@ -422,7 +428,7 @@ def test_what_sqlite_could_not_finish_goes_along(journal: Path, monkeypatch: pyt
     assert len(read_journal(journal)[1]) == 2
 
 
-def test_a_link_stays_and_leads_to_the_new_journal(journal: Path, tmp_path: Path) -> None:
+def test_a_symlink_is_kept_and_points_to_the_new_journal(journal: Path, tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     file = tmp_path / "far" / "kept.db"
     os.symlink(file, journal)

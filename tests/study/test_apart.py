@@ -1,4 +1,4 @@
-"""Outputs that are evaluated apart: costs, what an optimizer may ask for, and the answer."""
+"""Decoupled evaluation of outputs: costs, requests of the optimizer, and the best trial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COSTS = {"loss": 60, "ms": 1}
 
 
 class MinimumDistance(tiny.Sampler):
-    """Asks for the latency of a configuration, then for the loss of the same one."""
+    """Optimizer that requests the latency of a configuration, then the loss of the same configuration."""
 
     takes_limits = True
     first = "ms"
@@ -36,7 +36,7 @@ class MinimumDistance(tiny.Sampler):
         return replace(super().propose(request), outputs=(self.first,))
 
 
-def test_an_optimizer_is_reported_the_costs_and_may_propose_a_configuration_for_the_rest(space: mc.Space) -> None:
+def test_an_optimizer_sees_the_costs_and_may_request_the_missing_output_of_a_configuration(space: mc.Space) -> None:
     optimizer = MinimumDistance(space)
     study = mc.Study(space, optimizer, limits={"ms": 5.0}, costs=COSTS)
     first = study.tell(study.ask(), {"ms": 3.25})
@@ -92,7 +92,7 @@ BOTH = {"loss": loss_of, "ms": ms_of}
 
 
 def counted(called: list[str]) -> dict[str, Callable[..., float]]:
-    """Return both functions, whose calls are noted."""
+    """Return a function for each output. Each call appends the name of its output to ``called``."""
     return {
         "loss": lambda config: called.append("loss") or tiny.loss(config),
         "ms": lambda config: called.append("ms") or float(config["layers"]),
@@ -100,13 +100,13 @@ def counted(called: list[str]) -> dict[str, Callable[..., float]]:
 
 
 @pytest.mark.parametrize("execution", [2, mc.Execution(2, evaluation_timeout=20.0)], ids=["threads", "processes"])
-def test_functions_of_their_own_are_called_wherever_evaluations_run(space: mc.Space, execution: Any) -> None:
+def test_a_function_per_output_is_called_in_threads_and_processes(space: mc.Space, execution: Any) -> None:
     given = {"optimizer": "random", "limits": {"ms": 2.0}, "progress": False, "execution": execution}
     result = mc.minimize(BOTH, space, 20, **given)
-    assert (len(result.history), result.stopped) == (10, "budget")  # two calls each
+    assert (len(result.history), result.stopped) == (10, "budget")  # two calls per trial
     for trial in result.history:
         assert trial.evaluate == ("loss", "ms")
-        assert trial.loss == tiny.loss(trial.config)  # whatever became of the other
+        assert trial.loss == tiny.loss(trial.config)  # also if the other function failed
         if trial.config["width"] == 32:
             assert "RuntimeError: the clock broke" in trial.outcome["ms"].message
         else:
@@ -116,7 +116,7 @@ def test_functions_of_their_own_are_called_wherever_evaluations_run(space: mc.Sp
 
 
 class Choosing(MinimumDistance):
-    """Called by its latency first; its loss where that is kept."""
+    """Optimizer that requests the latency first, and then the loss of each configuration with a feasible latency."""
 
     def propose(self, request: Request) -> Proposal:
         begun = [o.config for o in request.history if o.asked == ("loss",)]
@@ -133,7 +133,7 @@ def choose(functions: Any, space: mc.Space, cost: float, **options: Any) -> mc.R
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_what_is_called_is_what_the_optimizer_chose_and_a_cost_is_never_exceeded(
+def test_only_requested_outputs_are_evaluated_and_a_cost_budget_is_never_exceeded(
     space: mc.Space, workers: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     called: list[str] = []
@@ -141,7 +141,7 @@ def test_what_is_called_is_what_the_optimizer_chose_and_a_cost_is_never_exceeded
     spent = 60 * called.count("loss") + called.count("ms")
     assert 140 < spent <= 200
     assert result.stopped == "budget"
-    assert sum(t.pending for t in result.history) <= 1  # the one that would have been too much
+    assert sum(t.pending for t in result.history) <= 1  # a trial that would have exceeded the budget
     told = [t for t in result.history if not t.pending]
     assert sorted(called) == sorted(t.evaluate[0] for t in told)
     assert {t.evaluate for t in told} == {("loss",), ("ms",)}
@@ -150,7 +150,7 @@ def test_what_is_called_is_what_the_optimizer_chose_and_a_cost_is_never_exceeded
     assert any(" ms " in line and " loss " not in line.split("  best")[0] for line in lines)
 
 
-def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Path) -> None:
+def test_a_run_with_a_cost_budget_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Path) -> None:
     whole = choose(BOTH, space, 250, progress=False)
     for cost in (70, 71, 130, 250):
         parts = choose(BOTH, space, cost, storage=tmp_path / "parts.db", progress=False)
@@ -159,7 +159,7 @@ def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Pa
     assert made == unbroken
 
 
-def test_parts_that_were_reported_are_there_after_a_resume(space: mc.Space, journal: Path) -> None:
+def test_outputs_reported_before_a_resume_are_not_evaluated_again(space: mc.Space, journal: Path) -> None:
     options = {"limits": {"ms": 5.0}, "costs": COSTS, "storage": journal}
     with mc.Study(space, "random", **options) as study:
         study.tell(study.ask(), {"ms": 1.0})
@@ -169,7 +169,7 @@ def test_parts_that_were_reported_are_there_after_a_resume(space: mc.Space, jour
         assert (again.number, again.values, again.outcome.missing(again.evaluate)) == (0, {"ms": 1.0}, ("loss",))
         study.give_back(again)
         run(study, counted(called), mc.Cost(61), progress=False)
-        assert called == ["loss"]  # what is known is not evaluated again
+        assert called == ["loss"]  # known outputs are not evaluated again
         assert study.trials[0].loss == tiny.loss(again.config)
 
 
@@ -181,15 +181,15 @@ def test_parts_that_were_reported_are_there_after_a_resume(space: mc.Space, jour
         ({"loss": lambda config: {"loss": 1.0}, "ms": lambda config: 1.0}, "at each of its first 5 evaluations alike"),
     ],
 )
-def test_a_function_that_is_broken_is_a_defect_of_its_own(space: mc.Space, functions: Any, said: str) -> None:
+def test_a_defect_in_one_of_the_functions_stops_the_run(space: mc.Space, functions: Any, said: str) -> None:
     with pytest.raises(DefectError, match=said):
         mc.minimize(functions, space, 40, optimizer="random", progress=False)
 
 
 @settings(max_examples=8)
 @given(st.data())
-def test_parts_may_be_reported_in_any_order(data: st.DataObject) -> None:
-    """By hand: trials in any order, each in any parts, outputs failing or told again; the answer keeps the limit."""
+def test_outputs_may_be_told_in_any_order(data: st.DataObject) -> None:
+    """Assert that the best trial is feasible when outputs are told in any order and some of them fail."""
     study = mc.Study(tiny.tiny_space(), "random", limits={"ms": 5.0}, costs=COSTS)
     batch = study.ask(4)
     told: dict[int, dict[str, float]] = {trial.number: {} for trial in batch}
@@ -208,7 +208,7 @@ def test_parts_may_be_reported_in_any_order(data: st.DataObject) -> None:
         assert study.n_evaluated == sum(len(v) == 2 for v in told.values())
 
 
-def test_what_is_known_in_parts_is_enqueued_for_the_rest(space: mc.Space) -> None:
+def test_a_partially_known_configuration_is_enqueued_for_its_missing_output(space: mc.Space) -> None:
     study = mc.Study(space, "random", limits={"ms": 5.0}, costs=COSTS)
     config = tiny.draw(space, np.random.default_rng(7))
     known = study.add(config, {"ms": 1.0})
@@ -219,13 +219,13 @@ def test_what_is_known_in_parts_is_enqueued_for_the_rest(space: mc.Space) -> Non
     assert study.tell(study.ask(), 0.25).config == config
     assert study.result.best
     assert study.result.best.number == wanted.number
-    assert study.enqueue(config).number in (known.number, wanted.number)  # nothing is left to evaluate
+    assert study.enqueue(config).number in (known.number, wanted.number)  # no output is left to evaluate
     with pytest.raises(ValueError, match="is not known"):
         study.add(config, {"other": 1.0})
 
 
 @pytest.mark.parametrize("optimizer", ["random", "cmes", "admmbo"])
-def test_a_space_is_exhausted_and_only_the_best_is_called_optimal(optimizer: str) -> None:
+def test_an_exhausted_space_stops_the_run_and_only_the_optimum_is_called_optimal(optimizer: str) -> None:
     space = mc.Space("small")
     space.integer("n", 1, 4)
     functions = {"loss": lambda c: -float(c["n"]), "ms": lambda c: float(c["n"])}
@@ -254,7 +254,9 @@ def test_a_space_is_exhausted_and_only_the_best_is_called_optimal(optimizer: str
         ({"budget": 1}, ValueError, "does not pay for one evaluation of each output, 2"),
     ],
 )
-def test_what_cannot_be_run_is_refused(space: mc.Space, arguments: dict[str, Any], error: Any, said: str) -> None:
+def test_invalid_functions_budgets_and_costs_are_refused(
+    space: mc.Space, arguments: dict[str, Any], error: Any, said: str
+) -> None:
     given = {"objective": BOTH, "budget": 20, "costs": None, "optimizer": "random", "progress": False, **arguments}
     objective, budget, costs = (given.pop(name) for name in ("objective", "budget", "costs"))
     with pytest.raises(error, match=said):

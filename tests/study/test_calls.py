@@ -1,4 +1,4 @@
-"""Calls that go wrong are answered before anything is opened or evaluated: with the argument, the cause and the cure."""
+"""Invalid calls: errors that name the argument, the cause and the remedy before files are opened or evaluations run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WORDS = {
 }
 
 
-def test_words_of_other_libraries() -> None:
+def test_argument_names_of_other_libraries_are_explained() -> None:
     for word, cure in WORDS.items():
         with pytest.raises(TypeError, match=re.escape(f"minimize() has no argument {word!r}; {cure}")):
             mc.minimize(loss, small(), **{word: 20})
@@ -64,7 +64,7 @@ def test_words_of_other_libraries() -> None:
         mc.Study(small(), "random", 3)  # type: ignore[misc]
 
 
-def test_arguments_in_anothers_place(tmp_path: Path) -> None:
+def test_positional_arguments_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
     said = r"in this order: minimize\(objective, space, 20\); got .*the space 'small'"
     for arguments in ((small(), loss, 5), (loss, 5, small()), (5, loss, small())):
         with pytest.raises(TypeError, match=said):
@@ -119,19 +119,19 @@ CALLS: list[tuple[Callable[[mc.Space], object], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), CALLS)
-def test_calls(call: Callable[[mc.Space], object], kind: type[Exception], message: str) -> None:
+def test_invalid_calls_are_refused(call: Callable[[mc.Space], object], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call(small())
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     ours = minimize(loss, small(), 2, seed=3)
     theirs = minimize(loss, small(), np.int64(2), seed=np.int64(3), execution=mc.Execution(workers=np.int32(1)))
     assert [t.config for t in ours.history] == [t.config for t in theirs.history]
     assert small().optimum("a", "max").value == 3
 
 
-def test_one_callback_or_several() -> None:
+def test_callbacks_may_be_a_function_or_a_list() -> None:
     seen: list[int] = []
 
     def note(study: mc.Study, trial: mc.Trial) -> None:
@@ -175,14 +175,16 @@ def of_keywords(**config: Any) -> float:
         (of_keywords, "write lambda config: of_keywords(**config)"),
     ],
 )
-def test_objectives_of_another_kind(objective: Callable[..., float], cure: str, tmp_path: Path) -> None:
+def test_objectives_with_another_signature_are_refused(
+    objective: Callable[..., float], cure: str, tmp_path: Path
+) -> None:
     said = rf"the objective {objective.__name__}\(.*\) -> .*cannot be called with one configuration.*{re.escape(cure)}"
     with pytest.raises(TypeError, match=said):
         minimize(objective, small(), 3, storage=tmp_path / "run.db")
     assert not (tmp_path / "run.db").exists()
 
 
-def test_objectives_that_take_one() -> None:
+def test_objectives_that_take_one_configuration_are_accepted() -> None:
     class Model:
         def train(self, config: dict[str, Any], epochs: int = 3) -> float:
             return float(config["a"])

@@ -1,4 +1,4 @@
-"""confirm=: finalists are evaluated again on fresh repeats, within the budget; the answer is the best of them there."""
+"""``confirm=``: fresh repeats of the finalists within the budget, and the best trial that is chosen by them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def noise(config: Mapping[str, Any], repeat: int) -> float:
 
 
 def lucky(config: Mapping[str, Any], repeat: int = 0) -> float:
-    """Its lowest value in the search is luck: 0.1 |x - 20|, and noise that is another in each repeat."""
+    """Return 0.1 |x - 20| and noise that differs in each repeat. The lowest loss of the search is luck."""
     return 0.1 * abs(config["x"] - 20) + noise(config, repeat)
 
 
 def told(config: Mapping[str, Any]) -> float:
-    """Without a repeat: called again as it is."""
+    """Return a loss without noise. The function has no parameter ``repeat``."""
     return float(config["x"])
 
 
@@ -42,7 +42,7 @@ def folds(config: Mapping[str, Any], repeat: int = 0) -> Any:
 
 
 def limited(config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-    """Below 5 the latency keeps its limit in the search and breaks it afterwards."""
+    """Return a loss and a latency. Below x = 5 the latency is feasible in the search and infeasible in repeats."""
     x = config["x"]
     return {"loss": float(x), "ms": 9.0 if x > 30 or (repeat and x < 5) else 1.0}
 
@@ -60,11 +60,11 @@ def record(result: mc.Result) -> list[tuple[Any, ...]]:
     return [(repr(t.config), t.repeat, t.loss) for t in result.history]
 
 
-# -- the answer -----------------------------------------------------------------------------------------------------
+# -- the best trial -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("objective", [lucky, folds])
-def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any) -> None:
+def test_the_best_trial_is_the_finalist_with_the_lowest_mean_of_fresh_repeats(objective: Any) -> None:
     result = minimize(objective, 16, confirm=mc.Confirm(finalists=4, repeats=2))
     searched = [t for t in result.history if not t.repeat]
     assert (result.n_evaluations, len(searched)) == (16, 8)
@@ -78,12 +78,12 @@ def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any
     assert result.best.number == min(fresh, key=fresh.__getitem__)
     assert result.fresh == pytest.approx(min(fresh.values()))
     assert result.best.loss >= lowest[0].loss == result.feasibility.best.loss
-    assert result.fresh <= result.value <= sum(fresh.values()) / 4  # the best of several means is too low
+    assert result.fresh <= result.value <= sum(fresh.values()) / 4  # the lowest of several means is biased downwards
     assert f"{result.best.number:>5}" in str(result)
     assert "the answer" in str(result)
 
 
-def test_without_a_parameter_repeat_it_is_called_again_and_identical_losses_are_warned_of(
+def test_identical_losses_of_an_objective_without_a_parameter_repeat_are_warned_of(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
     minimize(lucky)
@@ -96,14 +96,14 @@ def test_without_a_parameter_repeat_it_is_called_again_and_identical_losses_are_
     assert result.value == result.fresh == min(t.loss for t in result.history)
 
 
-def test_a_search_of_the_same_seed_is_the_same_with_and_without() -> None:
+def test_the_search_is_the_same_with_and_without_confirmation() -> None:
     without = minimize(lucky, 8, optimizer="hybrid", confirm=None)
     assert record(minimize(lucky, 11, optimizer="hybrid"))[:8] == record(without)
     assert without.finalists == ()
     assert math.isnan(without.fresh)
 
 
-def test_a_finalist_satisfies_the_limits_on_fresh_repeats_too() -> None:
+def test_a_finalist_must_be_feasible_on_fresh_repeats_too() -> None:
     hybrid = {"optimizer": mc.Method("hybrid", mc.settings.HybridSettings(n_initial=50))}
     result = minimize(limited, 49, **hybrid, limits={"ms": 5.0}, confirm=8)
     out = [f for f in result.finalists if f.problem]
@@ -112,14 +112,14 @@ def test_a_finalist_satisfies_the_limits_on_fresh_repeats_too() -> None:
     assert result.config == {"x": 5}
     every = minimize(limited, 45, **hybrid, limits={"ms": 5.0}, confirm=4)
     assert all(f.problem for f in every.finalists)
-    assert every.config == {"x": 4}  # what was not evaluated again
+    assert every.config == {"x": 4}  # the best configuration that was not evaluated again
     dies = minimize(
         lambda config, repeat=0: mc.Failed("died") if repeat and config["x"] < 3 else float(config["x"]), 30
     )
     assert dies.config["x"] >= 3
 
 
-def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
+def test_a_repeat_is_never_the_best_trial_or_an_incumbent() -> None:
     result = minimize(lambda config, repeat=0: float(config["x"]) - 100 * repeat, 12)
     assert not result.best.repeat
     assert result.best.loss >= 0
@@ -128,8 +128,8 @@ def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
     assert curve.incumbent[-1] == min(t.loss for t in result.history if not t.repeat)
 
 
-def test_the_difference_is_paired() -> None:
-    """What is hard about a fold is no difference; the error is that of Nadeau and Bengio."""
+def test_differences_of_finalists_are_paired() -> None:
+    """Assert that the effects of folds cancel, and that the standard error is that of Nadeau and Bengio."""
     hard = (0.0, 5.0, 1.0, 3.0)
     one = Finalist(0, 1.0, (2.25,), (hard,))
     other = Finalist(1, 1.0, (2.5,), (tuple(h + d for h, d in zip(hard, (0.1, 0.4, 0.2, 0.3), strict=True)),))
@@ -141,7 +141,7 @@ def test_the_difference_is_paired() -> None:
     assert (plain.mean, plain.error) == (0.0, pytest.approx(math.sqrt(2.0 / 2)))
 
 
-# -- wherever it runs -----------------------------------------------------------------------------------------------
+# -- executors and resumed runs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("execution", [mc.Execution(2, lambda: ProcessPoolExecutor(2)), 3])
@@ -152,7 +152,7 @@ def test_workers_processes_and_one_thread_agree(execution: Any) -> None:
 
 
 @pytest.mark.parametrize("at", [3, 10])
-def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes_with_the_same_repeats(at: int, tmp_path: Path) -> None:
     whole = minimize(lucky, 12, seed=5)
     path, count = tmp_path / "run.db", [0]
 
@@ -169,7 +169,9 @@ def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
     assert resumed.config == whole.config
     with mc.Study(line(), "random", seed=5, storage=path) as study:
         assert (study.result.config, study.result.finalists) == (whole.config, whole.finalists)
-    more = minimize(lucky, 20, seed=5, storage=path)  # more budget searches on and confirms again
+    more = minimize(
+        lucky, 20, seed=5, storage=path
+    )  # with more budget, the run continues the search and confirms again
     assert record(more)[:12] == record(whole)
     searched = sorted((t for t in more.history if not t.repeat), key=lambda t: t.loss)
     assert len(searched) >= 14
@@ -177,7 +179,7 @@ def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
     assert {t.number for t in searched[:3]} <= {f.number for f in more.finalists if f.fresh}
 
 
-def test_by_hand() -> None:
+def test_repeats_work_with_ask_and_tell() -> None:
     study = mc.Study(line(), "random")
     first = study.tell(study.ask(), 1.0)
     waiting = study.repeat(first, 2)
@@ -188,7 +190,7 @@ def test_by_hand() -> None:
     assert (study.result.best.loss, study.result.value) == (1.0, 3.0)
     assert study.result.finalists == (Finalist(0, 1.0, (3.0,), ((),)),)
     second = study.tell(study.ask(), 2.0)
-    for repeat, loss, best in ((2, 4.0, first), (1, -9.0, second)):  # means of as many repeats as others have
+    for repeat, loss, best in ((2, 4.0, first), (1, -9.0, second)):  # a mean of half as many repeats counts too
         study.repeat(second, repeat)
         study.tell(study.ask(), loss)
         assert study.result.best.number == best.number
@@ -198,10 +200,10 @@ def test_by_hand() -> None:
         mc.Study(line(), "random").repeat(first)
 
 
-# -- what cannot be confirmed ---------------------------------------------------------------------------------------
+# -- settings that are refused --------------------------------------------------------------------------------------
 
 
-def test_fits_that_do_not_pay_for_repeats_are_reported_with_the_cure() -> None:
+def test_a_step_budget_too_small_for_repeats_is_warned_of_with_the_remedy() -> None:
     said = "12 steps where an evaluation takes 4, and the budget is 19 steps in all: nothing is confirmed"
     with pytest.warns(UserWarning, match=rf"{said}.*Give mc.Steps\(20\)"):
         result = minimize(folds, mc.Steps(19))
@@ -223,7 +225,9 @@ RAISE = "evaluates 3 finalists once more, and the budget.* raise it, or confirm 
         ({"loss": told, "ms": told}, mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}), 3, RAISE),
     ],
 )
-def test_what_cannot_be_confirmed(objective: Any, budget: Any, confirm: Any, said: str, tmp_path: Path) -> None:
+def test_invalid_confirm_settings_are_refused(
+    objective: Any, budget: Any, confirm: Any, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=said):
         minimize(objective, budget, confirm=confirm, storage=tmp_path / "run.db")
     assert not list(tmp_path.iterdir())

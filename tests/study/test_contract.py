@@ -1,4 +1,4 @@
-"""What an optimizer is asked and may answer: the wish to stop, the final answer, limits that it must not ignore."""
+"""Contract between study and optimizer: proposals, requests to stop, recommendations and outcome constraints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.named import OPTIMIZERS
 
 
 class Odd(tiny.Sampler):
-    """Answers as it is told to; recommends the second-best."""
+    """Optimizer that extends proposals, asks to stop at the fourth proposal, and recommends the second-best trial."""
 
     def __init__(self, space: mc.Space, **changes: Any) -> None:
         super().__init__(space)
@@ -35,7 +35,7 @@ class Odd(tiny.Sampler):
         return done[1] if len(done) > 1 else None
 
 
-def test_the_result_is_what_the_optimizer_recommends(space: mc.Space, journal: Path) -> None:
+def test_the_best_trial_is_the_recommendation_of_the_optimizer(space: mc.Space, journal: Path) -> None:
     study = mc.Study(space, Odd(space, trace={"a": 1}, outputs=("loss",)), storage=journal)
     for value in (3.0, 1.0, 2.0):
         trial = study.ask()
@@ -43,11 +43,11 @@ def test_the_result_is_what_the_optimizer_recommends(space: mc.Space, journal: P
         study.tell(trial, value)
     assert study.result.value == 2.0
     assert study.result.config == study.trials[2].config
-    assert mc.Result(study.trials).value == 1.0  # without an optimizer, the lowest
+    assert mc.Result(study.trials).value == 1.0  # without an optimizer, the lowest loss
     assert mc.Study(space, Odd(space)).result.best is None
     study.stop("budget")
     assert read_journal(journal)[0].recommended == 2
-    study.tell(study.ask(), -1.0)  # a recommendation is void when more is told
+    study.tell(study.ask(), -1.0)  # a new outcome deletes the recommendation
     assert read_journal(journal)[0].recommended is None
 
     class Inventing(tiny.Sampler):
@@ -61,13 +61,13 @@ def test_the_result_is_what_the_optimizer_recommends(space: mc.Space, journal: P
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_wish_to_stop_is_honoured_after_the_proposal_that_bears_it(space: mc.Space, workers: int) -> None:
+def test_a_run_stops_after_the_proposal_that_asks_to_stop(space: mc.Space, workers: int) -> None:
     result = minimize(tiny.loss, space, 9, optimizer=Odd(space), execution=workers, progress=False)
     assert (result.n_done, len(result.history), result.stopped) == (4, 4, "optimizer: residuals are small")
     assert result.history[3].stop == "residuals are small"
 
 
-def test_an_optimum_is_proven_only_where_all_losses_are_known(space: mc.Space) -> None:
+def test_an_optimum_is_proven_only_if_all_losses_are_known(space: mc.Space) -> None:
     class AskingMs(tiny.Finite):
         def propose(self, request: Request) -> Proposal:
             return replace(super().propose(request), outputs=("ms",))
@@ -76,7 +76,7 @@ def test_an_optimum_is_proven_only_where_all_losses_are_known(space: mc.Space) -
     assert (result.n_done, result.stopped) == (3, "space exhausted")
 
 
-def test_what_is_no_optimizer_no_proposal_or_no_storage_is_reported(space: mc.Space) -> None:
+def test_invalid_optimizers_proposals_and_storages_are_refused(space: mc.Space) -> None:
     class Old(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
             return super().propose(request).config  # type: ignore[return-value]
@@ -93,10 +93,12 @@ def test_what_is_no_optimizer_no_proposal_or_no_storage_is_reported(space: mc.Sp
         mc.Study(space, tiny.Sampler(space), storage=5)  # type: ignore[arg-type]
 
 
-# -- limits ---------------------------------------------------------------------------------------------------------
+# -- outcome constraints --------------------------------------------------------------------------------------------
 
 
-def test_limits_are_learned_from_or_refused_before_anything_is_made(space: mc.Space, journal: Path) -> None:
+def test_unsupported_and_invalid_limits_are_refused_before_the_journal_is_created(
+    space: mc.Space, journal: Path
+) -> None:
     request = Request([], np.random.default_rng(0), limits=(Limit("latency_ms", high=5.0),))
     for name in OPTIMIZERS:
         optimizer = make_optimizer(name, space)
@@ -115,7 +117,7 @@ def test_limits_are_learned_from_or_refused_before_anything_is_made(space: mc.Sp
 
 
 class Careful(tiny.Sampler):
-    """Takes limits."""
+    """Optimizer that accepts outcome constraints and writes them into the origin of its proposals."""
 
     takes_limits = True
 
@@ -123,7 +125,7 @@ class Careful(tiny.Sampler):
         return replace(super().propose(request), origin="; ".join(map(str, request.limits)))
 
 
-def test_limits_reach_the_optimizer_and_decide_the_answer(space: mc.Space, journal: Path) -> None:
+def test_limits_reach_the_optimizer_and_decide_the_best_trial(space: mc.Space, journal: Path) -> None:
     def outputs(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": tiny.loss(config), "rounds": float(config["rounds"])}
 

@@ -1,4 +1,4 @@
-"""Journals that were cut, flipped, edited or made up: they work, or a StorageError names file, cause and cure."""
+"""Damaged and edited journals: they work, or a StorageError names the file, the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ objective = tiny.loss
 ODD: list[Any] = [None, "", "x", "nan", "[]", "{}", "null", "-1", b"\xff\xfe", b"", -1, 0, 2**62, 1.5, -1e308]
 ODD += [float("inf"), "[" * 100_000, '{"a":' * 50_000 + "1" + "}" * 50_000, "9" * 10_000, '{"ask": 1e999}', "\x1b[2J"]
 ODD += ['{"lr": 1, "lr": 2}', '{"layers": true}', '{"layers": 2.5}', '{"nothing": 1}', "pending", "running", "failed"]
-"""What an edit may put into a column."""
+"""Values that an edit may write into a column."""
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A journal of a real run: done and failed trials and one without an outcome, proofs, a state, a model."""
+    """Return a folder with journals of real runs: done, failed and pending trials, certificates, state and model."""
     folder = tmp_path_factory.mktemp("made")
     model = folder / "tiny_model.py"
     model.write_text(MODEL.format(folder=str(Path(__file__).parent)))
@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scribble(path: Path, rng: random.Random) -> str:
-    """Change bytes, most of them where something is, or one byte of the header."""
+    """Change up to eight bytes, mostly in used parts of pages, or one byte of the header."""
     content = bytearray(path.read_bytes())
     used = [i for i, byte in enumerate(content) if byte]  # a page is mostly free space
     places = [rng.choice(used) if rng.random() < 0.7 else rng.randrange(len(content)) for _ in range(rng.randint(1, 8))]
@@ -74,7 +74,7 @@ def cut(path: Path, rng: random.Random) -> str:
 
 
 def swap(path: Path, rng: random.Random) -> str:
-    """One page over another, or zeros."""
+    """Overwrite one page with another page or with zeros."""
     content = bytearray(path.read_bytes())
     a, b = rng.sample(range(len(content) // 4096), 2)
     page = bytes(4096) if rng.random() < 0.5 else content[b * 4096 : (b + 1) * 4096]
@@ -94,7 +94,7 @@ def edit(path: Path, rng: random.Random) -> str:
     database.close()
     try:
         forge(path, f'UPDATE {table} SET "{column}" = ? {where}', (value,))
-    except sqlite3.Error:  # NOT NULL, or a key that is no number: an editor cannot do that, but something else
+    except sqlite3.Error:  # the edit violates NOT NULL or the type of a key, so another edit is made
         forge(path, "UPDATE trial SET status = 'odd' WHERE number = 3")
     return f"{table}.{column} = {repr(value)[:40]}"
 
@@ -139,7 +139,7 @@ STATEMENTS = {
     "UPDATE evaluation SET variance = -1.0": "the variance of evaluation",
     "PRAGMA application_id = 0": "not a journal of mipcash",
 }
-"""What SQL can do to a journal, and what is said of it."""
+"""SQL statements that damage a journal, and the error message for each of them."""
 
 HARMLESS = ["CREATE TABLE notes (text)", "PRAGMA user_version = 7", "PRAGMA journal_mode = WAL", "VACUUM"]
 
@@ -203,14 +203,14 @@ def test_random_damage_is_reported_or_harmless(made: Path, tmp_path: Path, monke
     print(dict(answers))
     assert not wrong, "\n".join(wrong)
     assert answers["study refuses"] > DAMAGES / 3
-    assert answers["read works"] > 0  # some damages hit free space, or make another legal journal
+    assert answers["read works"] > 0  # some damage hits free space, or makes another legal journal
 
 
 CURES = ("move it aside", "give another storage", "start a new", "use the version", "check permissions", "was stopped")
 
 
 @pytest.mark.parametrize(("statement", "message"), STATEMENTS.items())
-def test_an_edit_by_sql_is_seen_and_named(made: Path, tmp_path: Path, statement: str, message: str) -> None:
+def test_an_sql_edit_is_detected_and_named(made: Path, tmp_path: Path, statement: str, message: str) -> None:
     journal = tmp_path / "run.db"
     shutil.copy(made / "run.db", journal)
     forge(journal, statement)
@@ -223,7 +223,7 @@ def test_an_edit_by_sql_is_seen_and_named(made: Path, tmp_path: Path, statement:
     assert not journal.with_name("run.db.lock").exists()
 
 
-def test_what_does_no_harm_is_no_damage(made: Path, tmp_path: Path) -> None:
+def test_harmless_sql_statements_are_accepted(made: Path, tmp_path: Path) -> None:
     journal, space = tmp_path / "run.db", tiny.tiny_space()
     shutil.copy(made / "run.db", journal)
     for statement in HARMLESS:
@@ -233,27 +233,27 @@ def test_what_does_no_harm_is_no_damage(made: Path, tmp_path: Path) -> None:
 
 
 def changed(value: Any) -> list[Any]:
-    """Other values of a column, the smallest change first."""
+    """Return other values of a column, the smallest change first."""
     if value is None or isinstance(value, str):
         return [0.5 if value is None else f"{value} "]
     return [math.nextafter(value, math.inf)] if isinstance(value, float) else [value + 1, -value - 1]
 
 
 def columns_of(path: Path) -> list[tuple[str, str, int, Any]]:
-    """Table, column, row and value of everything that a journal holds."""
+    """Return table, column, row and value for each column of a journal."""
     found = []
     with sqlite3.connect(path) as database:
         for table in TABLES:
             for name in [row[1] for row in database.execute(f"PRAGMA table_info({table})")]:
                 rows = database.execute(f'SELECT rowid, "{name}" FROM {table}').fetchall()
-                # a column that is NULL in one row and not in another is changed in both
+                # a column that is NULL in some rows only is changed in a NULL row and in another row
                 found += [(table, name, *row) for row in {row[1] is None: row for row in rows}.values()]
     database.close()
     return found
 
 
-def test_another_value_in_any_column_is_refused_by_table_and_row(made: Path, tmp_path: Path) -> None:
-    """By whatever opens a journal; the check comes before anything of the row is decoded."""
+def test_a_changed_value_in_any_column_is_refused_with_table_and_row(made: Path, tmp_path: Path) -> None:
+    """Assert that every way to open a journal checks the digest of a row before decoding the row."""
     journal, model = tmp_path / "run.db", str(made / "tiny_model.py")
     refused = Counter[str]()
     for table, name, row, value in columns_of(made / "run.db"):
@@ -264,9 +264,9 @@ def test_another_value_in_any_column_is_refused_by_table_and_row(made: Path, tmp
             before = database.execute(f'SELECT "{name}" FROM {table} WHERE rowid = ?', (row,)).fetchone()
             try:
                 database.execute(f'UPDATE {table} SET "{name}" = ? WHERE rowid = ?', (other, row))
-            except sqlite3.IntegrityError:  # it is the rowid, or another row's key
+            except sqlite3.IntegrityError:  # the column is the rowid, or the value is the key of another row
                 continue
-            # as it is stored: REAL makes 1 of 1.0
+            # stored values are compared, since a REAL column stores 1 as 1.0
             after = database.execute(f'SELECT "{name}" FROM {table} WHERE rowid = ?', (row,)).fetchone()
             database.close()
             assert before != after
@@ -280,17 +280,19 @@ def test_another_value_in_any_column_is_refused_by_table_and_row(made: Path, tmp
             assert "restore it from a copy" in said or name == "schema"
             refused[f"{table}.{name}"] += 1
     space = tiny.tiny_space()
-    with pytest.raises(StorageError, match="does not match its digest"):  # the last change, by whatever opens it
+    with pytest.raises(
+        StorageError, match="does not match its digest"
+    ):  # every way to open the journal refuses the last change
         mc.Study(space, tiny.Counter(space), storage=journal)
     for command in (["show", str(journal)], ["resume", str(journal), "--model", model, "-q"]):
         done = CliRunner().invoke(app, command)
         assert (done.exit_code, "does not match its digest" in done.stderr) == (2, True), done.output
     assert {n for n in refused} == {f"{table}.{name}" for table, name, *_ in columns_of(made / "run.db")}
     shutil.copy(made / "run.db", journal)
-    assert len(read_journal(journal)[1]) == 7  # as it was it opens
+    assert len(read_journal(journal)[1]) == 7  # the original journal opens
 
 
-def test_zeros_whole_numbers_and_nan_that_sqlite_stores_its_own_way_are_no_damage(journal: Path) -> None:
+def test_values_that_sqlite_stores_in_another_form_are_no_damage(journal: Path) -> None:
     space = tiny.tiny_space()
     with mc.Study(space, tiny.Counter(space), storage=journal) as study:
         study.plan(2**70, 5.0)

@@ -1,4 +1,4 @@
-"""``direction="maximize"``: the user sees the objective's own sign everywhere, and the run is that of the negative loss."""
+"""``direction="maximize"``: the user sees the objective's own sign, and the run equals that of the negated loss."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def both(up: mc.Result, down: mc.Result) -> None:
     assert up.value == -down.value
 
 
-def test_the_run_is_that_of_the_negative_loss_and_the_sign_is_the_users(tmp_path: Path) -> None:
+def test_maximising_equals_minimising_the_negated_loss_and_shows_the_users_sign(tmp_path: Path) -> None:
     path, mirrored = tmp_path / "up.db", tmp_path / "down.db"
     run(hill, "maximize", 8, storage=path)
     up, down = run(hill, "maximize", 10, storage=path), run(valley, "minimize", storage=mirrored)
@@ -75,7 +75,7 @@ def test_the_run_is_that_of_the_negative_loss_and_the_sign_is_the_users(tmp_path
     assert stored == (up.value,)
     with pytest.raises(StorageError, match="direction was maximize and is minimize now"):
         run(hill, "minimize", storage=path)
-    # in the report
+    # the report shows the user's sign too
     shown, other = Run.of(path, space()), Run.of(mirrored, space())
     assert curve(shown.result).found == curve(other.result).found
     assert curve(shown.result).step_y.tolist() == (-curve(other.result).step_y).tolist()
@@ -87,8 +87,8 @@ def test_the_run_is_that_of_the_negative_loss_and_the_sign_is_the_users(tmp_path
         assert there.incumbent == -here.incumbent
 
 
-def test_limits_are_on_what_the_objective_gives() -> None:
-    """Also one on the value itself: at least 8.5."""
+def test_limits_apply_in_the_sign_of_the_objective() -> None:
+    """Assert that limits use the objective's own sign, including a lower limit of 8.5 on the loss itself."""
     up = run(hill, "maximize", limits={"size": 2.5, "loss": (8.5, None)})
     down = run(valley, "minimize", limits={"size": 2.5, "loss": -8.5})
     both(up, down)
@@ -104,7 +104,7 @@ def test_limits_are_on_what_the_objective_gives() -> None:
     assert up.probability() == pytest.approx(down.probability())
 
 
-def test_racing_and_finalists() -> None:
+def test_pruning_and_confirmation_work_in_both_directions() -> None:
     up = run(folds, "maximize", 16, pruning=True, confirm=2)
     down = run(negative, "minimize", 16, pruning=True, confirm=2)
     both(up, down)
@@ -118,7 +118,7 @@ def test_racing_and_finalists() -> None:
     assert f" {up.value:.6g} " in first
 
 
-def test_by_hand_and_known() -> None:
+def test_ask_tell_and_known_evaluations_keep_the_sign_of_the_objective() -> None:
     study = mc.Study(space(), optimizer="random", direction="maximize")
     study.add({"x": 0.3, "n": 3}, 10.0)
     study.tell(study.ask(), 4.0)
@@ -129,7 +129,7 @@ def test_by_hand_and_known() -> None:
     assert "best 10" in repr(study)
 
 
-def test_directions_that_there_are_not() -> None:
+def test_invalid_directions_are_refused() -> None:
     for given, hint in (("up", ""), ("maximise", "; did you mean 'maximize'?"), (5, "")):
         with pytest.raises(ValueError, match=r"direction must be 'minimize' or 'maximize', got .*") as error:
             run(hill, given)  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def objective(config):
 """
 
 
-def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_minimises_and_maximises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("hill.py").write_text(MODEL, encoding="utf-8")
 

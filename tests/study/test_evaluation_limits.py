@@ -1,4 +1,4 @@
-"""Evaluations with a limit on their time or memory, in real worker processes: what passes one is killed and recorded."""
+"""Time and memory limits in real worker processes: an evaluation beyond its limit is killed and recorded."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite import read_journal
 
 TIME = 0.3
-"""Seconds of an evaluation; others take milliseconds."""
+"""Time limit in seconds; evaluations usually take milliseconds."""
 MEMORY = 180
-"""Megabytes; a process that has loaded an objective of nothing much holds some 50."""
+"""Memory limit in megabytes; a process that has loaded a trivial objective uses about 50."""
 LATE = "it took longer than evaluation_timeout=0.3 seconds, and its process was killed"
 LARGE = "it took more memory than evaluation_memory=180 MB, and its process was killed"
 
 
 def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> mc.Result:
-    """Run with the limit that is given; otherwise with one that nothing passes."""
+    """Run with the given limit, or with a time limit that no evaluation reaches."""
     names = {field.name for field in fields(mc.Execution)} & arguments.keys()
     execution = {"evaluation_timeout": 60.0, **{n: arguments.pop(n) for n in names}}
     given = {"optimizer": tiny.Counter(space), "progress": False, **arguments}
@@ -41,7 +41,7 @@ def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> m
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends, as one does that was killed; it may be that nobody reaps it."""
+    """Return True once a process has ended or is a zombie, and False after ten seconds."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
         try:
@@ -63,7 +63,7 @@ def gone(pid: int) -> bool:
     ],
     ids=["time", "both", "memory"],
 )
-def test_an_evaluation_that_takes_too_much_fails_and_the_run_goes_on(
+def test_an_evaluation_beyond_its_limit_fails_and_the_run_goes_on(
     space: mc.Space, journal: Path, marks: Path, deed: odd.Odd, limit: Any, said: str, kind: str
 ) -> None:
     result = run(space, odd.Once(marks, deed), storage=journal, **limit)
@@ -72,9 +72,9 @@ def test_an_evaluation_that_takes_too_much_fails_and_the_run_goes_on(
     assert (failed.message, failed.lost, failed.attempt) == (said, 0, 1)
     assert kind_of_failure(failed.message) == kind
     assert failed.duration is not None
-    assert failed.duration < 30.0  # it would take a minute
+    assert failed.duration < 30.0  # without a limit it would take a minute
     pids = [int((marks / str(k)).read_text()) for k in range(4)]
-    assert pids[0] == pids[1] != pids[2] == pids[3]  # a process is kept, and replaced where it was killed
+    assert pids[0] == pids[1] != pids[2] == pids[3]  # a process is used again, and replaced only after it was killed
     assert os.getpid() not in pids
     assert all(map(gone, pids))
     rows = read_journal(journal)[1]
@@ -82,7 +82,9 @@ def test_an_evaluation_that_takes_too_much_fails_and_the_run_goes_on(
     assert run(space, odd.layers, storage=journal).history[1].message == said
 
 
-def test_it_may_tidy_up_first_and_what_it_started_dies_with_it(space: mc.Space, marks: Path, tmp_path: Path) -> None:
+def test_a_killed_evaluation_may_clean_up_and_its_child_processes_are_killed(
+    space: mc.Space, marks: Path, tmp_path: Path
+) -> None:
     assert run(space, odd.Once(marks, odd.tidy_up), 2, evaluation_timeout=TIME).n_failed == 1
     assert (tmp_path / "tidy").exists()
     for mark in marks.iterdir():
@@ -91,7 +93,7 @@ def test_it_may_tidy_up_first_and_what_it_started_dies_with_it(space: mc.Space, 
     assert gone(int((tmp_path / "child").read_text()))
 
 
-def test_what_an_evaluation_leaves_behind_does_not_count_for_the_next(space: mc.Space) -> None:
+def test_memory_that_an_evaluation_keeps_does_not_count_for_the_next_evaluation(space: mc.Space) -> None:
     kept: list[Any] = []
 
     def leaks(config: dict[str, Any]) -> dict[str, float]:
@@ -106,7 +108,7 @@ def test_what_an_evaluation_leaves_behind_does_not_count_for_the_next(space: mc.
     ("deed", "said"), [(odd.leave, "ended with exit code 3"), (odd.crash, "was killed by SIGSEGV")]
 )
 def test_a_process_that_dies_is_a_lost_worker(space: mc.Space, marks: Path, deed: odd.Odd, said: str) -> None:
-    """The evaluation is made again, as with any executor."""
+    """Assert that the evaluation is repeated, as with any executor."""
     result = run(space, odd.Once(marks, deed), workers=2)
     assert (result.n_done, sorted(t.lost for t in result.history)) == (4, [0, 0, 0, 1])
     (always,) = run(space, lambda config: deed(Path()), 1, retries=1).history
@@ -115,8 +117,8 @@ def test_a_process_that_dies_is_a_lost_worker(space: mc.Space, marks: Path, deed
     assert kind_of_failure(always.message) == "worker died"
 
 
-def test_a_process_for_each_worker(space: mc.Space, tmp_path: Path, journal: Path) -> None:
-    """Two evaluations that wait for each other."""
+def test_each_worker_has_its_own_process(space: mc.Space, tmp_path: Path, journal: Path) -> None:
+    """Run evaluations that wait for each other in pairs."""
 
     def meet(config: dict[str, Any]) -> float:
         (tmp_path / f"at-{os.getpid()}").touch()
@@ -130,16 +132,18 @@ def test_a_process_for_each_worker(space: mc.Space, tmp_path: Path, journal: Pat
     assert len({row.evaluations[0].worker for row in read_journal(journal)[1]}) == 2
 
 
-def test_with_one_worker_it_proposes_as_without_a_limit(space: mc.Space) -> None:
+def test_with_one_worker_a_limit_does_not_change_the_proposals(space: mc.Space) -> None:
     limited, free = (run(space, odd.layers, 6, evaluation_timeout=limit) for limit in (60, None))
     assert [(t.config, t.loss) for t in limited.history] == [(t.config, t.loss) for t in free.history]
 
 
-def test_what_an_objective_returns_raises_and_prints(space: mc.Space, capfd: pytest.CaptureFixture[str]) -> None:
+def test_results_errors_and_prints_of_a_worker_process_arrive(
+    space: mc.Space, capfd: pytest.CaptureFixture[str]
+) -> None:
     calls = []
 
     def moody(config: dict[str, Any]) -> Any:
-        calls.append(1)  # its own: nothing is seen here
+        calls.append(1)  # the worker's own list; the list of this process stays empty
         print("x" * 1_000_000, flush=True)
         if len(calls) == 1:
             raise ZeroDivisionError("no folds")
@@ -159,7 +163,7 @@ def test_what_an_objective_returns_raises_and_prints(space: mc.Space, capfd: pyt
     assert capfd.readouterr().out.count("x") == 6_000_000
 
 
-def test_a_defect_is_found_there_too_and_an_order_to_stop_is_passed_on(space: mc.Space, journal: Path) -> None:
+def test_a_defect_or_system_exit_in_a_worker_process_stops_the_run(space: mc.Space, journal: Path) -> None:
     def stopped(config: dict[str, Any]) -> float:
         raise SystemExit
 
@@ -169,11 +173,12 @@ def test_a_defect_is_found_there_too_and_an_order_to_stop_is_passed_on(space: mc
     with pytest.raises(DefectError, match="NameError: name 'undefined' is not defined"):
         run(space, lambda config: undefined)  # type: ignore[name-defined] # noqa: F821
     result = run(space, lambda config: time.sleep(60), 6, workers=2, evaluation_timeout=0.05)
-    assert (result.n_failed, result.stopped) == (6, "budget")  # a limit is none
+    assert (result.n_failed, result.stopped) == (6, "budget")  # exceeding a limit is no defect
 
 
-def test_ctrl_c_ends_what_runs(space: mc.Space, marks: Path) -> None:
-    # as a terminal does: to the process, and not to the thread of the timer, of which the main thread learns when it next runs
+def test_ctrl_c_ends_running_evaluations(space: mc.Space, marks: Path) -> None:
+    # like a terminal, send SIGINT to the process
+    # the main thread would notice a signal to the timer's thread only when it runs next
     interrupt = threading.Timer(0.0, os.kill, [os.getpid(), signal.SIGINT])
 
     class Soon(tiny.Counter):
@@ -192,7 +197,7 @@ def test_ctrl_c_ends_what_runs(space: mc.Space, marks: Path) -> None:
 
 
 def test_objectives_of_scripts_and_lambdas_work(tmp_path: Path) -> None:
-    """Without ``if __name__ == "__main__"``, and with what the script declares around them."""
+    """Assert that they need no ``if __name__ == "__main__"`` and may use other definitions of the script."""
     (tmp_path / "beside.py").write_text("def square(x):\n    return x * x\n")
     script = tmp_path / "script.py"
     script.write_text(
@@ -212,13 +217,15 @@ def test_objectives_of_scripts_and_lambdas_work(tmp_path: Path) -> None:
     assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
 
 
-def test_a_worker_process_starts_without_numpy_so_that_a_killed_one_is_replaced_soon() -> None:
+def test_a_worker_process_starts_without_numpy_so_that_it_is_replaced_quickly() -> None:
     code = "import sys, mipcash.study.evaluating.worker; print('numpy' in sys.modules, 'scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_what_cannot_be_sent_or_limited_is_refused_before_anything_is_spent(space: mc.Space, journal: Path) -> None:
+def test_unpicklable_objectives_and_invalid_limits_are_refused_before_any_evaluation(
+    space: mc.Space, journal: Path
+) -> None:
     lock = threading.Lock()
     said = r"cannot be sent to a worker process.*lock.*Define what it needs inside it"
     with pytest.raises(ObjectiveError, match=said):

@@ -1,4 +1,4 @@
-"""Executors of other packages, lent to a run, and proposals that are made while all workers are busy."""
+"""Executors of other packages, and proposals that are made while all workers are busy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from mipcash.study.storage.sqlite import read_journal
 
 
 class Once:
-    """The loss, after a moment; the process of one call is killed, if a folder is given, and notes that there first."""
+    """Objective that returns the loss after ``seconds``.
+
+    With a folder, it records each call in the folder, and kills its process once.
+    """
 
     def __init__(self, seconds: float, marks: Path | None = None) -> None:
         self.seconds, self.marks = seconds, marks
@@ -44,7 +47,7 @@ class Once:
 
 
 def overlap(result: mc.Result) -> bool:
-    """Whether evaluations ran at a time: one was asked for before another ended."""
+    """Return True if an evaluation started before an earlier evaluation ended."""
     times = sorted((t.started, t.finished or 0.0) for t in result.history)
     return any(before[1] > after[0] for before, after in itertools.pairwise(times))
 
@@ -54,7 +57,7 @@ def minimize(objective: Any, space: mc.Space, budget: int, executor: Any, **opti
     return mc.minimize(objective, space, budget, **options)
 
 
-def test_a_lent_pool_of_processes_is_left_open(space: mc.Space) -> None:
+def test_a_process_pool_of_the_user_is_left_open(space: mc.Space) -> None:
     with ProcessPoolExecutor(2) as pool:
         result = minimize(Once(0.05), space, 6, pool)
         assert (result.n_done, overlap(result)) == (6, True)
@@ -73,7 +76,7 @@ def test_an_objective_that_cannot_be_pickled_is_reported_before_anything_is_eval
     with pytest.raises(ObjectiveError, match=said):
         minimize(locked, space, 3, lambda: ProcessPoolExecutor(1), storage=journal)
     assert read_journal(journal)[1] == []
-    with ThreadPoolExecutor(2) as threads:  # which need not send it
+    with ThreadPoolExecutor(2) as threads:  # threads do not pickle the objective
         assert minimize(lambda config: 1.0, space, 3, threads).n_done == 3
 
 
@@ -84,7 +87,7 @@ def test_an_executor_that_was_shut_down_is_reported(space: mc.Space) -> None:
         minimize(tiny.loss, space, 3, pool)
 
 
-def test_what_a_scheduler_cancels_is_evaluated_again(space: mc.Space) -> None:
+def test_an_evaluation_that_a_scheduler_cancels_is_repeated(space: mc.Space) -> None:
     class Restarted(Executor):
         calls = 0
 
@@ -112,7 +115,7 @@ def client() -> Iterator[Any]:
         yield client
 
 
-def test_dask_loses_a_worker_and_nothing_else(
+def test_a_lost_dask_worker_costs_no_evaluation(
     space: mc.Space, journal: Path, marks: Path, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = client.get_executor()
@@ -121,8 +124,8 @@ def test_dask_loses_a_worker_and_nothing_else(
     assert (result.n_done, result.n_failed, overlap(result)) == (6, 0, True)
     assert [r.status for r in read_journal(journal)[1]] == ["done"] * 6
     assert executor.submit(abs, -1).result(30) == 1
-    assert minimize(lambda config: 1.0, space, 2, executor).n_done == 2  # by value: Dask has cloudpickle
-    module = types.ModuleType("nowhere_else")  # as a folder that the workers do not have
+    assert minimize(lambda config: 1.0, space, 2, executor).n_done == 2  # Dask pickles it by value with cloudpickle
+    module = types.ModuleType("nowhere_else")  # like a module that the workers do not have
     exec("def loss(config): return 1.0", module.__dict__)
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
     with pytest.raises(ObjectiveError, match=r"No module named 'nowhere_else'.*upload_file"):
@@ -132,7 +135,7 @@ def test_dask_loses_a_worker_and_nothing_else(
 def test_mpi_pools_evaluate(tmp_path: Path) -> None:
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed")
-    # also where packages of this environment put their programs
+    # also search the folders in which packages of this environment install programs
     places = [str(Path(p).parents[2] / "bin") for p in sys.path if p.endswith("site-packages")]
     path = os.pathsep.join([str(Path(sys.executable).parent), *places, os.environ["PATH"]])
     found = shutil.which("mpiexec", path=path)
@@ -152,11 +155,11 @@ def test_mpi_pools_evaluate(tmp_path: Path) -> None:
 # -- proposals that are made while all workers are busy ---------------------------------------------------------------
 
 LONG = 5.0
-"""Seconds after which an evaluation no longer waits for what does not come."""
+"""Seconds after which an evaluation stops waiting."""
 
 
 class Asked(tiny.Sampler):
-    """Takes its time, says when it was asked, and knows nine configurations if it is told so."""
+    """Optimizer that notifies after each proposal, and reports an exhausted space after ``known`` trials."""
 
     def __init__(self, space: mc.Space, known: int = 99) -> None:
         super().__init__(space)
@@ -174,7 +177,10 @@ class Asked(tiny.Sampler):
 
 
 class Patient:
-    """Evaluations that last until the other worker has its next trial and there is one ahead; the first two take a moment."""
+    """Objective that waits until the other worker has its next trial and one more trial is proposed ahead.
+
+    The first two evaluations do not wait.
+    """
 
     def __init__(self, optimizer: Asked, until: int, then: threading.Event | None) -> None:
         self.optimizer, self.started, self.until, self.then = optimizer, 0, until, then
@@ -191,26 +197,26 @@ class Patient:
 
 
 def go(optimizer: Asked, until: int, then: threading.Event | None = None, **arguments: Any) -> mc.Result:
-    """A run of two workers whose evaluations wait until proposal ``until`` is made, and later ones for ``then``."""
+    """Run with two workers. Evaluations wait until proposal ``until`` is made, later evaluations for ``then``."""
     objective = Patient(optimizer, until, then)
     return minimize(objective, optimizer.space, 12, None, optimizer=optimizer, **arguments)
 
 
-def test_it_proposes_while_all_workers_are_busy(space: mc.Space, journal: Path) -> None:
+def test_proposals_are_made_while_all_workers_are_busy(space: mc.Space, journal: Path) -> None:
     optimizer = Asked(space)
     result = go(optimizer, 12, storage=journal)
     assert (result.n_done, len(result.history), result.stopped) == (12, 12, "budget")
     running = [sum(o.status == "pending" for o in history) for history in optimizer.histories]
-    assert len(running) == 12  # none too many
+    assert len(running) == 12  # no proposal beyond the budget
     assert running.count(2) >= 6
-    assert max(running) == 2  # one ahead, not more
+    assert max(running) == 2  # at most one proposal is made ahead
     assert all(row.proposed <= row.evaluations[0].started for row in read_journal(journal)[1])
-    known = go(Asked(space, 9), 9)  # a space that is exhausted ahead ends the run once all is told
+    known = go(Asked(space, 9), 9)  # an exhausted space ends the run after all outcomes are reported
     assert (known.n_done, len(known.history), known.stopped) == (9, 9, BEST_OF_ALL)
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_a_run_that_is_broken_off_resumes_with_what_was_proposed_ahead(
+def test_an_interrupted_run_resumes_with_the_proposals_made_ahead(
     space: mc.Space, journal: Path, interrupted: bool
 ) -> None:
     over = threading.Event()
@@ -227,7 +233,7 @@ def test_a_run_that_is_broken_off_resumes_with_what_was_proposed_ahead(
             go(Asked(space), 8, callbacks=[sixth], storage=journal)
     else:
         result = go(Asked(space), 8, over, callbacks=[sixth], storage=journal)
-        assert (result.stopped, result.n_done) == ("callback", 7)  # with the one that ran meanwhile
+        assert (result.stopped, result.n_done) == ("callback", 7)  # including the evaluation that was still running
         assert sum(t.pending for t in result.history) == 1
     before = [row.exact for row in read_journal(journal)[1]]
     assert len(before) > 6

@@ -1,4 +1,4 @@
-"""Failures of evaluations, which are learned from, and defects of the objective, which stop the run and spend nothing."""
+"""Failed evaluations, from which the model learns, and defects of the objective, which stop the run at no cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def failing(config: dict[str, Any]) -> Any:
     return outcome
 
 
-def test_every_failure_arrives_with_its_kind() -> None:
+def test_every_failure_is_recorded_with_its_kind() -> None:
     space = mc.Space("failing")
     space.categorical("what", list(KINDS))
     result = mc.minimize(failing, space, len(KINDS), optimizer="random", progress=False)
@@ -65,7 +65,7 @@ def test_every_failure_arrives_with_its_kind() -> None:
     assert {message: kind_of_failure(message) for message in MESSAGES} == MESSAGES
 
 
-def test_a_failure_carries_what_is_known() -> None:
+def test_a_failure_may_carry_values_of_outputs() -> None:
     space = mc.Space("known")
     space.real("x", 0.0, 1.0)
     study = mc.Study(space, limits={"latency_ms": 2.0})
@@ -82,7 +82,7 @@ def works(config: dict[str, Any]) -> bool:
     return config["kind"] == "c" and config["x"] > 0.5
 
 
-def test_where_the_first_twenty_fail_proposals_stay_spread_and_new() -> None:
+def test_proposals_stay_spread_and_distinct_while_the_first_twenty_fail() -> None:
     space, history = mc.Space("crashing"), list[Observation]()
     kind, n = space.categorical("kind", ["a", "b", "c", "d"]), space.integer("n", 1, 12)
     space.real("x", 0.0, 1.0)
@@ -105,7 +105,7 @@ def test_where_the_first_twenty_fail_proposals_stay_spread_and_new() -> None:
     assert min(o.loss or 0.0 for o in found) < 0.01
 
 
-def test_a_space_in_which_everything_fails_is_exhausted_and_nothing_is_called_optimal() -> None:
+def test_a_space_in_which_every_evaluation_fails_is_exhausted_without_an_optimum() -> None:
     space = mc.Space("hopeless")
     space.categorical("kind", ["a", "b", "c"])
     space.integer("n", 1, 3)
@@ -152,7 +152,7 @@ CERTAIN: list[tuple[Callable[..., Any], str]] = [
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_what_no_configuration_is_at_fault_for_stops_the_run(space: mc.Space, tmp_path: Path, workers: int) -> None:
+def test_an_error_independent_of_the_configuration_stops_the_run(space: mc.Space, tmp_path: Path, workers: int) -> None:
     unbroken = run(space, tiny.loss, 4)
     for number, (objective, message) in enumerate(CERTAIN[:: 1 if workers == 1 else 3]):
         journal = tmp_path / f"{number}.db"
@@ -182,7 +182,9 @@ SAME: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_the_same_error_at_each_of_the_first_stops_the_run(space: mc.Space, journal: Path, case: str) -> None:
+def test_the_same_error_in_each_of_the_first_evaluations_stops_the_run(
+    space: mc.Space, journal: Path, case: str
+) -> None:
     workers = 3 if case == "misspelt" else 1
     said = r"(?s)at each of its first \d evaluations alike: .*raise mc.Failed"
     with pytest.raises(DefectError, match=said):
@@ -194,8 +196,11 @@ def test_the_same_error_at_each_of_the_first_stops_the_run(space: mc.Space, jour
 
 
 @pytest.mark.parametrize("budget", [LEAST, SUSPICIOUS - 1])
-def test_a_small_budget_that_failed_alike_is_not_spent(space: mc.Space, journal: Path, budget: int) -> None:
-    """One failure alone may be its configuration's; two alike, and nothing else, are the objective's."""
+def test_a_small_budget_of_identical_failures_is_not_spent(space: mc.Space, journal: Path, budget: int) -> None:
+    """Assert that identical failures and no success are a defect from two evaluations on.
+
+    A single failure may be caused by its configuration.
+    """
     with pytest.raises(DefectError, match=f"at each of its first {budget} evaluations alike: .*no gpu"):
         run(space, lambda config: raising(RuntimeError("no gpu")), budget, storage=journal, execution=2)
     assert {row.status for row in read_journal(journal)[1]} == {"pending"}
@@ -203,15 +208,20 @@ def test_a_small_budget_that_failed_alike_is_not_spent(space: mc.Space, journal:
     assert (mended.n_done, mended.n_failed, mended.stopped) == (budget, 0, "budget")
 
 
-def test_defects_of_other_runs_are_found(space: mc.Space, journal: Path) -> None:
-    assert run(space, SAME["misspelt"], 1, storage=journal).n_failed == 1  # of one that ended before
+def test_defects_are_found_across_runs(space: mc.Space, journal: Path) -> None:
+    assert run(space, SAME["misspelt"], 1, storage=journal).n_failed == 1  # in a run that has ended
     with pytest.raises(DefectError, match="at each of its first 5 evaluations"):
         run(space, SAME["misspelt"], storage=journal)
     run(space, tiny.loss, 4, storage=journal)
-    with pytest.raises(DefectError, match="pip install no_such_package_at_all"):  # of another machine
+    with pytest.raises(
+        DefectError, match="pip install no_such_package_at_all"
+    ):  # as if another machine lacked the package
         run(space, missing_package, 9, storage=journal)
     assert [row.status for row in read_journal(journal)[1]] == ["done"] * 4 + ["pending"]
-    known = [*tiny.known(space, 3), (tiny.known(space, 4)[3][0], mc.Failed("x"))]  # known data do not hide it
+    known = [
+        *tiny.known(space, 3),
+        (tiny.known(space, 4)[3][0], mc.Failed("x")),
+    ]  # known evaluations do not hide the defect
     with pytest.raises(DefectError, match="KeyError"):
         run(space, SAME["misspelt"], known=known)
     with pytest.raises(DefectError, match=r"(?s)whatever the configuration: NameError.*in missing_name"):
@@ -219,7 +229,7 @@ def test_defects_of_other_runs_are_found(space: mc.Space, journal: Path) -> None
 
 
 def serving(*outcomes: Any) -> Callable[[dict[str, Any]], Any]:
-    """Returns, or raises, one after the other; the last for ever."""
+    """Return an objective that returns or raises the outcomes in turn, and then repeats the last outcome."""
     calls = iter(outcomes)
 
     def objective(config: dict[str, Any]) -> Any:
@@ -247,12 +257,16 @@ def serving(*outcomes: Any) -> Callable[[dict[str, Any]], Any]:
         serving(UnboundLocalError("y"), 1.0),
     ],
 )
-def test_what_says_something_of_a_configuration_goes_on(space: mc.Space, objective: Callable[..., Any]) -> None:
+def test_failures_that_may_depend_on_the_configuration_do_not_stop_the_run(
+    space: mc.Space, objective: Callable[..., Any]
+) -> None:
     result = run(space, objective, 9)
     assert (result.n_done + result.n_failed, result.stopped) == (9, "budget")
 
 
-def test_stated_failures_are_spent_and_noted(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_declared_by_the_objective_count_and_are_reported(
+    space: mc.Space, capsys: pytest.CaptureFixture[str]
+) -> None:
     for budget in (LEAST, 8):
         result = run(space, lambda config: mc.Failed("never"), budget, progress=None)
         assert (result.n_failed, result.stopped) == (budget, "budget")
@@ -261,8 +275,8 @@ def test_stated_failures_are_spent_and_noted(space: mc.Space, capsys: pytest.Cap
     assert f"note: {said}" in capsys.readouterr().err
 
 
-def test_with_doubt_what_still_runs_is_waited_for(space: mc.Space) -> None:
-    """Five fail at once and alike while the first, a slow one, will succeed: no defect."""
+def test_a_suspected_defect_waits_for_running_evaluations(space: mc.Space) -> None:
+    """Assert that five identical failures are no defect if the slow first evaluation succeeds later."""
     failed, calls = threading.Event(), iter(range(100))
 
     def objective(config: dict[str, Any]) -> float:
@@ -280,7 +294,7 @@ def test_with_doubt_what_still_runs_is_waited_for(space: mc.Space) -> None:
     assert (result.n_done, result.n_failed) == (5, 5)
 
 
-def test_an_outcome_is_taken_back(space: mc.Space, journal: Path) -> None:
+def test_reopen_discards_an_outcome(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         first = study.tell(study.ask(), {"loss": 1.0, "ms": 3.0, "note": "x"})
         study.stop("budget")
@@ -302,7 +316,7 @@ def test_an_outcome_is_taken_back(space: mc.Space, journal: Path) -> None:
         assert study.tell(trial, 2.0).loss == 2.0
 
 
-def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_reports_a_defect_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     head = "import mipcash as mc\nspace = mc.Space('m')\nspace.integer('a', 0, 9)\ndef objective(c):\n    "
 

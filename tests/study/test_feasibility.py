@@ -1,4 +1,4 @@
-"""How a result stands by limits: the best that keeps them, the nearest, what they cost, how sure the model is."""
+"""Results under outcome constraints: the best and the nearest trial, trade-offs, and probabilities of feasibility."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FINE = Limit("share", low=0.5)
 
 
 def trial(number: int, loss: float | None = None, **values: float | Output) -> Trial:
-    """One with outputs as they are given."""
+    """Return a trial with the given loss and outputs."""
     told = {n: v if isinstance(v, Output) else Output.of(v) for n, v in values.items()}
     outputs = told if loss is None else {"loss": Output.of(loss), **told}
     return Trial(number, {"x": number / 10}, "done", Outcome(outputs), evaluate=() if loss is not None else tuple(told))
@@ -43,7 +43,7 @@ CASES = of(
 )
 
 
-def test_the_best_keeps_all_limits() -> None:
+def test_the_best_trial_is_feasible() -> None:
     assert CASES.best is CASES.history[2]
     assert CASES.nearest is not None
     assert (CASES.nearest.trial.number, CASES.nearest.violations, CASES.nearest.violation) == (2, (), 0.0)
@@ -56,7 +56,7 @@ def test_the_best_keeps_all_limits() -> None:
     assert curve.feasible.tolist() == [False, True, True, False, False, True, False]
 
 
-def test_what_violates_a_limit_is_reported() -> None:
+def test_violations_are_reported() -> None:
     failed, lacks = "ms failed: nan, which is no finite number", "share is not known"
     said = [", ".join(map(str, CASES.violations(t))) for t in CASES.history]
     assert said == ["ms 9 > 5", "", "", "share 0.1 < 0.5", failed, "", lacks]
@@ -68,8 +68,11 @@ def test_what_violates_a_limit_is_reported() -> None:
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
-    """A violates a constraint by a tenth of what is usual, B the other by ten times that; raw distances may say the contrary."""
+def test_the_nearest_trial_does_not_depend_on_units(unit: float) -> None:
+    """Assert that violations are compared with their usual size.
+
+    A violates a constraint by a tenth of the usual violation. B violates another constraint by the usual violation.
+    """
     limits = (Limit("ms", high=0.0), Limit("share", high=0.0))
     far = [trial(k, 1.0, ms=unit * (3.0 + k), share=2.0 + k) for k in range(5)]
     a, b = trial(5, 2.0, ms=unit * 0.3, share=-1.0), trial(6, 0.0, ms=-unit, share=4.0)
@@ -83,7 +86,7 @@ def test_the_nearest_does_not_depend_on_units(unit: float) -> None:
     assert np.isnan(result.convergence().incumbent).all()
 
 
-def test_the_nearest_lacks_no_limited_output_where_another_has_all() -> None:
+def test_a_trial_with_all_constrained_outputs_is_nearer_than_one_without() -> None:
     lacking, whole = trial(0, 0.0, share=0.6), trial(1, 1.0, ms=400.0, share=0.1)
     assert of(lacking).nearest.trial is lacking  # type: ignore[union-attr]
     assert of(lacking, whole).nearest.trial is whole  # type: ignore[union-attr]
@@ -91,8 +94,8 @@ def test_the_nearest_lacks_no_limited_output_where_another_has_all() -> None:
     assert of(Trial(0, {}, "failed", Outcome.failure("oom", {"ms": 1.0, "share": 1.0}))).nearest is None
 
 
-def test_outputs_that_were_evaluated_apart_count_together() -> None:
-    """The limit of x = 0 is told after its loss; then it is the best."""
+def test_outputs_of_decoupled_evaluations_count_together() -> None:
+    """Assert that a trial becomes the best when its constrained output is reported after its loss."""
     config: dict[str, Any] = {"x": 0.0}
     loss, late = trial(0, 1.0), trial(2, ms=1.0)
     apart = [Trial(t.number, config, "done", t.outcome, evaluate=tuple(t.outcome.outputs)) for t in (loss, late)]
@@ -102,10 +105,10 @@ def test_outputs_that_were_evaluated_apart_count_together() -> None:
     assert result.violations(0) == result.violations(2) == ()
 
 
-# -- what a limit costs ---------------------------------------------------------------------------------------------
+# -- trade-offs of limits -------------------------------------------------------------------------------------------
 
 
-def test_the_table_of_limits() -> None:
+def test_the_table_of_limits_shows_their_trade_offs() -> None:
     ms, share = CASES.limits.trade_offs
     steps = [(s.bound, s.loss, s.trial, s.feasible) for s in ms.steps]
     assert steps == [(1.0, 4.0, 5, True), (4.0, 3.0, 1, True), (4.5, 2.0, 2, True), (9.0, 1.0, 0, False)]
@@ -130,7 +133,7 @@ def test_the_table_of_limits() -> None:
 
 
 def test_each_step_is_the_best_loss_at_its_bound() -> None:
-    """Against the definition: with an end of an interval moved there, the best of the result."""
+    """Compare each step with its definition: the best trial after one end of the limit is moved to the bound."""
     rng = np.random.default_rng(0)
     trials = [trial(k, float(a), ms=float(b), share=float(c)) for k, (a, b, c) in enumerate(rng.normal(size=(60, 3)))]
     limits = (Limit("ms", -0.5, 0.5), Limit("share", high=0.3))
@@ -142,7 +145,7 @@ def test_each_step_is_the_best_loss_at_its_bound() -> None:
         assert of(*trials, limits=moved).best is trials[step.trial]
 
 
-# -- how sure the model is ------------------------------------------------------------------------------------------
+# -- probability of feasibility -------------------------------------------------------------------------------------
 
 
 def line() -> mc.Space:
@@ -152,7 +155,7 @@ def line() -> mc.Space:
 
 
 def noisy(seed: int, sd: float, storage: Path | None = None) -> Result:
-    """Twenty-five evaluations of loss -x and heat x + noise, under heat <= 0.5, by random search."""
+    """Run 25 evaluations of loss -x and heat x + noise under heat <= 0.5, by random search."""
     rng = np.random.default_rng(seed)
 
     def objective(config: dict[str, Any]) -> dict[str, float]:
@@ -164,8 +167,8 @@ def noisy(seed: int, sd: float, storage: Path | None = None) -> Result:
     )
 
 
-def test_without_noise_the_safe_one_is_the_best_and_with_noise_it_stands_back() -> None:
-    """What keeps the limit by luck is not safe: true values above it are left out, and more so at a higher probability."""
+def test_the_safe_trial_is_the_best_without_noise_and_more_cautious_with_noise() -> None:
+    """Assert that trials that are feasible by luck are not safe, more strictly at a higher probability."""
     result = noisy(1, 0.0)
     assert result.best is not None
     assert result.safe(0.95) is result.best
@@ -183,7 +186,7 @@ def test_without_noise_the_safe_one_is_the_best_and_with_noise_it_stands_back() 
         assert all(not r.violations(t) for t in at if t is not None)
 
 
-def test_repeats_are_no_rows_of_their_own() -> None:
+def test_repeats_do_not_change_the_safe_trial() -> None:
     def objective(config: dict[str, Any], repeat: int = 0) -> dict[str, float]:
         return {"loss": -config["x"] + 1e-9 * repeat, "heat": config["x"]}
 
@@ -193,7 +196,7 @@ def test_repeats_are_no_rows_of_their_own() -> None:
     assert result.safe(0.5) is result.best
 
 
-def test_failures_count_and_nothing_is_safe_where_nothing_is_known() -> None:
+def test_failures_lower_the_probability_and_without_data_no_trial_is_safe() -> None:
     study = mc.Study(line(), "random", limits={"heat": 0.5})
     assert study.result.safe() is None
     assert math.isnan(study.result.probability())
@@ -211,7 +214,7 @@ def test_failures_count_and_nothing_is_safe_where_nothing_is_known() -> None:
     assert result.safe(0.5) is not None
 
 
-def test_probabilities_of_a_resumed_a_read_and_a_pickled_result(tmp_path: Path) -> None:
+def test_probabilities_survive_resuming_and_pickling_and_need_the_space(tmp_path: Path) -> None:
     result = noisy(1, 0.1, tmp_path / "run.db")
     expected = [result.probability(t) for t in result.history]
     with mc.Study(line(), "random", seed=1, limits={"heat": 0.5}, storage=tmp_path / "run.db") as study:

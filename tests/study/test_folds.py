@@ -1,4 +1,4 @@
-"""Objectives that yield partial results, one per fit: the outcome, the journal, and what goes wrong."""
+"""Objectives that yield partial results, one per step: the outcome, the journal, and errors."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def outputs(config: dict[str, Any]) -> Iterator[Any]:
 
 
 def one(objective: Any, **given: Any) -> mc.Trial:
-    """The only trial of a run."""
+    """Return the only trial of a run."""
     return mc.minimize(objective, line(), 1, optimizer="random", progress=False, **given).history[0]
 
 
-def test_the_outcome_is_the_mean_of_what_is_yielded() -> None:
+def test_the_outcome_is_the_mean_of_the_yielded_values() -> None:
     trial = one(outputs)
     x = trial.config["x"]
     assert trial.folds == tuple(x + fold for fold in FOLDS)
@@ -53,7 +53,7 @@ def test_the_outcome_is_the_mean_of_what_is_yielded() -> None:
     assert (trial.steps, trial.outcome.pruned, trial.outcome.variance) == (4, False, 0.0)
 
 
-def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
+def test_a_returned_outcome_replaces_the_mean() -> None:
     def epochs(config: dict[str, Any]) -> Any:
         yield from (3.0, 2.0)
         return {"loss": 1.5, "size": 7}
@@ -69,12 +69,12 @@ def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
     [2, mc.Execution(evaluation_timeout=60.0), mc.Execution(executor=lambda: ProcessPoolExecutor(1))],
     ids=["threads", "processes", "executor"],
 )
-def test_it_is_the_same_wherever_it_runs(execution: Any) -> None:
+def test_yielded_values_are_the_same_in_every_executor(execution: Any) -> None:
     trial = one(outputs, execution=execution)
     assert (trial.folds, trial.values) == (tuple(trial.config["x"] + f for f in FOLDS), {"ms": 3.0})
 
 
-def test_what_each_fit_gave_is_in_the_journal_and_a_resumed_run_is_an_unbroken_one(journal: Path) -> None:
+def test_values_of_each_step_are_in_the_journal_and_a_resumed_run_is_the_same(journal: Path) -> None:
     space = tiny.tiny_space()
 
     def objective(config: dict[str, Any]) -> Iterator[Any]:
@@ -119,14 +119,14 @@ CAUSES = [
 
 
 @pytest.mark.parametrize(("objective", "cause", "fits"), CAUSES, ids=[c for _, c, _ in CAUSES])
-def test_what_is_no_loss_is_a_failure_with_its_cause(objective: Any, cause: str, fits: int) -> None:
+def test_an_invalid_yielded_loss_is_a_failure_with_its_cause(objective: Any, cause: str, fits: int) -> None:
     trial = one(objective)
     assert trial.failed
     assert trial.message.startswith(cause)
     assert trial.folds == (0.5,) * fits
 
 
-def test_a_generator_whose_evaluation_has_failed_goes_no_further_and_tidies_up() -> None:
+def test_a_generator_is_closed_after_its_evaluation_has_failed() -> None:
     seen: list[str] = []
 
     def objective(config: dict[str, Any]) -> Iterator[Any]:
@@ -141,15 +141,15 @@ def test_a_generator_whose_evaluation_has_failed_goes_no_further_and_tidies_up()
     assert (seen, trial.message) == (["tidied up"], "the objective yielded inf; a loss must be finite (fit 1)")
 
 
-def test_one_that_yields_nothing_is_a_defect() -> None:
+def test_an_objective_that_yields_no_loss_is_a_defect() -> None:
     for objective, said in ((odd(), "yielded nothing"), (odd(0.5, "low"), "str 'low'")):
         with pytest.raises(DefectError, match=said):
             mc.minimize(objective, line(), 9, optimizer="random", progress=False)
     found = mc.minimize(odd(0.5, math.nan), line(), 9, optimizer="random", progress=False)
-    assert found.n_failed == 9  # nan is a statement about a configuration
+    assert found.n_failed == 9  # nan may depend on the configuration, so it is no defect
 
 
-def test_they_are_reported_by_hand_and_known() -> None:
+def test_folds_may_be_told_and_added_as_known() -> None:
     study = mc.Study(line(), "random")
     trial = study.tell(study.ask(), mc.Folds([0.25, {"loss": 0.5, "ms": 3}]))
     assert (trial.loss, trial.folds, trial.values) == (0.375, (0.25, 0.5), {"ms": 3.0})
@@ -160,7 +160,7 @@ def test_they_are_reported_by_hand_and_known() -> None:
     assert [o.folds for o in (t.outcome for t in study.trials)] == [(0.25, 0.5), (0.25, 0.75)]
 
 
-def test_means_of_what_overflows_are_no_error() -> None:
+def test_a_mean_that_overflows_is_no_error() -> None:
     assert read_outcome(mc.Folds([{"loss": 1.0, "big": 1.7e308}] * 2))["big"].value == 1.7e308
     assert read_outcome(mc.Folds([{"loss": 1.0, "big": s * math.inf} for s in (-1, 1)]))["big"].status == "failed"
     assert read_outcome(mc.Folds([1e100, 1e100])).loss == 1e100
@@ -168,20 +168,24 @@ def test_means_of_what_overflows_are_no_error() -> None:
         Output("present", 0.5, variance=-1.0)
 
 
-# -- learning curves that are stopped: told as what whole ones came to from there ---------------------------------------
+# -- pruned learning curves: their final loss is predicted from complete curves ---------------------------------------
 
 
-def test_ends_that_follow_the_rung_are_reported_exactly_and_none_out_of_order() -> None:
+def test_predicted_final_losses_are_exact_for_a_line_and_monotone_otherwise() -> None:
     pairs = [(v, 3.0 * v - 1.0) for v in (0.1, 0.4, 0.5, 0.9)]
     assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2)] == pytest.approx([-0.7, -0.1, 1.7, 2.6])
-    assert Outlook.of(pairs).variance == pytest.approx(0.9**2 / 4)  # the least alone lies beyond the others
+    # only the lowest pair is not predicted exactly by the other pairs
+    assert Outlook.of(pairs).variance == pytest.approx(0.9**2 / 4)
     outlook = Outlook.of([(0.1, 5.0), (0.4, -2.0), (0.5, 3.0), (0.9, -4.0)])
     told = [outlook(v / 10) for v in range(-3, 13)]
     assert all(b >= a for a, b in itertools.pairwise(told))
 
 
-def test_halving_tells_the_worst_as_the_worst() -> None:
-    """By the difference to the incumbent after one epoch, the worst of all were once told as better than middling ones."""
+def test_successive_halving_predicts_the_final_loss_of_bad_curves() -> None:
+    """Assert that the final losses of bad curves are predicted accurately.
+
+    A prediction by the difference to the incumbent ranked the worst curves above average curves.
+    """
     space = mc.Space("rates")
     space.real("rate", 1e-4, 1e-1, log=True)
 

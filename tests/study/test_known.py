@@ -1,4 +1,4 @@
-"""Evaluations made elsewhere, and configurations that a user wants evaluated: learned from, journaled, counted apart."""
+"""Known evaluations and enqueued configurations: how they train the model, are stored and are counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.forging import forge
 
 
 def ruled() -> mc.Space:
-    """Two integers under a rule, and a number that is there only beside the second category."""
+    """Return a space with two integers under a rule, and a real parameter that is active for one category only."""
     space = mc.Space("ruled")
     a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
     kind = space.categorical("kind", ["plain", "deep"])
@@ -44,10 +44,10 @@ def go(space: mc.Space, budget: int, **given: Any) -> mc.Result:
     return minimize(tiny.loss, space, budget, optimizer=tiny.Sampler(space), progress=False, **given)
 
 
-# -- known data ---------------------------------------------------------------------------------------------------
+# -- known evaluations --------------------------------------------------------------------------------------------
 
 
-def test_known_evaluations_are_added_once_and_count_for_no_budget(space: mc.Space, journal: Path) -> None:
+def test_known_evaluations_are_added_once_and_do_not_count_towards_the_budget(space: mc.Space, journal: Path) -> None:
     known = tiny.known(space, 3)
     result = go(space, 2, storage=journal, known=known)
     assert [t.origin for t in result.history] == ["known"] * 3 + ["acquisition"] * 2
@@ -58,14 +58,14 @@ def test_known_evaluations_are_added_once_and_count_for_no_budget(space: mc.Spac
     assert result.value == min(t.loss for t in result.history if t.loss is not None)
     assert "2 done, 0 failed, 3 known, stopped: budget" in str(result)
     assert len(go(space, 2, storage=journal, known=reversed(known)).history) == 5
-    more = [*known, known[0], (known[1][0], 9.0)]  # one measured twice, one with another outcome
+    more = [*known, known[0], (known[1][0], 9.0)]  # one evaluation repeated, and one with another outcome
     again = go(space, 3, storage=journal, known=more).history
     assert [t.loss for t in again if t.known] == [v for _, v in known] + [known[0][1], 9.0]
     assert [t.number for t in again if not t.known] == [3, 4, 7]
     assert len(go(space, 3, storage=journal, known=more).history) == 8
 
 
-def test_outcomes_are_those_of_tell(space: mc.Space, journal: Path) -> None:
+def test_add_accepts_the_same_outcomes_as_tell(space: mc.Space, journal: Path) -> None:
     (one, _), (two, _), (three, _), (four, _) = tiny.known(space, 4)
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         study.add(one, {"loss": np.float32(0.5), "ms": 3, "note": "by hand"})
@@ -87,7 +87,7 @@ def test_outcomes_are_those_of_tell(space: mc.Space, journal: Path) -> None:
         assert (study.n_evaluated, study.result.n_known, study.result.problem()) == (0, 4, "")
 
 
-def test_numpy_values_become_the_declared_ones_in_the_declared_order(space: mc.Space, journal: Path) -> None:
+def test_numpy_values_are_converted_to_the_declared_types_and_order(space: mc.Space, journal: Path) -> None:
     config = tiny.draw(space, np.random.default_rng(0))
     odd = {n: config[n] for n in reversed(config)}
     odd |= {"layers": np.int8(config["layers"]), "rounds": np.float64(config["rounds"]), "lr": np.float64(config["lr"])}
@@ -99,7 +99,7 @@ def test_numpy_values_become_the_declared_ones_in_the_declared_order(space: mc.S
     assert read_journal(journal)[1][0].exact == encode_config(space, config)
 
 
-def test_what_is_illegal_is_refused_with_the_rules_that_it_breaks() -> None:
+def test_an_illegal_configuration_is_refused_with_the_violated_rules() -> None:
     study = mc.Study(ruled(), "random")
     broken = r"the configuration is illegal: rule 'little' is violated: its value is 16"
     with pytest.raises(ConfigurationError, match=broken):
@@ -125,7 +125,7 @@ def test_what_is_illegal_is_refused_with_the_rules_that_it_breaks() -> None:
     assert study.trials == ()
 
 
-def test_one_that_is_illegal_keeps_all_of_a_list_out(journal: Path) -> None:
+def test_one_invalid_known_evaluation_rejects_the_whole_list(journal: Path) -> None:
     space = ruled()
     good = ({"a": 1, "b": 1, "kind": "plain"}, 1.0)
     for known, error, message in (
@@ -140,7 +140,7 @@ def test_one_that_is_illegal_keeps_all_of_a_list_out(journal: Path) -> None:
         assert read_journal(journal)[1] == []
 
 
-def test_an_illegal_one_is_learned_from_and_never_the_answer(journal: Path) -> None:
+def test_an_illegal_known_evaluation_trains_the_model_and_is_never_the_best(journal: Path) -> None:
     space = ruled()
     with mc.Study(space, "hybrid", storage=journal) as study:
         trial = study.add(ILLEGAL, -100.0, illegal="learn")
@@ -158,20 +158,20 @@ def test_an_illegal_one_is_learned_from_and_never_the_answer(journal: Path) -> N
 
 
 @pytest.mark.parametrize(("n", "failures", "left"), [(2, 0, 4), (8, 0, 0), (0, 10, 1)])
-def test_known_ones_are_a_part_of_the_initial_design_and_failures_alone_do_not_end_it(
+def test_known_evaluations_shorten_the_initial_design_but_failures_alone_do_not_end_it(
     n: int, failures: int, left: int
 ) -> None:
     space = ruled()
-    known: list[Any] = [(c, bowl(c)) for c in space.sample(n, seed=1)] * 2  # each measured twice
+    known: list[Any] = [(c, bowl(c)) for c in space.sample(n, seed=1)] * 2  # each configuration is evaluated twice
     known += [(c, mc.Failed("no power")) for c in space.sample(failures, seed=1)]
     result = mc.minimize(bowl, space, left + 1, known=known, progress=False)
     assert [t.origin for t in result.history if not t.known] == [*["initial design"] * left, "log-ei"]
 
 
-# -- what is wanted -----------------------------------------------------------------------------------------------
+# -- enqueued configurations --------------------------------------------------------------------------------------
 
 
-def test_what_is_enqueued_is_proposed_next_in_its_order_and_counts(space: mc.Space, journal: Path) -> None:
+def test_enqueued_configurations_are_proposed_next_in_order_and_count(space: mc.Space, journal: Path) -> None:
     (one, _), (two, _) = tiny.known(space, 2)
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         study.tell(study.ask(), 1.0)
@@ -183,12 +183,12 @@ def test_what_is_enqueued_is_proposed_next_in_its_order_and_counts(space: mc.Spa
     assert (result.n_done, result.n_known, result.stopped) == (4, 0, "budget")
 
 
-def test_nothing_is_enqueued_twice(space: mc.Space) -> None:
+def test_a_configuration_is_enqueued_only_once(space: mc.Space) -> None:
     (one, loss), (two, _) = tiny.known(space, 2)
     study = mc.Study(space, tiny.Sampler(space))
     assert study.enqueue(one).number == study.enqueue(one).number == 0
     assert study.ask().number == 0
-    assert study.enqueue(one).pending  # it is being evaluated
+    assert study.enqueue(one).pending  # the trial is being evaluated
     study.tell(study.trials[0], loss)
     assert (study.enqueue(one).number, study.enqueue(one).loss) == (0, loss)
     study.add(two, 3.0)
@@ -196,10 +196,10 @@ def test_nothing_is_enqueued_twice(space: mc.Space) -> None:
     assert len(study.trials) == 2
 
 
-# -- the same proposals, the same file ----------------------------------------------------------------------------
+# -- resumed and damaged journals ---------------------------------------------------------------------------------
 
 
-def test_resumed_at_any_point_the_proposals_are_those_of_an_unbroken_run(space: mc.Space, journal: Path) -> None:
+def test_a_run_resumed_at_any_point_makes_the_proposals_of_an_uninterrupted_run(space: mc.Space, journal: Path) -> None:
     known = tiny.known(space, 5)
 
     def steps(study: mc.Study, k: int) -> None:
@@ -214,7 +214,7 @@ def test_resumed_at_any_point_the_proposals_are_those_of_an_unbroken_run(space: 
     unbroken.add_missing(known[:2])
     for k in range(7):
         steps(unbroken, k)
-        with mc.Study(space, tiny.Counter(space), seed=7, storage=journal) as study:  # opened anew for each
+        with mc.Study(space, tiny.Counter(space), seed=7, storage=journal) as study:  # reopened for each trial
             study.add_missing(known[:2])
             steps(study, k)
     with mc.Study(space, tiny.Counter(space), seed=7, storage=journal) as study:
@@ -231,7 +231,7 @@ DAMAGE = {
 }
 
 
-def test_a_journal_that_says_so_of_another_is_damaged(tmp_path: Path) -> None:
+def test_a_journal_with_a_forged_known_origin_is_damaged(tmp_path: Path) -> None:
     space = ruled()
     for number, (statement, said) in enumerate(DAMAGE.items()):
         journal = tmp_path / f"{number}.db"
@@ -252,7 +252,9 @@ def test_an_optimizer_may_not_call_its_proposals_known(space: mc.Space) -> None:
         mc.Study(space, Liar(space)).ask()
 
 
-def test_show_and_progress_distinguish_them(journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_and_progress_distinguish_known_evaluations(
+    journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     space = ruled()
     known = [(c, bowl(c)) for c in space.sample(3, seed=1)]
     mc.minimize(bowl, space, 2, optimizer="random", storage=journal, known=known, progress=Lines())

@@ -1,4 +1,4 @@
-"""Black-box limits and failures through the whole loop: learned, kept by the answer, resumed; beside rules that are known."""
+"""Outcome constraints in whole runs: they are modelled beside rules, satisfied by the best trial, and resumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mixed() -> mc.Space:
 
 
 def measured(config: dict[str, Any]) -> dict[str, float]:
-    """The loss falls towards x = 1 and n = 8, where the heat is 1e6; without limits c with (1, 8) is best."""
+    """Return a loss that falls towards x = 1 and n = 8, where the heat is 1e6. Without limits, c at (1, 8) is best."""
     heat = config["x"] + 0.05 * config["n"] - 0.2 * (config["kind"] == "b")
     return {
         "loss": -config["x"] - 0.1 * config["n"] - 0.3 * (config["kind"] == "c"),
@@ -39,10 +39,10 @@ def kept(values: dict[str, float]) -> bool:
 
 
 BEST = -1.15
-"""Of what satisfies the constraints: ``c`` at n = 7 and x = 0.15."""
+"""Lowest feasible loss: ``c`` at n = 7 and x = 0.15."""
 
 
-def test_the_answer_satisfies_the_limits_and_is_near_the_best_that_does() -> None:
+def test_the_best_trial_is_feasible_and_near_the_optimum() -> None:
     space = mixed()
     result = mc.minimize(measured, space, 18, seed=0, limits=LIMITS, progress=False)
     assert all(space.is_legal(t.config) for t in result.history)
@@ -61,7 +61,7 @@ def test_a_run_under_limits_is_resumed_with_the_same_proposals(tmp_path: Path) -
     assert run(9, "parts.db") == run(9, "whole.db")
 
 
-# -- limits that an evaluation does not tell ------------------------------------------------------------------------
+# -- evaluations that lack a constrained output ---------------------------------------------------------------------
 
 
 def line() -> mc.Space:
@@ -85,7 +85,7 @@ UNREAD = {
 }
 
 
-def test_a_limit_that_an_evaluation_does_not_tell_has_failed_with_its_cause(tmp_path: Path) -> None:
+def test_a_constrained_output_that_is_not_returned_has_failed_with_its_cause(tmp_path: Path) -> None:
     given: dict[str, Any] = {"limits": {"heat": 0.5}, "storage": tmp_path / "run.db"}
     with mc.Study(line(), "random", **given) as study:
         for returned, cause in UNREAD.values():
@@ -105,7 +105,7 @@ def test_a_limit_that_an_evaluation_does_not_tell_has_failed_with_its_cause(tmp_
         assert study.result.best.number == kept.number
 
 
-def test_parts_owe_their_limits_at_the_end() -> None:
+def test_constrained_outputs_are_required_when_a_trial_is_complete() -> None:
     study = mc.Study(line(), "random", limits={"heat": 0.5})
     trial = study.ask()
     assert study.tell(trial, {"heat": 0.4}, partial=True).pending
@@ -119,7 +119,7 @@ def test_parts_owe_their_limits_at_the_end() -> None:
     assert study.tell(trial, {}, partial=False).outcome["heat"].status == "failed"
 
 
-def test_known_evaluations_may_lack_a_limit_and_are_not_answers() -> None:
+def test_known_evaluations_without_a_constrained_output_are_never_the_best() -> None:
     study = mc.Study(line(), "random", limits={"heat": 0.5})
     lacking = study.add({"x": 0.5}, 1.0)
     assert lacking.outcome["heat"].status == "missing"
@@ -135,8 +135,10 @@ def typo(config: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("returned", "workers"), [(typo, 1), (lambda c: {"loss": c["x"], "heat": None}, 3)])
-def test_a_limit_that_no_evaluation_gives_ends_the_run_early(returned: Any, workers: int, tmp_path: Path) -> None:
-    """A budget of 50 is not spent on an objective that calls the output by another name; once mended it goes on."""
+def test_a_constrained_output_that_no_evaluation_returns_stops_the_run_early(
+    returned: Any, workers: int, tmp_path: Path
+) -> None:
+    """Assert that a misnamed output does not use up the budget, and that the corrected objective resumes the run."""
     settings: dict[str, Any] = {
         "optimizer": "random",
         "limits": {"heat": 0.5},
@@ -154,7 +156,7 @@ def test_a_limit_that_no_evaluation_gives_ends_the_run_early(returned: Any, work
     assert mended.value < 0.0
 
 
-def test_what_is_stated_of_a_limit_ends_no_run_and_is_reported() -> None:
+def test_a_constrained_output_that_is_always_nan_is_reported_and_does_not_stop_the_run() -> None:
     def unmeasured(config: dict[str, Any]) -> dict[str, Any]:
         return {"loss": config["x"], "heat": math.nan}
 
@@ -168,8 +170,8 @@ def test_what_is_stated_of_a_limit_ends_no_run_and_is_reported() -> None:
     assert (one.n_done, one.config) == (1, None)
 
 
-def test_a_limit_that_some_evaluations_lack_is_learned_from_the_others() -> None:
-    """nan in a half of the space: no silent zero, and no end of the run; the answer keeps the limit."""
+def test_a_constraint_is_modelled_from_the_evaluations_that_return_its_output() -> None:
+    """Assert that the best trial is feasible although the output is nan in half of the space."""
 
     def objective(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": -config["x"], "heat": math.nan if config["x"] > 0.5 else config["x"]}
@@ -179,7 +181,7 @@ def test_a_limit_that_some_evaluations_lack_is_learned_from_the_others() -> None
     assert 0.35 <= result.config["x"] <= 0.4
 
 
-def test_a_limit_on_the_loss_is_what_an_answer_must_reach() -> None:
+def test_a_limit_on_the_loss_applies_to_the_best_trial() -> None:
     def objective(config: dict[str, Any]) -> float:
         return float((config["x"] - 0.3) ** 2)
 
@@ -191,7 +193,7 @@ def test_a_limit_on_the_loss_is_what_an_answer_must_reach() -> None:
     assert never.nearest.trial.loss == min(t.loss for t in never.history if t.loss is not None)
 
 
-def test_limits_that_are_none_are_refused() -> None:
+def test_invalid_limits_are_refused() -> None:
     for limits, message in (
         ({"": 1.0}, "has the name of an output"),
         ({1: 1.0}, "has the name of an output"),

@@ -1,4 +1,4 @@
-"""Workers that die, with real process pools: a lost attempt is recorded and made again, and none loops forever."""
+"""Lost workers of real process pools: a lost attempt is recorded and repeated a limited number of times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pool() -> ProcessPoolExecutor:
 
 
 class Deadly:
-    """Kills its worker at one number of layers: always, or until a file tells that it did so often enough."""
+    """Objective that kills its worker at one number of layers: always, or only the first ``deaths`` times."""
 
     def __init__(self, layers: int, marks: Path | None = None, deaths: int = 0) -> None:
         self.layers, self.marks, self.deaths = layers, marks, deaths
@@ -43,7 +43,7 @@ class Deadly:
                     (self.marks / str(done)).touch()
                 os._exit(9) if self.layers % 2 else os.kill(os.getpid(), signal.SIGKILL)
         else:
-            time.sleep(0.02)  # so that others are in flight when it dies
+            time.sleep(0.02)  # so that other evaluations are running when the worker dies
         return tiny.loss(config)
 
 
@@ -67,7 +67,7 @@ def go(space: mc.Space, budget: int, objective: Any, executor: Any = pool, **giv
     return minimize(objective, space, budget, optimizer=chosen, execution=execution, **{"progress": False, **given})
 
 
-def test_a_configuration_that_kills_its_worker_fails_and_no_other(space: mc.Space, journal: Path) -> None:
+def test_only_the_configuration_that_kills_its_worker_fails(space: mc.Space, journal: Path) -> None:
     notes = Notes()
     result = go(space, 10, Deadly(4), workers=2, storage=journal, progress=notes)
     assert (len(result.history), result.stopped) == (10, "budget")
@@ -84,7 +84,7 @@ def test_a_configuration_that_kills_its_worker_fails_and_no_other(space: mc.Spac
     assert any("lost its worker and is evaluated again: BrokenProcessPool" in note for note in notes.notes)
 
 
-def test_one_death_costs_a_retry_and_nothing_else(space: mc.Space, journal: Path, marks: Path) -> None:
+def test_a_lost_worker_costs_only_a_retry(space: mc.Space, journal: Path, marks: Path) -> None:
     result = go(space, 6, Deadly(3, marks, 2), optimizer=tiny.Counter, storage=journal)
     whole = minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
     assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in whole.history]
@@ -92,7 +92,7 @@ def test_one_death_costs_a_retry_and_nothing_else(space: mc.Space, journal: Path
 
 
 def test_the_last_trials_of_a_budget_are_retried_too(space: mc.Space, tmp_path: Path) -> None:
-    """The budget is spent when they are handed out, and is not when their worker is lost."""
+    """Assert that a lost evaluation is repeated although the whole budget was already handed out."""
 
     class DeadlyAtTheEnd(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
@@ -104,7 +104,7 @@ def test_the_last_trials_of_a_budget_are_retried_too(space: mc.Space, tmp_path: 
     assert (result.stopped, result.n_done, result.history[3].lost) == ("budget", 4, 1)
 
 
-def test_retries_are_as_many_as_were_asked_for(space: mc.Space) -> None:
+def test_a_lost_evaluation_is_repeated_as_often_as_retries_allows(space: mc.Space) -> None:
     result = go(space, 2, Deadly(3), seed=7, retries=0)
     assert [t.lost for t in result.history if t.failed] == [1] * result.n_failed
     assert result.n_failed > 0
@@ -114,7 +114,7 @@ def test_retries_are_as_many_as_were_asked_for(space: mc.Space) -> None:
             go(space, 2, tiny.loss, None, retries=retries)
 
 
-def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space, journal: Path) -> None:
+def test_a_broken_pool_of_the_user_ends_the_run_without_losing_outcomes(space: mc.Space, journal: Path) -> None:
     said = r"takes no more evaluations .*BrokenProcessPool.*lambda.* outcomes are in .*run.db; run again"
     with pool() as lent, pytest.raises(ExecutorError, match=said):
         go(space, 8, Deadly(3), lent, storage=journal)
@@ -127,7 +127,7 @@ def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space,
     assert result.n_done == 8
 
 
-def test_what_is_no_executor_and_what_makes_broken_ones_is_reported(space: mc.Space) -> None:
+def test_invalid_and_broken_executors_are_reported(space: mc.Space) -> None:
     class Broken(ProcessPoolExecutor):
         def submit(self, *_: Any, **__: Any) -> Future[Any]:  # type: ignore[override]
             raise BrokenProcessPool("no worker started")
@@ -139,13 +139,13 @@ def test_what_is_no_executor_and_what_makes_broken_ones_is_reported(space: mc.Sp
 
 
 class KilledWorker(Exception):
-    """As Dask says it, after it has tried on other workers."""
+    """Exception like the one that Dask raises after it has retried on other workers."""
 
     __module__ = "distributed.scheduler"
 
 
 @pytest.mark.parametrize("error", [KilledWorker("evaluate-0"), BrokenExecutor("gone")])
-def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, error: Exception) -> None:
+def test_an_executor_that_survives_a_lost_worker_is_used_again(space: mc.Space, error: Exception) -> None:
     class Cluster:
         calls = 0
 
@@ -165,7 +165,7 @@ def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, erro
 
 @pytest.mark.parametrize(
     ("how", "kills"), [("processes", 1), ("shared", 3)]
-)  # at the third a worker's trial is given up
+)  # three lost workers would make the trial fail
 def test_a_run_that_is_killed_as_a_whole_costs_no_retry(journal: Path, how: str, kills: int) -> None:
     for _ in range(kills):
         finish(launch(journal, "--how", how, "--die", "evaluation", "4"), -signal.SIGKILL)
@@ -178,7 +178,7 @@ def test_a_run_that_is_killed_as_a_whole_costs_no_retry(journal: Path, how: str,
     assert {e.message for e in rows[4].evaluations[:kills]} == {"its run was killed"}
 
 
-def test_attempts_that_are_given_back_cost_no_retry(space: mc.Space, journal: Path) -> None:
+def test_returned_attempts_cost_no_retry(space: mc.Space, journal: Path) -> None:
     def opened() -> mc.Study:
         return mc.Study(space, tiny.Sampler(space), storage=journal, retries=0)
 
@@ -188,7 +188,7 @@ def test_attempts_that_are_given_back_cost_no_retry(space: mc.Space, journal: Pa
             assert (trial.number, trial.lost) == (0, 0)
     study = opened()
     study.ask()
-    del study, trial  # collected without close(): as good as closed
+    del study, trial  # garbage collection without close() also returns the attempt
     with opened() as study:
         trial = study.ask()
         assert (trial.lost, trial.attempt) == (0, 4)
@@ -196,7 +196,7 @@ def test_attempts_that_are_given_back_cost_no_retry(space: mc.Space, journal: Pa
     assert {e.status for e in read_journal(journal)[1][0].evaluations} == {"returned", "present"}
 
 
-def test_lose_by_hand(space: mc.Space) -> None:
+def test_lose_records_a_lost_worker_until_no_retry_is_left(space: mc.Space) -> None:
     study = mc.Study(space, tiny.Sampler(space), retries=1)
     trial = study.ask()
     assert study.lose(trial, "node 7 went away").pending

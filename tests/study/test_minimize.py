@@ -1,4 +1,4 @@
-"""The loop that runs by itself, and the seconds that a proposal gets."""
+"""Loop of ``minimize``, and the time limit of a proposal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(space: mc.Space, objective: Any, budget: Any = 6, **arguments: Any) -> m
     return minimize(objective, space, budget, optimizer=optimizer, **{"progress": False, **arguments})
 
 
-def test_the_result(space: mc.Space) -> None:
+def test_the_result_holds_the_best_trial_the_history_and_the_convergence(space: mc.Space) -> None:
     result = run(space, lambda config: {"loss": tiny.loss(config), "layers": config["layers"]}, 12)
     losses = [tiny.loss(t.config) for t in result.history]
     best = int(np.argmin(losses))
@@ -43,7 +43,7 @@ def test_the_result(space: mc.Space) -> None:
     assert f"best value {result.value:.6g}" in str(result)
 
 
-def test_the_objective_may_ruin_its_copy(space: mc.Space) -> None:
+def test_the_objective_may_change_its_copy_of_the_configuration(space: mc.Space) -> None:
     def greedy(config: dict[str, Any]) -> float:
         value = tiny.loss(config)
         config.clear()
@@ -52,7 +52,7 @@ def test_the_objective_may_ruin_its_copy(space: mc.Space) -> None:
     assert [t.config for t in run(space, greedy).history] == [t.config for t in run(space, tiny.loss).history]
 
 
-def test_an_objective_that_always_fails_is_reported_to(space: mc.Space) -> None:
+def test_an_objective_that_always_fails_is_reported(space: mc.Space) -> None:
     def broken(config: dict[str, Any]) -> float:
         raise mc.Failed("no data.csv")
 
@@ -66,7 +66,7 @@ def test_an_objective_that_always_fails_is_reported_to(space: mc.Space) -> None:
     assert "the only evaluation failed" in run(space, broken, 1).problem()
 
 
-def test_the_budget_counts_what_the_journal_holds(space: mc.Space, journal: Path) -> None:
+def test_the_budget_includes_the_evaluations_in_the_journal(space: mc.Space, journal: Path) -> None:
     seen: list[int] = []
     for budget in (4, 4, 6):
         result = run(space, tiny.loss, budget, storage=journal, callbacks=[lambda study, t: seen.append(t.number)])
@@ -87,7 +87,7 @@ def test_an_exhausted_space_ends_the_run(space: mc.Space, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_timeout_ends_a_run_and_what_had_started_is_reported(space: mc.Space, workers: int) -> None:
+def test_a_timeout_ends_a_run_after_the_started_evaluations(space: mc.Space, workers: int) -> None:
     starts: list[int] = []
 
     def slow(config: dict[str, Any]) -> float:
@@ -108,7 +108,7 @@ class Cancelled(BaseException):
     ("order", "workers"),
     [(KeyboardInterrupt, 1), (KeyboardInterrupt, 2), (SystemExit, 1), (GeneratorExit, 1), (Cancelled, 2)],
 )
-def test_an_order_to_stop_is_passed_on_and_leaves_a_run_that_resumes(
+def test_an_interrupt_is_raised_and_the_run_can_be_resumed(
     space: mc.Space, journal: Path, order: type[BaseException], workers: int
 ) -> None:
     def stopped(config: dict[str, Any]) -> float:
@@ -129,7 +129,7 @@ def test_an_order_to_stop_is_passed_on_and_leaves_a_run_that_resumes(
         assert [t.config for t in result.history] == [t.config for t in run(space, tiny.loss).history]
 
 
-def test_a_loop_that_is_broken_off_leaves_no_trial_behind_in_a_study_that_stays_open(space: mc.Space) -> None:
+def test_an_interrupted_loop_leaves_no_pending_trial_in_an_open_study(space: mc.Space) -> None:
     def breaking(study: mc.Study, trial: mc.Trial) -> None:
         raise RuntimeError("disk full")
 
@@ -141,7 +141,7 @@ def test_a_loop_that_is_broken_off_leaves_no_trial_behind_in_a_study_that_stays_
 
 
 def test_workers_evaluate_at_the_same_time(space: mc.Space) -> None:
-    barrier = threading.Barrier(3, timeout=10)  # breaks unless three evaluations are in flight at once
+    barrier = threading.Barrier(3, timeout=10)  # raises an error unless three evaluations run at the same time
     told: list[int] = []
 
     def meet(config: dict[str, Any]) -> float:
@@ -155,7 +155,7 @@ def test_workers_evaluate_at_the_same_time(space: mc.Space) -> None:
     assert sorted(told) == list(range(9))
 
 
-def test_an_executor_that_breaks_counts_as_failed_evaluations(space: mc.Space) -> None:
+def test_an_error_of_the_executor_is_a_failed_evaluation(space: mc.Space) -> None:
     class Breaking(ThreadPoolExecutor):
         def submit(self, *_: Any, **__: Any) -> Any:
             return super().submit(lambda: 1 / 0)
@@ -166,7 +166,7 @@ def test_an_executor_that_breaks_counts_as_failed_evaluations(space: mc.Space) -
     assert "the executor failed: ZeroDivisionError" in result.history[0].message
 
 
-def test_what_is_no_objective_no_space_and_no_plan_is_refused(space: mc.Space, journal: Path) -> None:
+def test_invalid_objectives_spaces_and_budgets_are_refused(space: mc.Space, journal: Path) -> None:
     order = r"takes the objective, the space and the budget in this order.*the space .tiny."
     with pytest.raises(TypeError, match=order):
         minimize(space, tiny.loss, 3, storage=journal)  # type: ignore[arg-type]
@@ -181,11 +181,11 @@ def test_what_is_no_objective_no_space_and_no_plan_is_refused(space: mc.Space, j
     assert not journal.exists()
 
 
-# -- seconds of a proposal --------------------------------------------------------------------------------------------
+# -- time limit of a proposal -----------------------------------------------------------------------------------------
 
 
 class Slow(tiny.Sampler):
-    """Takes all the seconds that it gets, or as many as it likes where that is less."""
+    """Optimizer that takes ``takes`` seconds per proposal, but no longer than its time limit."""
 
     def __init__(self, space: mc.Space, takes: float = math.inf) -> None:
         super().__init__(space)
@@ -206,13 +206,15 @@ def go(optimizer: Slow, budget: Any = 1, **given: Any) -> mc.Result:
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0.02, 0.02), (math.inf, None)])
-def test_a_proposal_gets_the_seconds_of_the_run(space: mc.Space, given: float | None, expected: float | None) -> None:
+def test_a_proposal_gets_the_time_limit_of_the_run(
+    space: mc.Space, given: float | None, expected: float | None
+) -> None:
     optimizer = Slow(space, 0.01)
     go(optimizer, 3, seconds_per_proposal=given)
     assert optimizer.given == [expected] * 3
 
 
-def test_a_few_seconds_are_the_default_and_a_call_may_ask_for_less_and_not_for_more(space: mc.Space) -> None:
+def test_the_default_time_limit_is_five_seconds_and_ask_may_only_shorten_it(space: mc.Space) -> None:
     optimizer = Slow(space, 0.0)
     go(optimizer)
     mc.Study(space, optimizer).ask()
@@ -225,7 +227,7 @@ def test_a_few_seconds_are_the_default_and_a_call_may_ask_for_less_and_not_for_m
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_timeout_ends_an_ask_too(space: mc.Space, workers: int) -> None:
-    """An optimizer that takes all it gets, and a limit far beyond the timeout."""
+    """Assert that the timeout limits a slow optimizer although its own time limit is much longer."""
     optimizer = Slow(space)
     result = go(optimizer, mc.Budget(99, timeout=0.2), seconds_per_proposal=60, execution=mc.Execution(workers=workers))
     assert (result.stopped, result.n_done) == ("timeout", 0)
@@ -233,7 +235,7 @@ def test_the_timeout_ends_an_ask_too(space: mc.Space, workers: int) -> None:
     assert optimizer.given[0] <= 0.2
 
 
-def test_the_limit_of_a_resumed_run_may_be_another(space: mc.Space, journal: Path) -> None:
+def test_a_resumed_run_may_have_another_time_limit(space: mc.Space, journal: Path) -> None:
     for budget, limit in ((2, 0.5), (4, None), (6, 0.25)):
         optimizer = Slow(space, 0.0)
         result = go(optimizer, budget, seconds_per_proposal=limit, storage=journal)
@@ -241,7 +243,7 @@ def test_the_limit_of_a_resumed_run_may_be_another(space: mc.Space, journal: Pat
     assert [t.config for t in result.history] == [t.config for t in go(Slow(space, 0.0), 6).history]
 
 
-def test_what_is_no_limit_is_refused(space: mc.Space, journal: Path) -> None:
+def test_invalid_time_limits_are_refused(space: mc.Space, journal: Path) -> None:
     for seconds in (0, -1.0, math.nan, "5", True):
         with pytest.raises(ValueError, match="seconds_per_proposal must be a positive number of seconds, or None"):
             minimize(tiny.loss, space, 2, storage=journal, optimizer=mc.Method(seconds_per_proposal=seconds))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Noisy objectives: repeats of what is most likely best, the answer by their means, values that are not optimistic."""
+"""Noisy objectives: repeats of promising configurations, the choice by their means, and unbiased values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_repeats_find_the_best_level_and_its_value() -> None:
             else:
                 assert (result.n_evaluations, result.stopped) == (5, BEST_OF_ALL)
     assert fmean(regrets[True]) < 0.5 * fmean(regrets[False])
-    # below the truth by no more than three standard errors
+    # the mean error is above minus three standard errors
     assert fmean(errors) > -3 * float(np.std(errors)) / math.sqrt(len(errors))
 
 
@@ -72,9 +72,9 @@ def with_variance(config: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("objective", [repeating, with_variance])
-def test_noise_that_shows_is_repeated_with_what_is_left(objective: Any) -> None:
+def test_the_remaining_budget_is_spent_on_repeats_if_the_objective_is_noisy(objective: Any) -> None:
     result = minimize(objective, 12)
-    spent = 12 if objective is repeating else 5 + 3  # three repeats that are alike show that nothing varies
+    spent = 12 if objective is repeating else 5 + 3  # three identical repeats show that the loss does not vary
     assert result.n_evaluations == spent
     assert not result.stopped.endswith("deterministic")
     assert minimize(objective, 12, confirm=False).n_evaluations == 5
@@ -94,14 +94,14 @@ def test_a_resumed_run_goes_on_with_its_repeats(tmp_path: Any) -> None:
     assert resumed.value == whole.value
 
 
-def test_repeats_are_for_one_loss_alone() -> None:
+def test_replication_needs_a_single_loss_from_one_function() -> None:
     with pytest.raises(ValueError, match=r"several objectives"):
         minimize(lambda c: {"a": 1.0, "b": 2.0}, direction=["a", "b"], confirm="replicate")
     with pytest.raises(ValueError, match=r"confirm=.replicate. repeats whole evaluations"):
         minimize({"loss": lambda c: 1.0}, confirm="replicate")
 
 
-def test_the_choice_is_by_lower_confidence_bounds() -> None:
+def test_the_next_repeat_is_chosen_by_lower_confidence_bounds() -> None:
     def history(*losses: tuple[str, int, float]) -> list[Observation]:
         return [Observation({"k": k}, "done", loss, repeat=repeat) for k, repeat, loss in losses]
 
@@ -113,18 +113,19 @@ def test_the_choice_is_by_lower_confidence_bounds() -> None:
     assert next_repeat(history(*alike), ()) is None
     assert next_repeat([], ()) is None
     limit = Limit("ms", -math.inf, 1.0)
-    assert next_repeat(history(("a", 0, 1.0)), (limit,)) is None  # it is not known to keep the limit
+    assert next_repeat(history(("a", 0, 1.0)), (limit,)) is None  # the trial is not known to be feasible
 
 
-def test_an_estimate_is_moved_by_the_share_of_noise() -> None:
-    # means 0, 2; what a repeat has in common for both is no noise
+def test_an_estimate_is_shrunk_by_the_share_of_noise() -> None:
+    # means 0 and 2; an effect that a repeat has on both finalists is not noise
     quiet = [Finalist(0, 0.0, (-1.0, 1.0), ((), ())), Finalist(1, 0.0, (1.0, 3.0), ((), ()))]
     assert estimate_of(quiet, quiet[0]) == 0.0
-    # unequal repeats: pooled v = (2 + 8) / 3 = 10 / 3, of the mean of two 5 / 3; means 0 and 4 have the variance 8
+    # unequal numbers of repeats: the pooled v is (2 + 8) / 3 = 10 / 3, for a mean of two repeats 5 / 3
+    # the means 0 and 4 have the variance 8
     loud = [Finalist(0, 0.0, (-1.0, 1.0), ((), ())), Finalist(1, 0.0, (2.0, 4.0, 6.0), ((), (), ()))]
     assert estimate_of(loud, loud[0]) == pytest.approx((5 / 3) / 8 * 2.0)
     assert estimate_of(loud[:1], loud[0]) == 0.0
-    # one repeat each: half the variance of the differences from the search's losses
+    # one repeat each: v is half the variance of the differences from the search's losses
     single = [
         Finalist(k, float(searched), (float(fresh),), ())
         for k, (searched, fresh) in enumerate([(0, 0), (2, 1), (1, 2)])
@@ -132,8 +133,8 @@ def test_an_estimate_is_moved_by_the_share_of_noise() -> None:
     assert estimate_of(single, single[0]) == pytest.approx(0.0 + 0.5 * 1.0)
 
 
-def test_the_value_of_a_configuration_measured_several_times_is_no_lucky_one() -> None:
-    """Pooled results of earlier runs: the best row is luck, their mean is not."""
+def test_the_value_of_a_configuration_with_several_evaluations_is_not_optimistic() -> None:
+    """Assert that the value is not below the mean of pooled known evaluations, of which the best is luck."""
     space, rng = mc.Space("pooled"), np.random.default_rng(0)
     space.categorical("c", ["a", "b", "c"])
     with mc.Study(space, "random") as study:

@@ -1,4 +1,4 @@
-"""Several objectives: a front that is legal and keeps limits, the same after a break, and words for what cannot be."""
+"""Several objectives: a legal and feasible Pareto front, resumed runs, and messages for unsupported settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dominates(a: mc.Trial, b: mc.Trial) -> bool:
     return all(x <= y for x, y in pairs) and any(x < y for x, y in pairs)  # type: ignore[operator]
 
 
-def test_a_front_which_is_the_same_after_a_break(tmp_path: Path) -> None:
+def test_the_front_is_not_dominated_and_the_same_after_a_resume(tmp_path: Path) -> None:
     whole = run(budget=13)
     assert all(space().is_legal(t.config) for t in whole.history)
     assert len(whole.front) >= 4
@@ -68,7 +68,7 @@ def test_a_front_which_is_the_same_after_a_break(tmp_path: Path) -> None:
         run(storage=tmp_path / "run.db", direction="minimize")
 
 
-def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> None:
+def test_named_objectives_have_directions_limits_failures_and_known_evaluations() -> None:
     def objective(config: dict[str, Any]) -> Any:
         if config["width"] == 16:
             raise mc.Failed("too narrow", values={"ms": 0.1})
@@ -90,7 +90,7 @@ def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> N
     assert "accuracy 0.9" in str(result.front[0])
 
 
-def test_by_hand_in_parts_and_in_batches() -> None:
+def test_objectives_may_be_told_in_parts_and_in_batches() -> None:
     study = mc.Study(space(), direction=NAMES, optimizer=mc.Method(settings={"n_initial": 3}))
     first, *rest = study.ask(3)
     assert study.tell(first, {"latency_ms": 2.0}, partial=True).pending
@@ -110,7 +110,7 @@ def test_by_hand_in_parts_and_in_batches() -> None:
     assert len(study.result.front) <= 3
 
 
-def test_objectives_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_objectives_are_refused(tmp_path: Path) -> None:
     for objectives, said in (
         ("loss", "direction must be 'minimize' or 'maximize', got 'loss'"),
         (5, "direction must be 'minimize' or 'maximize', got 5"),
@@ -125,7 +125,7 @@ def test_objectives_that_cannot_be(tmp_path: Path) -> None:
     assert not (tmp_path / "run.db").exists()
 
 
-def test_what_several_objectives_do_not_go_with() -> None:
+def test_settings_that_several_objectives_do_not_support_are_refused() -> None:
     for given, said in (
         ({"pruning": True}, "several objectives, \\['loss', 'latency_ms'\\], and pruning="),
         ({"confirm": 2}, "and confirm= evaluates again what has the lowest loss"),
@@ -142,7 +142,7 @@ def test_what_several_objectives_do_not_go_with() -> None:
         run(budget=2, optimizer="random").hypervolume({"loss": 1.0})
 
 
-def test_an_objective_that_no_evaluation_gives_is_a_defect_and_no_empty_front() -> None:
+def test_an_objective_that_no_evaluation_returns_is_a_defect() -> None:
     with pytest.raises(DefectError, match=r"returned float 1.0 and no 'latency_ms'"):
         run(lambda config: 1.0, optimizer="random")
     with pytest.raises(DefectError, match=r"without 'latency_ms', only \['loss', 'latency'\]; did you mean 'latency'"):
@@ -162,7 +162,7 @@ def objective(config):
 """
 
 
-def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_shows_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("two.py").write_text(MODEL, encoding="utf-8")
 

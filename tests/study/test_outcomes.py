@@ -1,4 +1,4 @@
-"""What an objective may do without ending a run: each is a failure that can be read, by every way through the loop."""
+"""Unusual outcomes of objectives: each is a failure with a readable message and does not end the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MuteError(Exception):
 
 
 class Panic(BaseException):
-    """As extensions written in Rust raise it."""
+    """Exception like the panics that extensions written in Rust raise."""
 
 
 class BadFloat:
@@ -89,11 +89,13 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_each_is_a_recorded_failure_with_a_text(space: mc.Space, journal: Path, workers: int) -> None:
-    calls = iter([lambda: 1.0, *(objective for objective, _ in CASES.values())])  # with no success it would be a defect
+def test_each_unusual_outcome_is_a_recorded_failure_with_a_message(
+    space: mc.Space, journal: Path, workers: int
+) -> None:
+    calls = iter([lambda: 1.0, *(objective for objective, _ in CASES.values())])  # no success would be a defect
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # and its lines are printed
+        warnings.simplefilter("error")  # the progress lines are printed too
         trials = minimize(
             lambda config: next(calls)(),
             space,
@@ -110,7 +112,7 @@ def test_each_is_a_recorded_failure_with_a_text(space: mc.Space, journal: Path, 
         assert len(said) <= MESSAGE_LIMIT + 50
         said.encode()
     assert [row.outcome.message for row in read_journal(journal)[1]] == [t.message for t in trials]
-    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:  # and the run can be resumed
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:  # the run can be resumed
         assert study.ask().number == len(trials)
 
 
@@ -132,7 +134,7 @@ def test_names_and_texts_beside_the_loss_are_kept(space: mc.Space, journal: Path
         assert "[note] early stop at 7" in str(study.result)
 
 
-def test_show_says_the_texts_of_the_best(space: mc.Space, journal: Path) -> None:
+def test_show_prints_the_texts_of_the_best_trial(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         study.tell(study.ask(), {"loss": 1.0, "note": "early\n stop \x1b[31m"})
     shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(journal.with_suffix(".svg"))])
@@ -151,7 +153,7 @@ FURTHER: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_a_further_value_that_cannot_be_read_does_not_cost_the_loss(space: mc.Space, journal: Path) -> None:
+def test_an_unreadable_further_value_does_not_discard_the_loss(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for value, _ in FURTHER.values():
             told = study.tell(study.ask(), {"more": value, "loss": 0.5, 7: 1.0})
@@ -161,7 +163,7 @@ def test_a_further_value_that_cannot_be_read_does_not_cost_the_loss(space: mc.Sp
         assert message in row.outcome["more"].message, case
 
 
-def test_a_text_in_the_place_of_the_loss_or_of_what_was_asked_for_is_a_failure() -> None:
+def test_a_text_instead_of_the_loss_or_a_requested_output_is_a_failure() -> None:
     read = read_outcome({"loss": "low", "note": "x"})
     assert (read.status(), read["note"].status) == ("failed", "text")
     assert "'loss': str 'low', which is not a loss" in read.message
@@ -170,13 +172,13 @@ def test_a_text_in_the_place_of_the_loss_or_of_what_was_asked_for_is_a_failure()
     assert asked.message == "the objective returned 'ms': str 'slow'; a further value is a number"
 
 
-def test_the_limit_of_a_loss() -> None:
+def test_a_loss_of_too_large_magnitude_is_a_failure() -> None:
     assert read_outcome(-LOSS_LIMIT).status() == "done"
     assert read_outcome(np.nextafter(LOSS_LIMIT, np.inf)).status() == "failed"
-    assert read_outcome({"loss": 1.0, "memory": 1e308}).values == {"memory": 1e308}  # no surrogate sees it
+    assert read_outcome({"loss": 1.0, "memory": 1e308}).values == {"memory": 1e308}  # no surrogate models this output
 
 
-def test_seconds_that_are_none_are_refused_before_anything_is_recorded(space: mc.Space, journal: Path) -> None:
+def test_invalid_seconds_are_refused_before_anything_is_recorded(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         trial = study.ask()
         for seconds in (float("nan"), float("inf"), "long", 1j):
@@ -186,13 +188,13 @@ def test_seconds_that_are_none_are_refused_before_anything_is_recorded(space: mc
     assert read_journal(journal)[1][0].duration == 0.5
 
 
-def test_a_budget_beyond_what_sqlite_counts(space: mc.Space, journal: Path) -> None:
+def test_a_budget_beyond_the_integers_of_sqlite_is_accepted(space: mc.Space, journal: Path) -> None:
     result = minimize(tiny.loss, space, 10**30, optimizer=tiny.Finite(space), storage=journal, progress=False)
     assert result.n_done == 3
 
 
-def test_names_that_no_file_can_hold(journal: Path) -> None:
-    """A space, a parameter and a category with lone surrogates, as an undecodable command line gives them."""
+def test_names_with_lone_surrogates_are_stored(journal: Path) -> None:
+    """Assert that a space, a parameter and a category may have lone surrogates, as from an undecodable command line."""
 
     def space() -> mc.Space:
         made = tiny.tiny_space(name="\udcff")
@@ -206,7 +208,7 @@ def test_names_that_no_file_can_hold(journal: Path) -> None:
     assert read_journal(journal)[0].space == "\\udcff"
 
 
-def test_a_full_disk_leaves_the_trial_to_be_reported_again(space: mc.Space, journal: Path) -> None:
+def test_a_trial_may_be_told_again_after_a_failed_write(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         trial = study.ask()
         with sqlite3.connect(journal) as reader:

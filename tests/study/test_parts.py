@@ -1,4 +1,4 @@
-"""Named outputs, each present, missing or failed; trials that are told in parts."""
+"""Named outputs, each present, missing or failed, and trials that are reported in parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mipcash.optimizers.outcome import Outcome, Output
 
 
 def asking(*outputs: str) -> type[tiny.Sampler]:
-    """An optimizer that wants some outputs only."""
+    """Return an optimizer class that requests the given outputs only."""
 
     class Asking(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
@@ -49,7 +49,7 @@ def test_a_trial_reported_in_parts_is_pending_until_it_is_complete(space: mc.Spa
         study.tell(trial, {"latency_ms": 1.0}, partial=True)
 
 
-def test_parts_of_outputs_that_were_asked_for_need_no_word(space: mc.Space) -> None:
+def test_some_of_the_requested_outputs_may_be_told_without_partial(space: mc.Space) -> None:
     study, _ = opened(space, "loss", "latency_ms")
     trial = study.ask()
     assert trial.evaluate == ("loss", "latency_ms")
@@ -58,7 +58,7 @@ def test_parts_of_outputs_that_were_asked_for_need_no_word(space: mc.Space) -> N
     assert study.tell(trial, {"loss": 0.25}).status == "done"
 
 
-def test_a_trial_whose_loss_is_not_wanted_is_done_without_one(space: mc.Space) -> None:
+def test_a_trial_whose_loss_is_not_requested_is_done_without_a_loss(space: mc.Space) -> None:
     study, optimizer = opened(space, "latency_ms")
     trial = study.tell(study.ask(), 3.2)
     assert (trial.status, trial.loss, trial.values, study.n_evaluated) == ("done", None, {"latency_ms": 3.2}, 1)
@@ -72,7 +72,7 @@ def test_a_trial_whose_loss_is_not_wanted_is_done_without_one(space: mc.Space) -
     assert "1 done, 1 failed, 1 pending" in str(study.result)
 
 
-def test_the_loss_decides_and_other_outputs_fail_by_themselves(space: mc.Space) -> None:
+def test_the_loss_decides_the_status_and_other_outputs_fail_separately(space: mc.Space) -> None:
     study, _ = opened(space)
     trial = study.tell(study.ask(), {"loss": 1.0, "ms": mc.Failed("timer broke"), "odd": math.nan, "size": 2})
     assert (trial.status, trial.loss, trial.message) == ("done", 1.0, "")
@@ -83,7 +83,7 @@ def test_the_loss_decides_and_other_outputs_fail_by_themselves(space: mc.Space) 
     assert (failed.status, failed.message, failed.values) == ("failed", "diverged", {"size": 2.0})
 
 
-def test_an_output_that_was_asked_for_and_is_not_given_has_failed(space: mc.Space) -> None:
+def test_a_requested_output_that_is_not_returned_has_failed(space: mc.Space) -> None:
     study, _ = opened(space, "loss", "latency_ms")
     told = study.tell(study.ask(), {"loss": 1.0, "memory": 3}, partial=False)
     assert told.status == "done"
@@ -96,8 +96,8 @@ def test_an_output_that_was_asked_for_and_is_not_given_has_failed(space: mc.Spac
     assert study.tell(study.ask(), mc.Failed("oom")).outcome.outputs.keys() == {"loss", "latency_ms"}
 
 
-def test_what_is_reported_again_replaces_what_was_reported(space: mc.Space) -> None:
-    """Folds: the mean so far, until the last one."""
+def test_an_output_that_is_told_again_replaces_its_earlier_value(space: mc.Space) -> None:
+    """Report the mean of the folds so far, until the last fold."""
     study, _ = opened(space)
     trial = study.ask()
     for mean in (0.5, 0.4, 0.45):
@@ -108,7 +108,7 @@ def test_what_is_reported_again_replaces_what_was_reported(space: mc.Space) -> N
     assert study.tell(trial, mc.Failed("fold 2 crashed")).status == "failed"
 
 
-def test_outputs_bear_their_cost(space: mc.Space) -> None:
+def test_outputs_have_a_cost(space: mc.Space) -> None:
     study, _ = opened(space)
     for cost, loss, ms in ((None, 2.0, 2.0), (60, 60.0, 60.0), ({"ms": 1}, None, 1.0)):
         told = study.tell(study.ask(), {"loss": 1.0, "ms": 3.0}, 2.0, cost=cost)  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def test_outputs_and_observations_are_checked() -> None:
             Observation({}, "done", loss)
 
 
-def test_outputs_are_asked_for_once_each_and_by_name(space: mc.Space, tmp_path: Path) -> None:
+def test_requested_outputs_are_distinct_names(space: mc.Space, tmp_path: Path) -> None:
     study = mc.Study(space, asking("a", "b", "a")(space), storage=tmp_path / "run.db")
     trial = study.ask()
     assert trial.evaluate == ("a", "b")

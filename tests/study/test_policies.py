@@ -1,4 +1,4 @@
-"""Policies alone, and a loop with a policy of somebody else."""
+"""Policies on their own, and a loop with a user-defined policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told(study: mc.Study, outcome: Any = 1.0) -> Trial:
     return study.tell(study.ask(), outcome)
 
 
-def test_a_budget_of_fits_waits_for_the_first_evaluation_and_refuses_one_that_takes_too_many() -> None:
+def test_a_step_budget_waits_for_the_first_evaluation_and_refuses_too_many_steps() -> None:
     study = study_of()
     within = WithinBudget(study, Spending(4, by_steps=True), Reserve())
     first = study.ask()
@@ -55,11 +55,11 @@ def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
     assert soon.refuses(()) == TIMEOUT
     assert soon.left is not None
-    assert soon.left > 0.0  # 0 would be no limit on a proposal
+    assert soon.left > 0.0  # 0 would mean no time limit of a proposal
 
 
 class AtMost(Policy):
-    """A policy of somebody else: at most so many failures."""
+    """User-defined policy that ends the run after a number of failures."""
 
     def __init__(self, failures: int) -> None:
         self.left = failures
@@ -76,7 +76,7 @@ class AtMost(Policy):
         self.ended = reason
 
 
-def test_a_loop_runs_with_a_policy_of_somebody_else() -> None:
+def test_a_loop_runs_with_a_user_defined_policy() -> None:
     study, policy, deadline = study_of(), AtMost(2), Deadline(None)
 
     def objective(config: Any) -> float:

@@ -1,4 +1,4 @@
-"""Killed and interrupted processes, each a real one; one writer per file, by whatever path it is opened."""
+"""Killed and interrupted processes, and the single writer of a file under any of its paths."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Record = list[tuple[int, str, float | None]]
 
 
 def run_here(journal: Path | str | None = None, optimizer: str = "Counter", known: int = 0) -> tuple[Record, int]:
-    """Run, or resume, in this process, which is another one than the script's; also the number of evaluations."""
+    """Run or resume in this process. Return the record and the number of evaluations."""
     space = tiny.tiny_space()
     chosen, given, calls = getattr(tiny, optimizer)(space), tiny.known(space, known), []
 
@@ -57,8 +57,13 @@ def run_here(journal: Path | str | None = None, optimizer: str = "Counter", know
     ("where", "at", "told", "known"),
     [("ask", 4, 4, 0), ("insert", 4, 4, 0), ("evaluation", 6, 6, 4), ("outcome", 4, 4, 0), ("told", 4, 5, 0)],
 )
-def test_kill_and_resume(journal: Path, where: str, at: int, told: int, known: int) -> None:
-    """Nothing that was told is lost or evaluated twice, wherever SIGKILL strikes; the rest is that of an unbroken run."""
+def test_a_killed_run_resumes_without_losing_or_repeating_evaluations(
+    journal: Path, where: str, at: int, told: int, known: int
+) -> None:
+    """Assert that a run resumes like an uninterrupted run, wherever SIGKILL strikes.
+
+    No reported outcome is lost or evaluated twice.
+    """
     unbroken, _ = run_here(known=known)
     asked = ["--optimizer", "Counter", "--known", str(known)]
     finish(launch(journal, "--die", where, str(at), *asked), -signal.SIGKILL)
@@ -105,7 +110,7 @@ def masked(mask: int) -> Iterator[None]:
         os.umask(before)
 
 
-def test_a_symlink_to_a_folder_and_a_dangling_link(journal: Path, tmp_path: Path) -> None:
+def test_a_journal_is_locked_and_created_through_symlinks(journal: Path, tmp_path: Path) -> None:
     (tmp_path / "here").symlink_to(tmp_path)
     (tmp_path / "new.db").symlink_to(tmp_path / "made.db")
     with open_study(journal), pytest.raises(StorageError, match="in use"):
@@ -118,7 +123,7 @@ def test_a_symlink_to_a_folder_and_a_dangling_link(journal: Path, tmp_path: Path
         open_study(tmp_path / "round.db")
 
 
-def test_another_process_keeps_a_journal_by_all_its_names_until_it_is_killed(journal: Path, tmp_path: Path) -> None:
+def test_a_journal_is_locked_under_all_its_names_until_its_process_is_killed(journal: Path, tmp_path: Path) -> None:
     soft, hard = tmp_path / "soft.db", tmp_path / "hard.db"
     soft.symlink_to(journal)
     process = launch(journal, "--slow", "30")
@@ -127,7 +132,7 @@ def test_another_process_keeps_a_journal_by_all_its_names_until_it_is_killed(jou
     for path in (journal, soft):
         with pytest.raises(StorageError, match="in use by another study"):
             open_study(path)
-    assert len(read_journal(journal)[1]) == 1  # a reader is welcome
+    assert len(read_journal(journal)[1]) == 1  # reading is allowed
     os.link(journal, hard)
     with pytest.raises(StorageError, match=r"hard.db has 2 names \(hard links\).*Remove the others"):
         open_study(hard)
@@ -135,7 +140,7 @@ def test_another_process_keeps_a_journal_by_all_its_names_until_it_is_killed(jou
     finish(process, -signal.SIGKILL)
     with pytest.raises(StorageError, match="has 2 names"):
         open_study(journal)
-    assert len(read_journal(hard)[1]) == 1  # it may be looked at
+    assert len(read_journal(hard)[1]) == 1  # reading is allowed
     hard.unlink()
     with open_study(soft) as study:
         assert study.ask().number == 0
@@ -144,8 +149,8 @@ def test_another_process_keeps_a_journal_by_all_its_names_until_it_is_killed(jou
         study.ask()
 
 
-def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(journal: Path, tmp_path: Path) -> None:
-    """POSIX drops a process's locks on a file when it closes any descriptor of it."""
+def test_a_refused_second_study_does_not_release_the_lock(journal: Path, tmp_path: Path) -> None:
+    """Assert that the lock is kept. POSIX drops a process's locks on a file when any descriptor of it is closed."""
     link = tmp_path / "link.db"
     link.symlink_to(journal)
     with open_study(link):
@@ -158,8 +163,10 @@ def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(j
 
 
 @pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
-def test_a_journal_that_is_taken_away_is_written_to_no_more(journal: Path, tmp_path: Path, how: str) -> None:
-    """Under its new name, or in its place, another study may be writing."""
+def test_a_journal_that_was_moved_deleted_or_replaced_is_not_written_to(
+    journal: Path, tmp_path: Path, how: str
+) -> None:
+    """Assert that writing is refused, because another study may be writing to the moved or the new file."""
     study = open_study(journal)
     trial = study.ask()
     if how == "moved":
@@ -177,7 +184,7 @@ def test_a_journal_that_is_taken_away_is_written_to_no_more(journal: Path, tmp_p
     study.close()
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(journal: Path, tmp_path: Path) -> None:
+def test_a_symlink_at_the_path_of_the_lock_is_not_followed(journal: Path, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("mine")
     journal.with_name("run.db.lock").symlink_to(target)
@@ -198,12 +205,14 @@ def test_journal_lock_and_rollback_file_are_private_whatever_the_umask(journal: 
     assert len(read_journal(journal)[1]) == 1
 
 
-def test_a_journal_that_others_could_read_is_closed_to_them_when_it_is_resumed(journal: Path, tmp_path: Path) -> None:
+def test_a_journal_that_other_users_could_read_becomes_private_when_it_is_resumed(
+    journal: Path, tmp_path: Path
+) -> None:
     with open_study(journal) as study:
         study.ask()
     journal.chmod(0o664)
     read_journal(journal)
-    assert mode(journal) == 0o664  # a look changes nothing
+    assert mode(journal) == 0o664  # reading changes nothing
     with open_study(journal):
         assert mode(journal) == 0o600
     other = tmp_path / "notes.txt"
@@ -211,4 +220,4 @@ def test_a_journal_that_others_could_read_is_closed_to_them_when_it_is_resumed(j
     other.chmod(0o644)
     with pytest.raises(StorageError):
         open_study(other)
-    assert mode(other) == 0o644  # and what is none is left alone
+    assert mode(other) == 0o644  # a file that is no journal is left unchanged

@@ -1,4 +1,4 @@
-"""What a run shows: lines in a log, a bar on a terminal."""
+"""Display of a run: lines in a log and a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sometimes(config: dict[str, Any]) -> float:
     return tiny.loss(config)
 
 
-def test_one_line_per_evaluation(space: mc.Space, journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_has_one_line_per_evaluation(space: mc.Space, journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for budget in (5, 8):
         result = minimize(sometimes, space, budget, optimizer=tiny.Sampler(space), storage=journal)
     captured = capsys.readouterr()
@@ -44,7 +44,7 @@ def test_an_objective_that_always_fails_is_noted_once(space: mc.Space, capsys: p
     notes = [line for line in stream.getvalue().splitlines() if line.startswith("note:")]
     assert len(notes) == 1
     assert "each of the first 5 evaluations failed" in notes[0]
-    assert capsys.readouterr() == ("", "")  # silence
+    assert capsys.readouterr() == ("", "")  # nothing is printed
 
 
 def test_the_bar_shows_best_failures_and_times(space: mc.Space) -> None:
@@ -57,11 +57,11 @@ def test_the_bar_shows_best_failures_and_times(space: mc.Space) -> None:
     assert f"best {result.value:.6g} (#{result.best.number})" in last  # type: ignore[union-attr]
     assert f"{result.n_failed} failed" in last
     assert all(part in last for part in ("ask ", "eval ", "left "))
-    assert "objective speaks" in shown  # printed above the bar, not through it
-    assert "odd [layers] second line" in shown  # square brackets are no markup
+    assert "objective speaks" in shown  # printed above the bar, not into it
+    assert "odd [layers] second line" in shown  # square brackets are not read as markup
 
 
-def test_the_choice_of_display(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_display_depends_on_the_argument_and_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(make_progress(None)) is Lines
     assert type(make_progress(True)) is Bar
     mine = Lines()
@@ -70,7 +70,7 @@ def test_the_choice_of_display(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(make_progress(None)) is Bar
 
 
-def test_the_best_that_is_shown_keeps_all_limits(space: mc.Space) -> None:
+def test_the_displayed_best_trial_is_feasible(space: mc.Space) -> None:
     def objective(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": -config["layers"], "deep": float(config["layers"])}
 

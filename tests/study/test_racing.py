@@ -1,4 +1,4 @@
-"""Racing and halving: when an evaluation is stopped, what is told of it, and that it is never the answer."""
+"""Pruning by paired racing and successive halving: stopping rules, estimated losses, and step budgets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def square() -> mc.Space:
 
 
 def fold(config: dict[str, Any], k: int, noise: float = 0.03) -> float:
-    """The loss of a fold: of the configuration, of the fold, and a little of both."""
+    """Return the loss of a fold: an effect of the configuration, an effect of the fold, and noise."""
     value = (config["x"] - 0.3) ** 2 + (config["y"] - 0.6) ** 2 + {"a": 0.0, "b": 0.1, "c": 0.3}[config["kind"]]
     shared = 0.2 * math.cos(3.0 * k)
     rng = np.random.default_rng([k, int(1e9 * config["x"]), int(1e9 * config["y"])])
@@ -46,7 +46,7 @@ def beside(config: dict[str, Any]) -> Iterator[dict[str, float]]:
 
 
 def curve(config: dict[str, Any]) -> Any:
-    """Epochs: the loss falls toward what is returned in the end."""
+    """Yield a learning curve that falls towards the returned loss."""
     final = fold(config, 0, 0.0)
     for k in range(9):
         yield final + (1.0 + config["y"]) / (k + 1)
@@ -62,7 +62,7 @@ def told(found: mc.Result) -> list[tuple[Any, ...]]:
 
 
 def by_formula(history: tuple[mc.Trial, ...], number: int, c: float = 1.5) -> tuple[int, float | None, float]:
-    """Fits, estimate and variance of a trial, by the rule as it is written in docs/model.md."""
+    """Return steps, estimate and variance of a trial, by the rule in docs/model.md."""
     earlier = [t for t in history[:number] if t.complete]
     rows = np.array([t.folds for t in earlier])
     if len(rows) < 5:
@@ -79,7 +79,7 @@ def by_formula(history: tuple[mc.Trial, ...], number: int, c: float = 1.5) -> tu
     return FITS, None, 0.0
 
 
-def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() -> None:
+def test_racing_prunes_by_the_formula_and_estimates_from_the_incumbent() -> None:
     found = run(folds, 40, pruning=True)
     assert 10 < found.n_pruned < 36
     for trial in found.history:
@@ -93,7 +93,7 @@ def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() ->
     assert found.n_steps_saved == 40 * FITS - found.n_steps > 40
 
 
-def test_estimates_are_as_far_out_as_their_variance_says() -> None:
+def test_errors_of_estimates_agree_with_their_variance() -> None:
     found = run(folds, 120, pruning=mc.Racing(c=0.5))
     stopped = [t for t in found.history if not t.complete and t.outcome.variance > 0.0]
     true = np.array([np.mean([fold(t.config, k) for k in range(FITS)]) for t in stopped])
@@ -103,7 +103,7 @@ def test_estimates_are_as_far_out_as_their_variance_says() -> None:
 
 
 @pytest.mark.parametrize(("racing", "optimizer"), [(True, "hybrid"), ("halving", "random")])
-def test_a_resumed_run_goes_on_as_an_unbroken_one(racing: Any, optimizer: str, tmp_path: Path) -> None:
+def test_a_resumed_run_prunes_like_an_uninterrupted_run(racing: Any, optimizer: str, tmp_path: Path) -> None:
     whole = run(folds, 11, optimizer, pruning=racing)
     journal = tmp_path / "run.db"
     run(folds, 8, optimizer, pruning=racing, storage=journal)
@@ -114,7 +114,7 @@ def test_a_resumed_run_goes_on_as_an_unbroken_one(racing: Any, optimizer: str, t
     assert [r.outcome.variance for r in rows] == [t.outcome.variance for t in whole.history]
 
 
-def test_workers_race_by_what_was_reported_when_they_began() -> None:
+def test_racing_works_with_several_workers() -> None:
     found = run(folds, 40, pruning=True, execution=mc.Execution(workers=3))
     assert found.n_pruned > 10
     assert found.best is not None
@@ -122,7 +122,7 @@ def test_workers_race_by_what_was_reported_when_they_began() -> None:
 
 
 @pytest.mark.parametrize(("racing", "seed"), [(True, 0), ("halving", 1), (mc.Racing(c=0.01, least=2), 2)])
-def test_what_was_stopped_is_closed_marked_and_never_the_answer(
+def test_a_pruned_trial_is_closed_marked_and_never_the_best(
     racing: Any, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     closed: list[int] = []
@@ -147,7 +147,7 @@ def test_what_was_stopped_is_closed_marked_and_never_the_answer(
     assert f"steps: {found.n_steps}, {found.n_steps_saved} saved by pruning" in str(found)
 
 
-def test_an_incumbent_that_violates_limits_is_not_raced_against() -> None:
+def test_racing_compares_with_feasible_incumbents_only() -> None:
     found = run(beside, 40, pruning=True, limits={"ms": (5.0, None)})
     assert found.best is not None
     for trial in (t for t in found.history if not t.complete):
@@ -163,14 +163,14 @@ def test_an_incumbent_that_violates_limits_is_not_raced_against() -> None:
     assert run(beside, 12, pruning=True, limits={"ms": (99.0, None)}).n_pruned == 0
 
 
-def test_racing_leaves_curves_and_what_returns_alone() -> None:
+def test_racing_does_not_prune_learning_curves_and_single_losses() -> None:
     assert run(lambda config: fold(config, 0), 20, pruning=True).n_pruned == 0
     with pytest.warns(UserWarning, match='Learning curves are stopped by pruning="halving"') as warned:
         assert run(curve, 20, pruning=True).n_pruned == 0
     assert len(warned) == 1
 
 
-def test_fits_of_other_numbers_are_no_error_and_failures_in_the_middle_are_failures() -> None:
+def test_the_number_of_steps_may_vary_and_a_failing_step_fails_the_trial() -> None:
     def odd(config: dict[str, Any]) -> Iterator[float]:
         for k in range(1 + int(4.0 * config["y"])):
             if k == 1 and config["kind"] == "c":
@@ -186,7 +186,7 @@ def test_fits_of_other_numbers_are_no_error_and_failures_in_the_middle_are_failu
 
 
 @pytest.mark.parametrize("objective", [folds, curve])
-def test_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]) -> None:
+def test_successive_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]) -> None:
     found = run(objective, 45, pruning="halving")
     length, averaged = (FITS, True) if objective is folds else (9, False)
     rungs = {1: [], 3: []}  # type: ignore[var-annotated]
@@ -211,7 +211,7 @@ def test_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]
     assert found.best.complete
 
 
-def test_known_evaluations_are_not_raced_against() -> None:
+def test_racing_does_not_compare_with_known_evaluations() -> None:
     known = [({"x": 0.3, "y": 0.6, "kind": "a"}, mc.Folds([-9.0] * FITS))]
     found = run(folds, 30, pruning=True, known=known)
     assert found.best is not None
@@ -219,7 +219,7 @@ def test_known_evaluations_are_not_raced_against() -> None:
     assert all(t.loss > -1.0 for t in found.history if not t.known)
 
 
-def test_optimizers_see_fits_folds_and_the_variance() -> None:
+def test_optimizers_see_steps_folds_and_variance() -> None:
     space = tiny.tiny_space()
     optimizer = tiny.Sampler(space)
 
@@ -238,10 +238,10 @@ def test_optimizers_see_fits_folds_and_the_variance() -> None:
         )
 
 
-# -- the budget, what is shown, bad input ---------------------------------------------------------------------------
+# -- budget, display and invalid settings ---------------------------------------------------------------------------
 
 
-def test_a_budget_of_fits_is_kept_and_racing_makes_more_evaluations_of_it() -> None:
+def test_a_step_budget_is_not_exceeded_and_racing_allows_more_evaluations() -> None:
     plain = run(folds, mc.Steps(100))
     raced = run(folds, mc.Steps(100), pruning=True)
     assert (plain.n_steps, plain.n_evaluations, plain.stopped) == (96, 16, "budget")
@@ -252,16 +252,14 @@ def test_a_budget_of_fits_is_kept_and_racing_makes_more_evaluations_of_it() -> N
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_budget_of_fewer_fits_than_one_evaluation_takes_is_refused_when_that_shows(
-    workers: int, tmp_path: Path
-) -> None:
+def test_a_step_budget_below_one_evaluation_is_refused_after_the_first_evaluation(workers: int, tmp_path: Path) -> None:
     journal, said = tmp_path / "run.db", r"budget is 4 steps, and one evaluation took 6 steps: .* mc\.Steps\(60\)"
     with pytest.raises(mc.errors.MipcashError, match=said):
         run(folds, mc.Steps(4), execution=mc.Execution(workers=workers), storage=journal)
-    assert run(folds, mc.Steps(6), storage=journal).n_evaluations == 1  # what was evaluated is kept
+    assert run(folds, mc.Steps(6), storage=journal).n_evaluations == 1  # the finished evaluation is kept
 
 
-def test_fits_beyond_the_budget_are_reported() -> None:
+def test_steps_beyond_the_budget_are_warned_of() -> None:
     lengths = iter([2, 2, 9])
 
     def growing(config: dict[str, Any]) -> Iterator[float]:
@@ -274,7 +272,7 @@ def test_fits_beyond_the_budget_are_reported() -> None:
     assert (found.n_steps, found.stopped) == (13, "budget")
 
 
-def test_what_is_no_racing_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_invalid_pruning_settings_are_refused_before_the_journal_is_created(tmp_path: Path) -> None:
     given = {"objective": folds, "storage": tmp_path / "run.db"}
     for pruning in ("fast", 1.5):
         with pytest.raises(ValueError, match="pruning must be True, False"):
@@ -299,7 +297,7 @@ def test_settings_out_of_range_are_refused() -> None:
             made(*given.values()) if made is mc.Steps else made(**given)  # type: ignore[operator]
 
 
-def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_prunes_and_counts_the_saved_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folded.py").write_text(
         "import math, mipcash as mc\n"

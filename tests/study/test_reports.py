@@ -1,4 +1,4 @@
-"""``trial.report`` and ``trial.should_stop``: the same as a generator's yields, by hand, in objectives and wherever they run."""
+"""``trial.report`` and ``trial.should_stop``: results equal to those of yields, in every executor."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def told(found: mc.Result | mc.Study) -> list[tuple[Any, ...]]:
         (validating, yielding_folds, True, mc.Execution(executor=lambda: ProcessPoolExecutor(1))),
     ],
 )
-def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing: Any, execution: Any) -> None:
+def test_reports_equal_yields_in_every_executor(reports: Any, yields: Any, racing: Any, execution: Any) -> None:
     found = run(reports, pruning=racing)
     assert found.n_pruned > 3
     assert told(found) == told(run(yields, pruning=racing))
@@ -90,7 +90,7 @@ def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing:
 @pytest.mark.parametrize(
     ("reports", "yields", "racing"), [(training, yielding, mc.Halving(factor=2)), (validating, yielding_folds, True)]
 )
-def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None:
+def test_a_loop_of_ask_and_tell_equals_a_run(reports: Any, yields: Any, racing: Any) -> None:
     study = mc.Study(line(), "random", pruning=racing)
     for _ in range(25):
         trial = study.ask()
@@ -101,7 +101,7 @@ def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None
     assert (study.result.n_steps, study.result.n_steps_saved) == (found.n_steps, found.n_steps_saved)
 
 
-def test_what_is_maximised_is_reported_as_it_is() -> None:
+def test_a_maximised_value_is_reported_in_its_own_sign() -> None:
     def gain(config: dict[str, Any], trial: mc.Trial) -> float:
         for epoch in range(EPOCHS):
             trial.report(epoch, -at(config, epoch))
@@ -115,7 +115,7 @@ def test_what_is_maximised_is_reported_as_it_is() -> None:
     ]
 
 
-def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> None:
+def test_without_pruning_reports_are_kept_and_no_trial_stops(tmp_path: Path) -> None:
     found = run(training, 8, storage=tmp_path / "run.db")
     assert [t.folds for t in found.history] == [tuple(at(t.config, e) for e in range(EPOCHS)) for t in found.history]
     assert [t.loss for t in found.history] == [at(t.config, EPOCHS - 1) for t in found.history]
@@ -125,7 +125,7 @@ def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> No
 
 
 def stopped_study(**given: Any) -> mc.Study:
-    """One whose next trial stops at its first report of a loss of 5."""
+    """Return a study whose next trial should stop after it reports a loss of 5."""
     study = mc.Study(line(), "random", pruning=mc.Racing(least=3), **given)
     for _ in range(4):
         trial = study.ask()
@@ -136,10 +136,10 @@ def stopped_study(**given: Any) -> mc.Study:
     return study
 
 
-def test_whatever_is_reported_of_what_was_stopped_is_an_estimate_of_the_whole() -> None:
+def test_the_loss_of_a_pruned_trial_is_an_estimate_whatever_is_told() -> None:
     for outcome in (None, 5.0, {"loss": 4.0, "size": 3.0}):
         study = stopped_study(limits={"size": 9.0})
-        trial = pickle.loads(pickle.dumps(study.ask()))  # it may be evaluated elsewhere
+        trial = pickle.loads(pickle.dumps(study.ask()))  # it may be evaluated in another process
         trial.report(0, {"loss": 5.0, "ms": 3.0})
         assert trial.should_stop()
         after = study.tell(pickle.loads(pickle.dumps(trial)), outcome)  # type: ignore[arg-type]
@@ -147,12 +147,12 @@ def test_whatever_is_reported_of_what_was_stopped_is_an_estimate_of_the_whole() 
         assert best is not None
         assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
         assert (after.done, after.complete, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
-        size = after.outcome["size"]  # which only a whole evaluation tells
+        size = after.outcome["size"]  # only a complete evaluation returns it
         assert (size.status, size.value) == (("present", 3.0) if isinstance(outcome, dict) else ("missing", None))
         assert after.values.get("ms", 3.0) == 3.0
 
 
-def test_what_was_reported_to_stop_may_fail_or_go_on() -> None:
+def test_a_trial_that_should_stop_may_fail_or_go_on() -> None:
     study = stopped_study()
     trial = study.ask()
     trial.report(0, 5.0)
@@ -167,7 +167,7 @@ def test_what_was_reported_to_stop_may_fail_or_go_on() -> None:
 
 
 def reporting(*losses: Any, raises: bool = False) -> mc.Trial:
-    """The trial of an objective that reports these losses, stops when it should, and returns or raises."""
+    """Return the trial of an objective that reports these losses, stops when it should, and returns or raises."""
 
     def objective(config: dict[str, Any], trial: mc.Trial) -> float:
         for epoch, loss in enumerate(losses):
@@ -181,7 +181,7 @@ def reporting(*losses: Any, raises: bool = False) -> mc.Trial:
     return one(objective)
 
 
-def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
+def test_a_reported_loss_that_is_not_finite_stops_and_fails_the_trial() -> None:
     trial = reporting(0.5, math.inf, 0.5)
     assert (trial.message, trial.folds) == ("the objective reported inf; a loss must be finite (step 1)", (0.5,))
     assert reporting(mc.Failed("too wide")).message == "too wide (step 0)"
@@ -198,7 +198,7 @@ def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
     assert (trial.loss, trial.folds) == (0.25, (0.5,))
 
 
-def test_what_is_no_report_is_refused_where_it_is_made() -> None:
+def test_an_invalid_report_is_refused_at_once() -> None:
     study = mc.Study(line(), "random")
     trial = study.ask()
     trial.report(3, 0.25)
@@ -242,7 +242,7 @@ def test_an_objective_that_reports_and_returns_nothing_or_yields_too_is_a_defect
     assert study.tell(trial, None).failed
 
 
-def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() -> None:
+def test_an_objective_receives_its_trial_and_repeats_are_not_pruned() -> None:
     seen: list[tuple[int, int, dict[str, Any]]] = []
 
     def objective(config: dict[str, Any], trial: mc.Trial, repeat: int = 0) -> float:
@@ -255,7 +255,7 @@ def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() ->
     assert [t.steps for t in found.history if t.repeat] == [EPOCHS] * 3
 
 
-def test_a_first_parameter_is_the_configuration_whatever_it_is_called() -> None:
+def test_the_first_parameter_is_the_configuration_under_any_name() -> None:
     def named(trial: dict[str, Any]) -> float:
         return float(trial["x"])
 
@@ -267,7 +267,7 @@ def test_a_first_parameter_is_the_configuration_whatever_it_is_called() -> None:
     assert one(partial(bound, trial="mine")).done
 
 
-def test_functions_of_outputs_report_theirs() -> None:
+def test_the_function_of_each_output_reports_its_own_values() -> None:
     def size(config: dict[str, Any], trial: mc.Trial) -> float:
         for k in range(3):
             trial.report(k, float(k))

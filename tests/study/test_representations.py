@@ -1,6 +1,6 @@
-"""What people see of spaces, parameters, rules, trials and results: golden texts that a person has read.
+"""Representations of spaces, parameters, rules, trials and results, compared with reviewed golden texts.
 
-``python -m tests.study.test_representations`` writes the golden file anew; read what changed.
+``python -m tests.study.test_representations`` writes the golden file again. Review the changes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def trials() -> tuple[mc.Trial, ...]:
 
 
 def _shown() -> Iterator[tuple[str, str]]:
-    """What is shown -> the text."""
+    """Yield a name and the shown text of each object."""
     space, big = network(), large()
     for name in ("layers", "act", "lr", "dropout", "momentum", "first", "order", "helper"):
         yield f"repr(space[{name!r}])", repr(space[name])
@@ -155,18 +155,18 @@ def text() -> str:
     return "\n".join(f"{name}\n    {said.replace(chr(10), chr(10) + '    ')}\n" for name, said in shown())
 
 
-def test_representations_are_those_that_were_read() -> None:
+def test_representations_match_the_golden_file() -> None:
     assert text() == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_nothing_fills_a_page() -> None:
+def test_no_representation_fills_a_page() -> None:
     for name, said in shown():
         lines = said.splitlines()
         assert len(lines) <= 60, name
         assert all(len(line) <= 260 for line in lines), name
 
 
-def test_pyomo_reads_and_clones_expressions_in_its_own_words() -> None:
+def test_pyomo_clones_expressions_and_prints_them_in_its_own_notation() -> None:
     space = small()
     relation = space["n"] + 2 * space["kind"]["a"] <= 4
     words = "(" + " + ".join(["parameters[n].z[1]", *(f"{k}.0*parameters[n].z[{k}]" for k in range(2, 10))]) + ")"
@@ -177,7 +177,7 @@ def test_pyomo_reads_and_clones_expressions_in_its_own_words() -> None:
     space.model.live = pyo.Constraint(expr=relation)
     cloned = space.model.clone()
     assert cloned.live.expr.to_string() == relation.to_string()
-    assert space.rules["few"].text == f"{words}  <=  4"  # what journals compare
+    assert space.rules["few"].text == f"{words}  <=  4"  # journals compare this text
 
 
 class _Tags(html.parser.HTMLParser):
@@ -195,7 +195,7 @@ class _Tags(html.parser.HTMLParser):
         self.text.append(data)
 
 
-def test_tables_show_what_users_named_and_obey_nothing() -> None:
+def test_html_tables_show_names_of_users_escaped() -> None:
     space, history = network(), trials()
     study = mc.Study(space, optimizer="random")
     study.tell(study.ask(), {"loss": 0.25, "<script>": 1.0})

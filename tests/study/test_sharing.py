@@ -1,4 +1,4 @@
-"""Several writers of one study: they learn from each other, take nothing twice, and give back what one of them dropped."""
+"""Several writers of one study: shared outcomes, trials that only one writer evaluates, and trials of lost writers."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def address(request: pytest.FixtureRequest, journal: Path) -> str:
 
 
 def counting(storage: Any, optimizer: Callable[[mc.Space], Any] = tiny.Counter, **options: Any) -> mc.Study:
-    """A writer in a space of its own, as another process would have it."""
+    """Return the study of a writer with its own space, like a study in another process."""
     space = tiny.tiny_space()
     return mc.Study(space, optimizer(space), seed=7, storage=storage, **options)
 
 
-def test_two_writers_share_a_study_and_one_that_vanishes_gives_its_trial_back(place: sharing.Place) -> None:
+def test_two_writers_share_a_study_and_the_trial_of_a_lost_writer_is_repeated(place: sharing.Place) -> None:
     writers = [place.writer("a"), place.writer("b")]
     a, b = (counting(writer) for writer in writers)
     first, second = a.ask(), b.ask()
@@ -63,11 +63,11 @@ def test_two_writers_share_a_study_and_one_that_vanishes_gives_its_trial_back(pl
     assert a.record.id == b.record.id
 
 
-def test_a_writer_that_was_too_late_looks_again(place: sharing.Place) -> None:
+def test_a_writer_that_was_overtaken_proposes_again(place: sharing.Place) -> None:
     others: list[mc.Study] = []
 
     class Overtaken(tiny.Counter):
-        """While it proposes, another writer is faster."""
+        """Optimizer during whose first proposal another writer adds a trial."""
 
         def propose(self, request: Request) -> Proposal:
             if len(request.history) == 0:
@@ -80,30 +80,30 @@ def test_a_writer_that_was_too_late_looks_again(place: sharing.Place) -> None:
     assert [t.loss for t in study.trials] == [1.0, None]
 
 
-def test_what_one_writer_knows_and_wants_is_there_for_all(place: sharing.Place) -> None:
+def test_known_and_enqueued_configurations_are_shared_by_all_writers(place: sharing.Place) -> None:
     a, b = counting(place.writer("a")), counting(place.writer("b"))
     known = [(tiny.draw(a.space, np.random.default_rng(k)), float(k)) for k in range(3)]
     a.add_missing(known)
-    b.add_missing(known)  # it says the same
-    b.add_missing([*known, known[0]])  # and that one was measured twice
+    b.add_missing(known)  # the same evaluations are added once
+    b.add_missing([*known, known[0]])  # a repeated evaluation is added
     assert [(t.loss, t.origin) for t in a.result.history] == [(0.0, "known"), (1.0, "known"), (2.0, "known")]
     wanted = tiny.draw(a.space, np.random.default_rng(9))
-    assert b.enqueue(wanted).number == 4  # a has not looked yet, and still finds it
+    assert b.enqueue(wanted).number == 4  # writer a has not read it yet, and still finds it
     assert a.enqueue(wanted).number == 4
     assert (a.ask().config, b.ask().number, a.ask().number) == (wanted, 5, 6)
     assert [t.number for t in a.trials] == list(range(7))
     assert a.n_evaluated == b.n_evaluated == 0
 
 
-def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_reported(place: sharing.Place) -> None:
-    """The first outcome counts, whosever it is; the other is refused, and whoever is still at it gives up nothing but its work."""
+def test_a_worker_that_was_taken_for_lost_may_tell_the_first_outcome(place: sharing.Place) -> None:
+    """Assert that the first outcome of a trial counts, and that a later outcome of another worker is refused."""
     gone = place.writer("a")
     a, b = counting(gone), counting(place.writer("b"))
     first, second, third = a.ask(), a.ask(), a.ask()
     place.vanish(gone)
     again, more = b.ask(), b.ask()
     assert ([again.number, more.number], again.attempt, again.lost) == ([0, 1], 2, 1)
-    assert a.tell(first, 1.0).loss == 1.0  # b is at it, and has not told
+    assert a.tell(first, 1.0).loss == 1.0  # b is evaluating it and has not reported an outcome
     with pytest.raises(LateError, match="trial 0 was given up for lost here, and another worker told its outcome"):
         b.tell(again, 5.0)
     b.tell(more, 2.0)
@@ -111,14 +111,14 @@ def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_reported(place: s
         a.tell(second, 6.0)
     with pytest.raises(TellError, match="trial 1 has been told already"):
         a.tell(second, 6.0)
-    assert a.tell(third, 3.0).done  # b knows it as lost, and has not taken it up
+    assert a.tell(third, 3.0).done  # b knows that it was lost and has not started it
     for study in (a, b):
         study.table.look()
         assert ([t.loss for t in study.trials], study.n_evaluated) == ([1.0, 2.0, 3.0], 3)
     assert b.ask().number == 3
 
 
-def test_a_trial_that_loses_too_many_workers_has_failed_for_all(place: sharing.Place) -> None:
+def test_a_trial_that_loses_too_many_workers_has_failed_for_all_writers(place: sharing.Place) -> None:
     last, kept = counting(place.writer("last"), retries=1), []
     for name in ("a", "b"):
         writer = place.writer(name)
@@ -130,7 +130,7 @@ def test_a_trial_that_loses_too_many_workers_has_failed_for_all(place: sharing.P
     assert "its worker died 2 times; at last: " in last.trials[0].message
 
 
-def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place) -> None:
+def test_the_budget_is_shared_and_concurrent_writers_do_not_exceed_it(place: sharing.Place) -> None:
     calls: list[str] = []
     ready = threading.Barrier(3)
 
@@ -145,14 +145,14 @@ def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place) -> 
 
     with ThreadPoolExecutor(3) as threads:
         found = list(threads.map(work, range(3)))
-    assert [(r.stopped, r.n_done) for r in found] == [("budget", 8)] * 3  # each waits for what the others evaluate
+    assert [(r.stopped, r.n_done) for r in found] == [("budget", 8)] * 3  # each writer waits for running evaluations
     assert (len(calls), len(set(calls))) == (8, 8)
     numbers = [t.number for t in found[0].history if t.done]
     assert len(numbers) == len(set(numbers)) == 8
 
 
-def test_the_last_worker_takes_up_what_one_that_vanished_was_at(place: sharing.Place) -> None:
-    """Nothing is left but a trial of another: it waits for that, and takes it up when it is lost."""
+def test_the_last_worker_repeats_the_trial_of_a_lost_worker(place: sharing.Place) -> None:
+    """Assert that a worker waits for the last trial of another worker, and evaluates it when that worker is lost."""
     gone = place.writer("gone")
     trial = counting(gone, tiny.Sampler).ask()
     threading.Timer(0.2, lambda: place.vanish(gone)).start()
@@ -160,7 +160,7 @@ def test_the_last_worker_takes_up_what_one_that_vanished_was_at(place: sharing.P
     assert (result.n_done, result.history[trial.number].attempt) == (3, 2)
 
 
-def test_a_display_counts_what_others_reported_and_a_late_outcome_is_ignored_with_a_note(place: sharing.Place) -> None:
+def test_a_display_counts_outcomes_of_other_workers_and_notes_an_ignored_late_outcome(place: sharing.Place) -> None:
     class Noting(Progress):
         def evaluated(self, trial: mc.Trial) -> None:
             super().evaluated(trial)
@@ -172,7 +172,7 @@ def test_a_display_counts_what_others_reported_and_a_late_outcome_is_ignored_wit
     counts: list[tuple[int, float]] = []
     notes: list[str] = []
     gone, other = place.writer("gone"), counting(place.writer("other"), tiny.Sampler)
-    other.tell(other.ask(), 9.0)  # before the run
+    other.tell(other.ask(), 9.0)  # an outcome from before the run
 
     def objective(config: Any) -> float:
         if not gate:
@@ -189,10 +189,10 @@ def test_a_display_counts_what_others_reported_and_a_late_outcome_is_ignored_wit
     assert "trial 1 was given up for lost here, and another worker told its outcome; this one is ignored" in notes[0]
 
 
-# -- by address -----------------------------------------------------------------------------------------------------
+# -- storages given by address --------------------------------------------------------------------------------------
 
 
-def test_a_study_by_address_is_joined_left_and_resumed(address: str) -> None:
+def test_a_study_given_by_address_is_resumed(address: str) -> None:
     space = tiny.tiny_space()
 
     def go(budget: int, storage: str | None = address, **options: Any) -> mc.Result:
@@ -208,8 +208,8 @@ def test_a_study_by_address_is_joined_left_and_resumed(address: str) -> None:
         go(8, seed=3)
 
 
-def test_workers_that_all_vanish_cost_no_retry(address: str) -> None:
-    """Whoever comes later was not there, and cannot say that the trial was at fault; one that was there can."""
+def test_losing_all_workers_costs_no_retry(address: str) -> None:
+    """Assert that a lost attempt counts only if another worker was present at the time and survived."""
     place, kept = sharing.at(address), []
     for attempt in (1, 2):
         writer = place.writer("")
@@ -229,7 +229,7 @@ def test_workers_that_all_vanish_cost_no_retry(address: str) -> None:
     assert statuses == {(1, "returned"), (2, "returned"), (3, "lost"), (4, "present")}
 
 
-def test_what_is_evaluated_for_long_is_not_lost_while_its_worker_lives(address: str) -> None:
+def test_a_long_evaluation_is_not_lost_while_its_worker_lives(address: str) -> None:
     beating = f"{address}{'&' if '?' in address else '?'}heartbeat_seconds=0.4"
     a, b = counting(beating), counting(beating)
     trial = a.ask()
@@ -241,7 +241,7 @@ def test_what_is_evaluated_for_long_is_not_lost_while_its_worker_lives(address: 
     assert a.tell(trial, 1.0).attempt == 1
 
 
-def test_a_larger_budget_that_one_worker_says_holds_for_all(address: str) -> None:
+def test_a_larger_budget_of_one_worker_holds_for_all_workers(address: str) -> None:
     def objective(config: Any) -> float:
         if study.n_evaluated == 2:
             other.plan(7, None)
@@ -259,14 +259,16 @@ def test_attempts_are_returned_on_closing(address: str) -> None:
         assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
 
 
-# -- a file --------------------------------------------------------------------------------------------------------
+# -- shared files --------------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_shared_by_those_who_say_so(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_shared_only_by_writers_that_open_it_by_address(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared = f"sqlite:///{journal}"
     with counting(str(journal)) as alone:
         alone.tell(alone.ask(), 1.0)
-        monkeypatch.setattr(sqlite, "OPENING", 0.0)  # does not wait for one who may be about to share the file
+        monkeypatch.setattr(sqlite, "OPENING", 0.0)  # do not wait for a writer that may be about to share the file
         with pytest.raises(StorageError, match=r"which does not share it\. .*storage='sqlite:///"):
             counting(shared)
         monkeypatch.undo()
@@ -275,27 +277,27 @@ def test_a_file_is_shared_by_those_who_say_so(journal: Path, monkeypatch: pytest
         with pytest.raises(StorageError, match="is in use by another study"):
             counting(str(journal))
         a.close()
-        with pytest.raises(StorageError, match="is in use by another study"):  # b still has it
+        with pytest.raises(StorageError, match="is in use by another study"):  # b still has it open
             counting(str(journal))
         assert b.tell(b.ask(), 2.0).number == 1
-        assert len(read_journal(journal)[1]) == 2  # and whoever wants to may look
+        assert len(read_journal(journal)[1]) == 2  # reading is allowed
     with counting(str(journal)) as alone:
         assert [t.loss for t in alone.trials] == [1.0, 2.0]
         assert alone.record.schema == FORMAT
     assert sorted(p.name for p in journal.parent.iterdir()) == ["run.db"]
 
 
-def test_the_first_who_shares_a_file_finds_what_a_killed_process_left(journal: Path) -> None:
+def test_a_trial_of_a_killed_process_is_repeated_when_its_file_is_shared(journal: Path) -> None:
     killed = counting(str(journal))
     trial = killed.ask()
-    killed._storage._begun = False  # type: ignore[attr-defined]  # so that nothing is returned
+    killed._storage._started = False  # type: ignore[attr-defined]  # so that close() does not return the attempt
     killed.close()
     with counting(f"sqlite:///{journal}") as study:
         again = study.ask()
         assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
 
 
-def test_a_writer_does_not_write_over_what_it_has_not_seen(address: str) -> None:
+def test_a_writer_does_not_overwrite_changes_that_it_has_not_read(address: str) -> None:
     a, b = counting(address), counting(address)
     first = a.ask()
     b.table.look()

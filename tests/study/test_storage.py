@@ -76,7 +76,7 @@ def test_reported_outputs_survive_a_killed_process(space: mc.Space, journal: Pat
     first, second = study.ask(), study.ask()
     study.tell(first, {"latency_ms": 3.2}, partial=True)
     study.tell(second, {"loss": 0.5}, partial=True)  # the mean of the folds so far
-    study._storage._begun = False  # type: ignore[attr-defined]  # so that close() does not return the attempt
+    study._storage._started = False  # type: ignore[attr-defined]  # so that close() does not return the attempt
     study.close()
     with mc.Study(space, tiny.Sampler(space), storage=journal) as again:
         assert [(t.values, t.loss, t.lost) for t in again.trials] == [({"latency_ms": 3.2}, None, 0), ({}, None, 0)]

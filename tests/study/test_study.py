@@ -1,4 +1,4 @@
-"""ask and tell by hand: what a journal brings back, and what is refused."""
+"""Studies with ``ask`` and ``tell``: values that a journal restores, and calls that are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def configs(study: mc.Study) -> list[dict[str, Any]]:
     return [t.config for t in study.trials]
 
 
-def test_a_resumed_study_brings_back_the_very_same_values(space: mc.Space, journal: Path) -> None:
+def test_a_resumed_study_restores_exactly_the_same_values(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for _ in range(30):
             study.tell(study.ask(), {"loss": 0.1, "memory": 1 / 3, "odd": math.nan})
@@ -51,7 +51,7 @@ def test_a_resumed_study_brings_back_the_very_same_values(space: mc.Space, journ
         assert math.isnan(b.values["odd"])
 
 
-def test_objects_as_categories_come_back_as_the_same_objects(journal: Path) -> None:
+def test_categories_that_are_objects_are_restored_as_the_same_objects(journal: Path) -> None:
     def space() -> mc.Space:
         made = mc.Space("objects")
         made.categorical("function", [math.sqrt, np.mean, object])
@@ -68,8 +68,8 @@ def test_objects_as_categories_come_back_as_the_same_objects(journal: Path) -> N
 
 
 @pytest.mark.parametrize(("kind", "n"), [(tiny.Counter, 6), ("hybrid", 9), ("mivabo-paper", 9)])
-def test_a_resumed_study_proposes_as_an_unbroken_one(journal: Path, kind: Any, n: int) -> None:
-    """Opened anew for each trial; past the initial design, so that surrogates are at work."""
+def test_a_resumed_study_proposes_like_an_uninterrupted_study(journal: Path, kind: Any, n: int) -> None:
+    """Reopen the study for each trial, and go beyond the initial design, so that surrogates are used."""
 
     def opened(storage: Path | None) -> mc.Study:
         space = tiny.tiny_space()
@@ -89,7 +89,7 @@ def test_a_resumed_study_proposes_as_an_unbroken_one(journal: Path, kind: Any, n
         assert [t.origin for t in study.trials] == [t.origin for t in unbroken.trials]
 
 
-def test_two_names_of_one_class_are_two_studies(space: mc.Space, journal: Path) -> None:
+def test_two_method_names_of_one_optimizer_class_are_different_studies(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, "mivabo-paper", storage=journal) as study:
         assert study.record.optimizer == "mivabo-paper"
         assert study.record.settings is not None
@@ -147,7 +147,7 @@ OUTCOMES: list[tuple[Any, float | None, str]] = [
 ]
 
 
-def test_outcomes(space: mc.Space, journal: Path) -> None:
+def test_outcomes_are_read_and_stored(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for outcome, loss, message in OUTCOMES:
             told = study.tell(study.ask(), outcome)
@@ -171,7 +171,7 @@ def test_telling_twice_or_to_another_study_is_refused(space: mc.Space) -> None:
     assert study.trials[0].loss == 1.0
 
 
-def test_an_illegal_proposal_never_leaves(space: mc.Space, journal: Path) -> None:
+def test_an_illegal_proposal_is_refused(space: mc.Space, journal: Path) -> None:
     class Broken(tiny.Sampler):
         def propose(self, request: Request) -> Proposal:
             proposal = super().propose(request)
@@ -193,7 +193,7 @@ def test_a_state_that_cannot_be_journaled_is_refused(space: mc.Space) -> None:
     assert study.trials == ()
 
 
-# -- journals that are not ours ---------------------------------------------------------------------------------
+# -- journals of other studies, and other files -----------------------------------------------------------------
 
 
 def start(journal: Path, space: mc.Space | None = None, **arguments: Any) -> None:
@@ -222,11 +222,11 @@ def test_a_journal_of_another_study_is_refused_and_the_difference_named(
     start(journal)
     with pytest.raises(StorageError, match=named):
         start(journal, **changed)
-    start(journal)  # and it is still usable by its own study
+    start(journal)  # its own study can still use it
     assert len(read_journal(journal)[1]) == 2
 
 
-def test_files_that_are_no_journals(space: mc.Space, tmp_path: Path) -> None:
+def test_files_that_are_no_journals_are_refused_and_left_unchanged(space: mc.Space, tmp_path: Path) -> None:
     text, foreign, cut = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "cut.db"
     text.write_text("not a database, but long enough to look at" * 50)
     with sqlite3.connect(foreign) as database:
@@ -249,7 +249,7 @@ def test_files_that_are_no_journals(space: mc.Space, tmp_path: Path) -> None:
         read_journal(tmp_path / "nothing.db")
 
 
-def test_a_journal_of_another_format_is_refused_by_its_number(space: mc.Space, journal: Path) -> None:
+def test_a_journal_of_another_format_is_refused_with_its_number(space: mc.Space, journal: Path) -> None:
     start(journal)
     with sqlite3.connect(journal) as database:
         database.execute("UPDATE study SET schema = 99")

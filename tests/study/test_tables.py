@@ -1,4 +1,4 @@
-"""Tables of evaluations made elsewhere: what is read, what is refused, and that rows of a run come back as they were."""
+"""Tables of known evaluations: cells that are read, rows that are refused, and tables that a run has written."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_cells_are_read_by_their_domains(row: dict[str, object], config: dict[st
     assert (outcome, rest) == ({"loss": 0.5}, [])
 
 
-def test_rows_that_cannot_be_used_are_listed_at_once_with_the_rule() -> None:
+def test_all_unusable_rows_are_listed_with_their_cause() -> None:
     table = [cells(), cells(fan=None, speed=None, heat=230), cells(speed="quick"), cells(loss=""), cells(loss="good")]
     with pytest.raises(ConfigurationError) as refused:
         mc.read_trials(table, kitchen())
@@ -73,7 +73,7 @@ def test_rows_that_cannot_be_used_are_listed_at_once_with_the_rule() -> None:
 
 
 @pytest.mark.parametrize("kind", ["rows", "frame", "csv", "journal"])
-def test_what_a_run_wrote_comes_back(kind: str, tmp_path: Path) -> None:
+def test_a_table_written_by_a_run_is_read_back(kind: str, tmp_path: Path) -> None:
     space, path = kitchen(), tmp_path / "old.db"
 
     def bake(config: dict[str, object]) -> dict[str, float]:
@@ -87,7 +87,7 @@ def test_what_a_run_wrote_comes_back(kind: str, tmp_path: Path) -> None:
     table = {"rows": result.to_rows(), "frame": frame, "csv": tmp_path / "old.csv", "journal": path}[kind]
     read = mc.read_trials(table, kitchen())
     for (config, _), trial in zip(read, result.history, strict=True):
-        texts = kind == "csv"  # where True and "True" are the same
+        texts = kind == "csv"  # in a CSV file True and "True" are the same
         assert {n: str(v) if texts else v for n, v in config.items()} == {
             n: str(v) if texts else v for n, v in trial.config.items()
         }
@@ -97,7 +97,7 @@ def test_what_a_run_wrote_comes_back(kind: str, tmp_path: Path) -> None:
     assert (again.n_known, len(again.history)) == (12, 14)
 
 
-def test_a_run_goes_on_in_a_space_that_has_changed() -> None:
+def test_a_table_is_read_into_a_changed_space() -> None:
     table = [{"config.x": 0.25, "config.k": "a", "loss": 1.0}, {"config.x": 0.75, "config.k": "gone", "loss": 2.0}]
     space = mc.Space("wider")
     x, k = space.real("x", 0.0, 10.0), space.categorical("k", ["a", "b"])
@@ -106,11 +106,11 @@ def test_a_run_goes_on_in_a_space_that_has_changed() -> None:
     with pytest.warns(UserWarning, match="row 2: .*'gone'"):
         known = mc.read_trials(table, space, fill={"depth": 3}, illegal="skip")
     assert known == [({"x": 0.25, "k": "a", "depth": 3}, {"loss": 1.0})]
-    table[1]["config.k"] = "b"  # where the new parameter is inactive, it is not filled in
+    table[1]["config.k"] = "b"  # the new parameter is inactive and not filled in
     assert mc.read_trials(table, space, fill={"depth": 3})[1][0] == {"x": 0.75, "k": "b"}
 
 
-def test_orders_are_read_as_people_write_them() -> None:
+def test_orders_are_read_in_several_notations() -> None:
     for order in (
         "egg > salt > oil",
         "egg,salt,oil",
@@ -121,7 +121,7 @@ def test_orders_are_read_as_people_write_them() -> None:
         assert mc.read_trials([cells(order=order)], kitchen())[0][0]["order"] == ("egg", "salt", "oil")
 
 
-def test_outputs_and_several_objectives() -> None:
+def test_a_table_may_hold_several_outputs() -> None:
     space = mc.Space("two")
     space.real("x", 0, 1)
     table = [

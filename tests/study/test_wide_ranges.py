@@ -1,4 +1,4 @@
-"""Ranges that no memory holds, under rules too: every optimizer proposes within a limit on the memory of its process."""
+"""Ranges too wide to list in memory, also under rules: every optimizer proposes within a memory limit."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ print(len(study.trials))
 """
 
 
-def test_studies_of_optuna() -> None:
+def test_the_optuna_sampler_works_on_wide_ranges() -> None:
     pytest.importorskip("optuna", minversion="5")
     assert run(WIDE_OPTUNA).split() == ["14"]
 
 
-def test_every_optimizer() -> None:
+def test_every_optimizer_works_on_wide_ranges() -> None:
     run(RUN.format(names=OPTIMIZERS))
 
 
-def test_auxiliary_variables_messages_and_questions() -> None:
+def test_auxiliary_variables_and_messages_work_on_wide_ranges() -> None:
     assert "Write the number: k <= 1000000000" in run(HELPERS + MESSAGES)

@@ -1,4 +1,4 @@
-"""A small space and small optimizers whose proposals are easy to predict; also imported by subprocesses."""
+"""Small space and small optimizers with predictable proposals. Subprocesses import this module too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from mipcash.space.solution import Solution
 
 
 def tiny_space(cap: float = 10.0, name: str = "tiny") -> mc.Space:
-    """Every kind of value that a journal has to bring back: None, True, a tuple, floats, a wide integer, an order."""
+    """Return a space with every kind of value that a journal must restore.
+
+    These are None, True, a tuple, floats, a wide integer and an order.
+    """
     space = mc.Space(name)
     layers = space.integer("layers", 0, 4)
     space.real("lr", 1e-4, 1e-1, log=True)
@@ -30,7 +33,7 @@ def tiny_space(cap: float = 10.0, name: str = "tiny") -> mc.Space:
 
 
 def draw(space: mc.Space, rng: np.random.Generator) -> dict[str, Any]:
-    """A legal configuration of ``tiny_space``."""
+    """Return a random legal configuration of ``tiny_space``."""
     config: dict[str, Any] = {}
     for label, parameter in space.parameters.items():
         head = label.split(".")
@@ -47,13 +50,13 @@ def draw(space: mc.Space, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def known(space: mc.Space, n: int) -> list[tuple[dict[str, Any], float]]:
-    """Evaluations made elsewhere."""
+    """Return ``n`` known evaluations: configurations with their losses."""
     rng = np.random.default_rng(3)
     return [(c, loss(c)) for c in (draw(space, rng) for _ in range(n))]
 
 
 class Sampler(Optimizer):
-    """Draws from the generator; the learning rate depends on every earlier outcome, as a surrogate's proposal would."""
+    """Optimizer that draws at random. The learning rate depends on every earlier outcome, as with a surrogate."""
 
     name = "sampler"
 
@@ -73,7 +76,7 @@ class Sampler(Optimizer):
 
 
 class Counter(Sampler):
-    """Keeps a running number and the sum of its draws in its state, and proposes from them."""
+    """Optimizer that keeps a counter and the sum of its draws in its state, and proposes from them."""
 
     name = "counter"
 
@@ -87,7 +90,7 @@ class Counter(Sampler):
 
 
 class Finite(Sampler):
-    """Knows three configurations only."""
+    """Optimizer that reports an exhausted space after three proposals."""
 
     name = "finite"
 
