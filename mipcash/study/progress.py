@@ -1,4 +1,4 @@
-"""Displays of a run in progress, on stderr: a live bar on a terminal, otherwise one plain line per evaluation."""
+"""Displays of a run in progress: a live bar on a terminal or in a notebook, otherwise one plain line per evaluation on stderr."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import import_module
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -15,6 +17,9 @@ from mipcash.study.front import Front, objectives_of
 from mipcash.study.spending import Spending
 from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
+
+NOTES = 5
+"""Number of messages below the bar of a notebook, the latest ones."""
 
 
 class Progress:
@@ -243,12 +248,78 @@ class Bar(Progress):
         self._bar.update(self._task, state="  ".join(parts), doing=doing)
 
 
+class NotebookBar(Progress):
+    """Progress bar in a Jupyter notebook: one HTML output, replaced after each evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title, self._notes = "", list[str]()
+        self._output: Any = None
+
+    def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
+        super().begin(title, budget, trials)
+        self._title = title
+        self._update()
+
+    def asking(self) -> None:
+        self._update("asking")
+
+    def evaluating(self, trial: Trial) -> None:
+        self._update(f"evaluating #{trial.number}")
+
+    def evaluated(self, trial: Trial) -> None:
+        super().evaluated(trial)
+        if trial.failed:
+            self._notes.append(f"trial {trial.number} failed: {trial.message}")
+        self._update()
+
+    def note(self, text: str) -> None:
+        self._notes.append(f"note: {text}")
+        self._update()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._update("" if error is None else "interrupted")
+
+    def _update(self, doing: str = "") -> None:
+        notebook: Any = import_module("IPython.display")  # which every kernel has
+        page = notebook.HTML(self._html(doing))
+        if self._output is None:
+            self._output = notebook.display(page, display_id=True)
+        else:
+            self._output.update(page)
+
+    def _html(self, doing: str) -> str:
+        spent, total = f"{self.told_count:.10g}", f"{self.budget:.10g}"
+        parts = [
+            f"{spent}/{total}",
+            f"best {self._best_text()}",
+            f"{self.failed_count} failed" if self.failed_count else "",
+        ]
+        left = self.left()
+        parts += [f"left {_seconds(left)}" if 0.0 < left < math.inf else "", doing]
+        rows = [f"<b>{escape(one_line(self._title, 160))}</b>"]
+        rows.append(f'<progress value="{spent}" max="{total}"></progress> {escape(" · ".join(filter(None, parts)))}')
+        rows += [escape(one_line(note, 200)) for note in self._notes[-NOTES:]]
+        return "<br>".join(rows)
+
+
+def in_notebook() -> bool:
+    """Return True in the kernel of a Jupyter notebook."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
+
+
 def make_progress(progress: bool | Progress | None) -> Progress:
-    """Return the display for ``minimize(progress=...)``. For None it is a bar if stderr is a terminal, otherwise lines."""
+    """Return the display for ``minimize(progress=...)``: for None a bar in a notebook and on a terminal, otherwise lines."""
     if isinstance(progress, Progress):
         return progress
     if progress is False:
         return Progress()
+    if in_notebook():
+        return NotebookBar()
     return Bar() if progress or sys.stderr.isatty() else Lines()
 
 
