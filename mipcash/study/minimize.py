@@ -120,8 +120,8 @@ def minimize(
             beside the loss, or yields steps that differ.
         callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. A callback that returns True ends the
             run; an exception ends the run and is re-raised. In both cases the run can be resumed.
-        progress: None shows a bar on a terminal or in a notebook, otherwise a line per evaluation; True forces the bar, False is silent; a
-            ``Progress`` displays the run in its own way.
+        progress: None shows a bar on a terminal or in a notebook, otherwise a line per evaluation; True forces the bar, False is
+            silent; a ``Progress`` displays the run in its own way.
 
     Returns:
         The best trial, ``result.config`` and ``result.value``, and all trials, ``result.history``.
