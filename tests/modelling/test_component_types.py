@@ -1,4 +1,4 @@
-"""Every component type of Pyomo is honoured, without meaning for legality, or refused by name; there is no fourth way."""
+"""Component types of Pyomo: each type is supported, irrelevant for legality, or refused by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = (
     *("pyomo.contrib.pynumero.interfaces.external_grey_box", "pyomo.core.beta.list_objects"),
     *("pyomo.core.beta.dict_objects", "pyomo.gdp.transformed_disjunct"),
 )
-"""Where Pyomo defines components."""
+"""Packages in which Pyomo defines components."""
 for package in PACKAGES:
     importlib.import_module(package)
 
@@ -46,10 +46,10 @@ class Case:
     """One kind of component.
 
     Attributes:
-        build: adds it to a model with integers a and b in 0..4.
-        legal: what it makes of the grid; None: it is refused.
-        name: the component that a refusal names.
-        cure: a word of the cure.
+        build: adds the component to a model with integers a and b in 0..4.
+        legal: legality of a and b with the component. None: the component is refused.
+        name: name of the component in the error message.
+        cure: part of the remedy in the error message.
     """
 
     build: Callable[[Any], Any]
@@ -63,7 +63,7 @@ def anything(a: int, b: int) -> bool:
 
 
 def add(**made: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Adds components one after the other, each made from the model as it is then."""
+    """Return a function that adds components to a model, one after the other."""
 
     def build(m: Any) -> None:
         for name, make in made.items():
@@ -121,7 +121,7 @@ def variable_list(m: Any) -> None:
 
 
 def uses(m: Any) -> None:
-    """A Set, a RangeSet, a SetOf, a Param, an Expression and a Reference, all counted through the rows that use them."""
+    """Add a Set, a RangeSet, a SetOf, a Param, an Expression and a Reference, with rows that use them."""
     m.s, m.r, m.o = pyo.Set(initialize=[1, 2]), pyo.RangeSet(2), SetOf([1, 2])
     m.u = m.s & m.r
     m.p = pyo.Param(m.s, initialize={1: 3, 2: 5})
@@ -192,7 +192,7 @@ far: Legal = lambda a, b: a + b >= 7  # noqa: E731
 near: Legal = lambda a, b: a + b <= 1  # noqa: E731
 
 CASES: dict[type[Any], Case] = {
-    # honoured
+    # supported
     pyo.Var: Case(lambda m: None, anything),
     pyo.VarList: Case(variable_list, lambda a, b: a in (0, 2)),
     pyo.BooleanVar: Case(helper_boolean, near),
@@ -208,12 +208,12 @@ CASES: dict[type[Any], Case] = {
         add(c=lambda m: pyo.SOSConstraint(rule=lambda m: [m.a, m.b], sos=1)), lambda a, b: a == 0 or b == 0
     ),
     pyo.Piecewise: Case(piecewise, lambda a, b: b == (a / 2 if a <= 2 else 1 + 1.5 * (a - 2))),
-    # counted through what uses them
+    # relevant only for the components that use them
     **{
         kind: Case(uses, lambda a, b: a + b <= 3 and 2 * a + b <= 5)
         for kind in (pyo.Set, pyo.RangeSet, SetOf, SetOperator, pyo.Param, pyo.Expression)
     },
-    # without meaning
+    # irrelevant for legality
     pyo.Objective: without_meaning(lambda m: pyo.Objective(expr=m.a)),
     pyo.ObjectiveList: Case(objectives, anything),
     pyo.Suffix: without_meaning(lambda m: pyo.Suffix()),
@@ -238,7 +238,7 @@ CASES: dict[type[Any], Case] = {
     ExternalGreyBoxBlock: Case(add(c=lambda m: ExternalGreyBoxBlock()), None, cure="degree at most two"),
 }
 MODELS = (pyo.Model, pyo.ConcreteModel, pyo.AbstractModel)
-"""Blocks themselves; an abstract one is refused by ``from_pyomo``."""
+"""Types of models. ``from_pyomo`` refuses abstract models."""
 
 GRID = [{"a": a, "b": b} for a, b in itertools.product(range(5), repeat=2)]
 
@@ -267,8 +267,8 @@ def declare_and_sample(m: Any, later: Case | None) -> None:
 ABSTRACT = ("IndexedComponent", "ActiveIndexedComponent", "ActiveComponent", "IndexedComponent_NDArrayMixin")
 
 
-def test_the_table_knows_every_component_type() -> None:
-    """A type that a later Pyomo brings fails here until somebody has decided what becomes of it."""
+def test_the_table_has_every_component_type() -> None:
+    """A component type that a later Pyomo adds fails this test until the table contains it."""
     registered = {ModelComponentFactory.get_class(name) for name in ModelComponentFactory}
     assert registered - {*CASES, *MODELS} == set()
     pyomos = {k for k in kinds() if k.__module__.startswith("pyomo.") and k.__name__ not in ABSTRACT}
@@ -283,7 +283,7 @@ def test_the_table_knows_every_component_type() -> None:
     ("kind", "later"),  # the weights of a Piecewise have no upper bounds: only from_pyomo finds them
     [(kind, later) for kind in CASES for later in (False, True) if not (later and kind is pyo.Piecewise)],
 )
-def test_honoured_or_refused(kind: type[Any], later: bool) -> None:
+def test_every_component_type_is_supported_or_refused(kind: type[Any], later: bool) -> None:
     case, m = CASES[kind], model()
     if not later:
         case.build(m)
@@ -318,7 +318,7 @@ def test_a_refused_component_that_is_deactivated_does_not_matter(kind: type[Any]
     assert all(c in GRID for c in mc.Space.from_pyomo(m).sample(20))
 
 
-def test_a_type_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_component_type_is_refused() -> None:
     class Oracle(IndexedComponent):
         def __init__(self) -> None:
             super().__init__([1], ctype=Oracle)
@@ -340,7 +340,7 @@ def test_a_type_that_nobody_knows_is_refused() -> None:
         (Connector, "core.expand_connectors", lambda a, b: a == b),
     ],
 )
-def test_the_cures_cure(kind: type[Any], transformation: str, legal: Legal) -> None:
+def test_suggested_transformations_make_a_model_acceptable(kind: type[Any], transformation: str, legal: Legal) -> None:
     m = model()
     CASES[kind].build(m)
     with pytest.raises(SpaceError):
@@ -350,7 +350,7 @@ def test_the_cures_cure(kind: type[Any], transformation: str, legal: Legal) -> N
     assert [c for c in GRID if space.is_legal(c)] == [c for c in GRID if legal(**c)]
 
 
-def test_a_discretised_model_is_honoured() -> None:
+def test_a_discretised_model_is_supported() -> None:
     m = pyo.ConcreteModel()
     m.t = ContinuousSet(bounds=(0, 2))
     m.x = pyo.Var(m.t, bounds=(0, 4))

@@ -1,4 +1,4 @@
-"""Domains: ranges with a step and listed values, what they take, and what is refused or warned of."""
+"""Domains of parameters: ranges with a step, listed values, refused declarations and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ steps = st.decimals("0.001", 100, places=3)
 
 
 @given(decimals, steps, st.integers(1, 5000))
-def test_values_are_those_of_decimals(low: Decimal, step: Decimal, count: int) -> None:
+def test_values_with_a_step_are_those_of_decimal_arithmetic(low: Decimal, step: Decimal, count: int) -> None:
     domain = Real(float(low), float(low + count * step), step=float(step))
     expected = [float(low + k * step) for k in range(count + 1)]
     assert list(domain.values) == expected
@@ -40,7 +40,7 @@ def test_values_are_those_of_decimals(low: Decimal, step: Decimal, count: int) -
     assert pickle.loads(pickle.dumps(domain)) == domain
 
 
-def test_three_tenths() -> None:
+def test_tenths_are_free_of_rounding_errors() -> None:
     assert list(Real(0, 0.5, step=0.1).values) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
     assert Real(0, 0.1 + 0.7, step=0.1).high == 0.8  # 0.1 + 0.7 is 0.7999999999999999
     assert Real(0, 0.1 * 3, step=0.1).high == 0.3
@@ -56,7 +56,7 @@ def test_a_wide_range_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize("number", [True, "0.25", None, float("nan"), 0.3, 1.25, -0.25])
-def test_numbers_that_are_none_of_the_values(number: Any) -> None:
+def test_numbers_outside_of_the_values_have_no_level(number: Any) -> None:
     domain = Real(0, 1, step=0.25)
     assert domain.problem(number)
     assert level_of(domain, number) is None
@@ -74,13 +74,13 @@ def test_numbers_that_are_none_of_the_values(number: Any) -> None:
         ({"step": 1e-15}, "step=1e-15 is too small for floats between 0.0 and 2.0; give a wider step"),
     ],
 )
-def test_refused_reals(arguments: dict[str, Any], said: str) -> None:
+def test_invalid_steps_of_reals_are_refused(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(SpaceError, match=said):
         mc.Space().real("x", **{"low": 0, "high": 2, **arguments})
 
 
 @pytest.mark.parametrize("values", [[16, 32, 64], [16], "ab", 5, (1, "a"), (True, 3), {1: 2, 3: 4}])
-def test_refused_ordinals(values: Any) -> None:
+def test_invalid_values_of_ordinals_with_a_step_are_refused(values: Any) -> None:
     with pytest.raises(SpaceError, match="parameter 'w': step=16 needs the lowest and the highest number, such as"):
         mc.Space().ordinal("w", values, step=16)
 
@@ -109,7 +109,7 @@ def test_ordinals_with_a_step() -> None:
         (lambda s: s.module("m", {"a": {"p": mc.Real(0, 1, step=0.3)}, "b": {}}), 0.9, 1.0),
     ],
 )
-def test_a_bound_that_no_step_reaches_is_warned_of(declare: Any, last: float, bound: float) -> None:
+def test_a_bound_that_no_step_reaches_gives_a_warning(declare: Any, last: float, bound: float) -> None:
     space = mc.Space()
     said = (
         rf"parameter '(m\.a\.)?p' ends at {last!r} and not at {bound!r}, .*; give the upper bound {last!r}, or another"
@@ -121,7 +121,7 @@ def test_a_bound_that_no_step_reaches_is_warned_of(declare: Any, last: float, bo
     assert parameter.domain.values[-1] == last
 
 
-def test_a_bound_that_is_reached_but_for_rounding_is_not_warned_of() -> None:
+def test_a_bound_that_is_reached_up_to_rounding_gives_no_warning() -> None:
     space = mc.Space()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -130,10 +130,10 @@ def test_a_bound_that_is_reached_but_for_rounding_is_not_warned_of() -> None:
         space.ordinal("w", (16, 128), step=16)
 
 
-def test_texts() -> None:
+def test_texts_of_reals_with_a_step() -> None:
     assert str(mc.Real(0, 1, step=0.25)) == "real in [0.0, 1.0], step 0.25"
     assert repr(mc.Real(0, 1, step=0.25)) == "Real(low=0.0, high=1.0, log=False, step=0.25)"
-    assert repr(mc.Real(0, 1)) == "Real(low=0.0, high=1.0, log=False)"  # what journals hold
+    assert repr(mc.Real(0, 1)) == "Real(low=0.0, high=1.0, log=False)"  # the form that journals contain
     space = mc.Space(expand_limit=2)
     x = space.real("x", 0, 1, step=0.25)
     with pytest.raises(SpaceError, match=r"up to Space.expand_limit=5."):
@@ -142,12 +142,12 @@ def test_texts() -> None:
         np.log(mc.Space().real("y", 1, 2, step=0.5))
 
 
-# -- listed values: found by their hash, however they are spelt ----------------------------------------------------------
+# -- listed values: found by their hash, in any equivalent form --------------------------------------------------------
 
 VALUES: list[Value] = [True, 1, "1", 2.5, (1, 2), [1, 2], None, {"a": 1}, b"1", 0, False]
 
 
-def test_a_level_is_what_comparing_with_every_value_finds() -> None:
+def test_the_level_of_a_value_agrees_with_comparing_all_values() -> None:
     domain = Categorical(VALUES)
     asked = [*VALUES, np.int64(1), np.float64(2.5), np.bool_(True), 1.0, [1, 2], (1, 2), "2", [3], {"a": 1}, 7]
     for value in asked:
@@ -157,12 +157,12 @@ def test_a_level_is_what_comparing_with_every_value_finds() -> None:
 
 
 @pytest.mark.parametrize("twice", [1.0, np.int64(1), [1, 2], "1", True])
-def test_a_value_is_listed_once_however_it_is_spelt(twice: Value) -> None:
+def test_a_value_cannot_be_listed_twice_in_equivalent_forms(twice: Value) -> None:
     with pytest.raises(SpaceError, match="twice"):
         Categorical([*VALUES, twice])
 
 
-def test_thousands_of_values_are_compared_with_few() -> None:
+def test_the_level_among_thousands_of_values_needs_few_comparisons() -> None:
     compared = 0
 
     class Counted:

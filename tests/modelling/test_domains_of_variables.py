@@ -1,4 +1,4 @@
-"""A variable of an adopted model takes the values of its domain within its bounds, no others and no fewer."""
+"""Domains of variables in adopted models: exactly the values of the Pyomo domain within the bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Integer, Ordinal, Real
 
 FINITE: dict[str, tuple[Any, tuple[Any, Any], list[float]]] = {
-    # what: (domain, bounds, values)
+    # name of the case: (domain, bounds, values)
     "set": (pyo.Set(initialize=[1, 2, 4]), (None, None), [1, 2, 4]),
     "set within bounds": (pyo.Set(initialize=[1, 2, 4, 8]), (2, 7), [2, 4]),
     "step within bounds": (pyo.RangeSet(0, 10, 5), (1, 10), [5, 10]),
@@ -43,7 +43,7 @@ def adopted(domain: Any, bounds: tuple[Any, Any] = (None, None), **options: Any)
 
 
 @pytest.mark.parametrize("what", FINITE)
-def test_a_finite_domain_is_honoured(what: str) -> None:
+def test_a_finite_domain_is_adopted_exactly(what: str) -> None:
     domain, bounds, values = FINITE[what]
     space = adopted(domain, bounds)
     assert list(space["x"].domain.values) == values
@@ -59,8 +59,8 @@ def test_a_finite_domain_is_honoured(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["set", "step within bounds", "backwards", "fractions", "union", "large integers"])
-def test_a_finite_domain_of_a_helper_is_honoured(what: str) -> None:
-    """A helper may take its values and no others: here it is all that decides about a parameter."""
+def test_a_finite_domain_of_an_auxiliary_variable_is_adopted_exactly(what: str) -> None:
+    """The parameter equals the auxiliary variable, so the domain of that variable decides its legal values."""
     domain, bounds, values = FINITE[what]
     m = pyo.ConcreteModel()
     grid = sorted({w for v in values for w in (v - 1, v - 0.5, v, v + 0.5, v + 1)})
@@ -75,7 +75,7 @@ def test_a_finite_domain_of_a_helper_is_honoured(what: str) -> None:
         assert space.optimum(m.y, sense).value == pytest.approx(best(values))
 
 
-def test_a_helper_of_the_live_model_keeps_to_its_domain() -> None:
+def test_an_auxiliary_variable_of_the_live_model_keeps_its_domain() -> None:
     space = mc.Space("live")
     a = space.integer("a", 0, 8)
     space.sample(1)
@@ -106,7 +106,7 @@ def test_random_sets_against_their_members() -> None:
         assert list(domain.values) == members
 
 
-def test_wide_steps_stay_a_number() -> None:
+def test_a_wide_domain_with_a_step_becomes_an_integer() -> None:
     for domain in (pyo.RangeSet(0, 10000, 5), pyo.Set(initialize=range(0, 10001, 5))):
         space = adopted(domain)
         assert space["x"].domain == Integer(0, 10000, 5)
@@ -166,7 +166,7 @@ def test_touching_intervals_are_one() -> None:
         (pyo.RangeSet(ranges=[NumericRange(2 * k, 2 * k + 1, 0) for k in range(70)]), (None, None), "70 values"),
     ],
 )
-def test_a_domain_that_cannot_be_honoured_is_refused_by_name(domain: Any, bounds: Any, cause: str) -> None:
+def test_an_unsupported_domain_is_refused_by_name(domain: Any, bounds: Any, cause: str) -> None:
     m = pyo.ConcreteModel()
     m.unit = pyo.Block()
     m.unit.x = pyo.Var(domain=domain, bounds=bounds)
@@ -175,7 +175,7 @@ def test_a_domain_that_cannot_be_honoured_is_refused_by_name(domain: Any, bounds
     assert cause in str(caught.value)
 
 
-def test_values_per_index() -> None:
+def test_an_indexed_variable_may_have_a_domain_for_each_index() -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var([1, 2, 3], domain=lambda m, i: {1: pyo.Binary, 2: pyo.Set(initialize=[1, 4]), 3: pyo.Reals}[i])
     m.x[3].setlb(0)

@@ -17,7 +17,7 @@ SIDE = range(6)
 
 
 def make_model(xor: bool) -> Any:
-    """Two alternatives, the second of which is a choice between two."""
+    """Return a model with two alternatives, the second of which contains a choice between two."""
     model = pyo.ConcreteModel()
     model.x, model.y = pyo.Var(domain=pyo.Integers, bounds=(0, 5)), pyo.Var(domain=pyo.Integers, bounds=(0, 5))
     model.a, model.b = Disjunct(), Disjunct()
@@ -32,7 +32,7 @@ def make_model(xor: bool) -> Any:
 
 
 def legal(held: dict[str, int], xor: bool) -> list[tuple[int, int]]:
-    """All pairs for which some values of the indicators hold, those that are held among them."""
+    """Return the pairs (x, y) that are legal for some values of the indicators, given the held ones."""
 
     def holds(x: int, y: int, on: dict[str, int]) -> bool:
         some = (lambda n: n == 1) if xor else (lambda n: n >= 1)
@@ -63,7 +63,7 @@ CHANGES: dict[str, tuple[dict[str, int], Callable[[Any], None]]] = {
 
 
 @pytest.mark.parametrize(("name", "later", "xor"), [*((n, True, True) for n in CHANGES), ("a on", False, False)])
-def test_fixed_indicators(name: str, later: bool, xor: bool) -> None:
+def test_fixed_indicators_agree_with_brute_force(name: str, later: bool, xor: bool) -> None:
     held, change = CHANGES[name]
     model = make_model(xor)
     if not later:
@@ -79,7 +79,7 @@ def test_fixed_indicators(name: str, later: bool, xor: bool) -> None:
     assert best.value == max(x + 2 * y for x, y in expected)
 
 
-def test_all_alternatives_off() -> None:
+def test_a_model_with_all_alternatives_off_is_infeasible() -> None:
     model = make_model(True)
     model.a.indicator_var.fix(False)
     model.b.indicator_var.fix(False)

@@ -1,4 +1,4 @@
-"""Functions and logic in rules mean what Python's own mean: on drawn rules, configuration by configuration."""
+"""Functions and logic in rules: random rules against their evaluation in Python, for every configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B, O = tuple(range(-2, 4)), (0.5, 1, 2.5), (1, 2, 3)
 
 
 def base(expand_limit: int) -> mc.Space:
-    """Wide integers where nothing is expanded; ``o`` only where ``c`` is not r."""
+    """Space whose integers are wide if the expand limit is small. ``o`` is active unless ``c`` is r."""
     space = mc.Space("functions", expand_limit=expand_limit)
     space.integer("a", A[0], A[-1])
     space.ordinal("b", B)
@@ -37,7 +37,7 @@ CONFIGS = configurations()
 
 
 def agrees(node: Any, expand_limit: int) -> None:
-    """Validation, the program's optimum, its count and explanations agree with Python's evaluation of the rule."""
+    """Assert that validation, optimum, count and explanations agree with Python's evaluation of the rule."""
     space = base(expand_limit)
     relation = declared(node, lambda name: space[name])
     relation = relation == 1 if node[0] == "is" else relation
@@ -67,19 +67,19 @@ def agrees(node: Any, expand_limit: int) -> None:
         assert "(auxiliary)" not in space.why_illegal(wrong)
 
 
-def test_drawn_rules_of_levels() -> None:
+def test_random_rules_of_levels_agree_with_python() -> None:
     for node in conditions(12, 17, ("a", "b", "o"), ("a", "o"), ("a", "c"), ("<=", ">=", "==", "<", ">", "!=")):
         agrees(node, 64)
 
 
-def test_drawn_rules_of_wide_integers() -> None:
-    """Without levels: rules over several numbers take the helpers and the big-M form."""
+def test_random_rules_of_wide_integers_agree_with_python() -> None:
+    """Without levels, rules over several numbers use auxiliary variables and the big-M form."""
     for node in conditions(7, 18, ("a", "b", "o"), ("b",), ("c",), ("<=", ">=", "==")):
         agrees(node, 2)
 
 
-def test_reals() -> None:
-    """Legal is what Python says, away from the bounds; samples and optima are legal and as good as the best of a grid."""
+def test_rules_of_reals_agree_with_python() -> None:
+    """Legality agrees with Python away from the bounds. Samples and optima are legal, and optima match a grid."""
     grid = np.linspace(-1, 1, 9)
     for write, meaning in (
         (lambda x, y: abs(x - y) >= 0.5, lambda x, y: abs(x - y) >= 0.5),
@@ -105,7 +105,7 @@ def test_reals() -> None:
             assert space.is_legal(found.config)
 
 
-def test_map_is_any_function_of_the_value() -> None:
+def test_map_accepts_any_function_of_the_value() -> None:
     space = base(64)
     space.rule("log", space["b"].map(math.log) + space["a"].map(lambda v: 2.0**v) <= 2)
     space.rule("cost", space["c"].map({"p": 1, "q": 2.5, "r": 4}) * space["b"] <= 5)
@@ -115,7 +115,7 @@ def test_map_is_any_function_of_the_value() -> None:
         assert space.is_legal(config) == (log and cost)
 
 
-def test_what_is_reported_shows_the_rule_as_written() -> None:
+def test_messages_show_the_rule_as_written() -> None:
     space = base(64)
     a, o, c = space["a"], space["o"], space["c"]
     space.rule("far", abs(a - o) >= 4)
@@ -128,7 +128,7 @@ def test_what_is_reported_shows_the_rule_as_written() -> None:
     assert "'some'" in space.explain()
 
 
-def test_a_refused_rule_leaves_no_helpers() -> None:
+def test_a_refused_rule_leaves_no_auxiliary_variables() -> None:
     space = mc.Space("reals")
     x, y = space.real("x", -1, 1), space.real("y", -1, 1)
     before = [v.name for v in space.model.component_data_objects()]
@@ -139,7 +139,7 @@ def test_a_refused_rule_leaves_no_helpers() -> None:
     assert "r (auxiliary)" in [b.index() for b in space.model.parameters.values()]
 
 
-def test_functions_on_their_convex_side_cost_no_variable() -> None:
+def test_convex_functions_need_no_auxiliary_variable() -> None:
     space = mc.Space("reals")
     x, y = space.real("x", -1, 1), space.real("y", -1, 1)
     space.rule("diamond", abs(x) + abs(y) <= 1)

@@ -1,4 +1,4 @@
-"""``space.model`` is live: what is added, deactivated or fixed there counts from the next question on."""
+"""Live model ``space.model``: added, deactivated and fixed components count from the next call on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mipcash.errors import SpaceError
 
 
 def agree(space: mc.Space, domains: dict[str, list[object]], legal: object) -> None:
-    """The solver, the samples and ``is_legal`` agree with a predicate on a full grid."""
+    """Assert that the solver, the samples and ``is_legal`` agree with a predicate on a full grid."""
     grid = [dict(zip(domains, values, strict=True)) for values in itertools.product(*domains.values())]
     expected = [c for c in grid if legal(**c)]  # type: ignore[operator]
     assert [c for c in grid if space.is_legal(c)] == expected
@@ -39,7 +39,7 @@ def pair() -> tuple[mc.Space, dict[str, list[object]]]:
     return space, {"a": list(range(5)), "b": list(range(5))}
 
 
-def test_a_constraint_added_after_a_question() -> None:
+def test_a_constraint_added_after_a_call_counts() -> None:
     space, domains = pair()
     agree(space, domains, lambda a, b: a + b <= 6)
     space.model.more = pyo.Constraint(expr=space["a"] * space["b"] >= 2)
@@ -51,7 +51,7 @@ def test_a_constraint_added_after_a_question() -> None:
     agree(space, domains, lambda a, b: a + b <= 6)
 
 
-def test_a_rule_deactivated_and_activated() -> None:
+def test_deactivating_and_activating_a_rule_counts() -> None:
     space, domains = pair()
     agree(space, domains, lambda a, b: a + b <= 6)
     space.model.rules["sum"].deactivate()
@@ -66,7 +66,7 @@ def test_a_rule_deactivated_and_activated() -> None:
 
 
 @pytest.mark.parametrize(("level", "value"), [(0, 0), (3, 1)])
-def test_a_fixed_level(level: int, value: int) -> None:
+def test_fixing_and_unfixing_a_level_counts(level: int, value: int) -> None:
     space, domains = pair()
     space.sample(1)
     space.model.parameters["a"].z[level].fix(value)
@@ -75,7 +75,7 @@ def test_a_fixed_level(level: int, value: int) -> None:
     agree(space, domains, lambda a, b: a + b <= 6)
 
 
-def test_fixed_and_narrowed_numbers() -> None:
+def test_fixing_and_narrowing_numbers_counts() -> None:
     for in_a_rule in (False, True):
         space = mc.Space("numbers", expand_limit=4)
         n, x, on = space.integer("n", 0, 20), space.real("x", 0.0, 1.0), space.categorical("on", [False, True])
@@ -97,7 +97,7 @@ def test_fixed_and_narrowed_numbers() -> None:
         assert not space.is_legal({"n": 7, "x": 0.1, "on": False})
 
 
-def test_a_fixed_auxiliary() -> None:
+def test_fixing_an_auxiliary_variable_counts() -> None:
     space, domains = pair()
     auxiliary = space.auxiliary("h", 0, 4)
     space.rule("even", space["a"] == 2 * auxiliary)
@@ -106,8 +106,8 @@ def test_a_fixed_auxiliary() -> None:
     agree(space, domains, lambda a, b: a + b <= 6 and a == 2)
 
 
-def test_a_mutable_param_and_own_variables_in_constraints() -> None:
-    """A variable that the user adds is existentially quantified, like an auxiliary."""
+def test_mutable_params_and_variables_of_the_user_count_in_constraints() -> None:
+    """A variable that the user adds is existentially quantified, like an auxiliary variable."""
     space, domains = pair()
     space.model.most = pyo.Param(initialize=5, mutable=True)
     space.model.limit = pyo.Constraint(expr=space["a"] + 2 * space["b"] <= space.model.most)
@@ -133,7 +133,7 @@ def adopted() -> pyo.ConcreteModel:
     return m
 
 
-def test_from_pyomo() -> None:
+def test_an_adopted_model_is_live() -> None:
     space = mc.Space.from_pyomo(adopted(), auxiliary=["auxiliary"])
     assert sorted(space.parameters) == ["flag", "n", "sure"]
     domains: dict[str, list[object]] = {"flag": [0, 1], "n": [-1, 0, 1, 2, 3], "sure": [False, True]}
@@ -147,7 +147,7 @@ def test_from_pyomo() -> None:
     agree(space, domains, lambda flag, n, sure: flag == 1 and sure and n == -1)
 
 
-def test_from_pyomo_refuses() -> None:
+def test_models_that_cannot_be_adopted_are_refused() -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var(bounds=(0, None))
     with pytest.raises(SpaceError, match=r"'x'.*finite bounds"):

@@ -1,4 +1,4 @@
-"""What the live model says is honoured or refused when it is declared: by its own name, before anything is solved."""
+"""Refusals of the live model: unsupported components are refused by name at declaration, before any solve."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_constraint_is_refused_by_name_at_declaration_in_a_disjunct_and_later(
     space.sample(1)
 
 
-def test_a_variable_that_is_gone_is_named() -> None:
+def test_a_constraint_with_a_deleted_variable_is_refused_by_name() -> None:
     m = reals()
     m.row = pyo.Constraint(expr=m.unit.x + m.k <= 3)
     m.unit.del_component("x")
@@ -107,7 +107,7 @@ def test_a_disjunct_without_a_disjunction_is_refused() -> None:
     mc.Space.from_pyomo(m)
 
 
-def test_an_unbounded_helper_is_refused_by_name_where_it_is_used() -> None:
+def test_an_unbounded_auxiliary_variable_is_refused_by_name_if_it_is_used() -> None:
     m = reals()
     m.unit.t = pyo.Var(within=pyo.NonNegativeReals)
     space = mc.Space.from_pyomo(m, auxiliary=["unit.t"])
@@ -131,8 +131,8 @@ def legal_pattern(values: tuple[int, ...], n: int) -> bool:
     ("n", "expand_limit", "later"),
     [(1, 64, True), (2, 2, True), (3, 2, False)],
 )
-def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
-    """Of expanded and of wide integers; weights decide about the order."""
+def test_special_ordered_sets_agree_with_enumeration(n: int, expand_limit: int, later: bool) -> None:
+    """The sets contain expanded or wide integers, and weights determine their order."""
     m = pyo.ConcreteModel()
     for name, (low, high) in zip(NAMES, ((0, 2), (-1, 1), (0, 1), (0, 3)), strict=True):
         setattr(m, name, pyo.Var(domain=pyo.Integers, bounds=(low, high)))
@@ -162,7 +162,7 @@ def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
     assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == expected
 
 
-def test_special_ordered_sets_that_are_refused() -> None:
+def test_unsupported_special_ordered_sets_are_refused() -> None:
     m = pyo.ConcreteModel()
     m.a = pyo.Var(bounds=(0, 1))
     m.unit = pyo.Block()
@@ -203,7 +203,7 @@ def test_piecewise_functions(form: str) -> None:
     assert space.optimum(3 * m.x - 2 * m.y, "max").value == pytest.approx(1)
 
 
-# -- what is changed on the live model ------------------------------------------------------------------------------
+# -- changes of the live model --------------------------------------------------------------------------------------
 
 
 def grid_values(space: mc.Space, name: str, values: range) -> list[int]:

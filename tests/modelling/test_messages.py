@@ -1,8 +1,8 @@
-"""What users type, and what they are told: the golden file ``golden/messages.txt`` is read from top to bottom.
+"""Messages to users against the golden file ``golden/messages.txt``, which contains inputs and their answers.
 
-Every line behind ``typed:`` is typed into a space of its own, which the file declares at its head. The file says what came
-of it, and a change of a message shows as a change of the file. To write the answers anew, also those of lines that were
-added to it (and then to read them): ``MIPCASH_GOLDEN=write pytest tests/modelling/test_messages.py``.
+Every line after ``typed:`` runs in a new space, which is declared at the top of the file. The answer follows the line,
+so a changed message shows as a change of the file. This command writes all answers again, also those of new lines:
+``MIPCASH_GOLDEN=write pytest tests/modelling/test_messages.py``. Read them afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPED = "typed: "
 
 
 def everything(space: mc.Space) -> tuple[object, ...]:
-    """All that a declaration could leave behind."""
+    """Return all components of a space that a declaration could add."""
     kinds = (pyo.Var, pyo.BooleanVar, pyo.Constraint, pyo.Expression, pyo.Block)
     components = [d.name for d in space.model.component_data_objects(kinds, descend_into=pyo.Block)]
     declaration = declaration_of(space)
@@ -43,7 +43,7 @@ def everything(space: mc.Space) -> tuple[object, ...]:
 
 
 def said(line: str, declared: str) -> str:
-    """What comes of a line: the message, or how that reads which it declares. What is refused leaves nothing behind."""
+    """Return the error message of a line, or the text of its result. Assert that a refused line leaves no component."""
     names: dict[str, Any] = {"mc": mc, "np": np, "math": math, "pyo": pyo}
     exec(declared, names)
     space = names["space"]
@@ -62,15 +62,15 @@ def said(line: str, declared: str) -> str:
 
 
 def conversation(text: str) -> str:
-    """The golden file, its answers written anew."""
+    """Return the golden file with its answers computed again."""
     paragraphs = text.rstrip("\n").split("\n\n")
     declared = textwrap.dedent(paragraphs[1])
     for k, paragraph in enumerate(paragraphs):
         if paragraph.startswith(TYPED):
             line = paragraph.splitlines()[0].removeprefix(TYPED)
             answer = said(line, declared)
-            assert len(answer) < 480, line  # the cure is not lost in it
-            assert "parameters[" not in answer  # Pyomo's names of what is behind a parameter
+            assert len(answer) < 480, line  # longer messages would hide the remedy
+            assert "parameters[" not in answer  # Pyomo's internal name of a parameter
             paragraphs[k] = f"{TYPED}{line}\n{textwrap.fill(answer, 120, subsequent_indent=' ' * 7)}"
     return "\n\n".join(paragraphs) + "\n"
 

@@ -1,4 +1,4 @@
-"""Sums that are read and written at once are what Pyomo makes of them, to the last digit and in its order."""
+"""Fast reading and writing of sums: terms, order and text are those of Pyomo, to the last digit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_sums_are_read_and_written_as_pyomo_does(expression: Any) -> None:
     assert pyomo_text(relation, KEPT) == relation.to_string()
 
 
-def test_what_a_name_stands_for_may_change() -> None:
+def test_the_text_follows_a_changed_named_expression() -> None:
     space = mc.Space("changed")
     x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
     kept: KeptTexts = {}

@@ -1,4 +1,4 @@
-"""``validate`` names every broken rule and every bad value, and nothing else."""
+"""Validation: ``validate`` names exactly the violated rules and the invalid values."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def names(space: mc.Space, **changes: object) -> list[str]:
 def test_every_problem_is_named(space: mc.Space, changes: dict[str, object], expected: list[str]) -> None:
     found = names(space, **changes)
     if changes.get("layers") in (None, "1") or "act" in expected or (expected == ["layers"] and "layers" in changes):
-        # a value that conditions depend on is bad: it must be named; what hangs on it may or may not be
+        # an invalid value that conditions depend on must be named; the conditional parameters may be named too
         assert set(expected) <= set(found) <= {*expected, "k", "drop"}
     else:
         assert found == expected
 
 
-def test_messages_carry_the_numbers_and_a_configuration_is_a_mapping(space: mc.Space) -> None:
+def test_messages_contain_the_numbers_and_a_configuration_must_be_a_mapping(space: mc.Space) -> None:
     text = "; ".join(map(str, space.validate(GOOD | {"units": 80, "k": 7, "size": "xl"})))
     for part in ("80", "[16, 64]", "'k small'", "7", "<= 5", "'xl'", "'s'"):
         assert part in text
@@ -93,7 +93,7 @@ def test_messages_carry_the_numbers_and_a_configuration_is_a_mapping(space: mc.S
     assert not space.is_legal({})
 
 
-def test_true_and_one_stay_apart(space: mc.Space) -> None:
+def test_true_and_one_are_different_values(space: mc.Space) -> None:
     program, rest = compiled(space).program, {n: x for n, x in GOOD.items() if n not in ("drop", "act")}
     numbers = {"lr": 0.1, "wide": 99.0}
     given = (True, np.bool_(True), 1, np.int64(1), None)
@@ -114,7 +114,7 @@ def test_large_integers_are_distinguished() -> None:
     assert space.optimum(a, "max").config == {"a": 1000, "b": 1000}
 
 
-# -- indicators that lead on to hyperparameters ------------------------------------------------------------------------
+# -- indicators and hyperparameters of algorithms ----------------------------------------------------------------------
 
 
 def pipeline() -> mc.Space:

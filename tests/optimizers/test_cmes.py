@@ -1,4 +1,4 @@
-"""Constrained max-value entropy search in the loop: values, answers, hidden losses, outputs apart, and what it recommends."""
+"""Runs of constrained max-value entropy search: binary feedback, hidden losses, decoupled outputs, recommendation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = Limit("heat", high=0.5)
 
 
 def walled() -> mc.Space:
-    """x falls to the wall of a heat of 0.5; kind b is hotter, and not allowed where n is large."""
+    """Space whose loss falls with x until the heat exceeds 0.5. Kind b is hotter and forbidden for large n."""
     space = mc.Space("walled")
     kind = space.categorical("kind", ["a", "b", "c"])
     n = space.integer("n", 1, 6)
@@ -75,8 +75,8 @@ def cmes(**settings: Any) -> Cmes:
     return Cmes(Domain.of(walled()), CmesSettings(**settings))
 
 
-def test_of_answered_limits_only_the_side_is_learned() -> None:
-    """The values tell which limits are answered, or the settings do."""
+def test_constraints_with_binary_feedback_are_learned_by_their_sign() -> None:
+    """The constraints with binary feedback follow from the values, or from the settings."""
     for objective, feedback, expected in [
         (real, "auto", {FAILURE}),
         (answered, "auto", {FAILURE, "heat"}),
@@ -93,7 +93,7 @@ def test_of_answered_limits_only_the_side_is_learned() -> None:
 
 
 @pytest.mark.parametrize("sampling", ["joint", "marginal"])
-def test_while_nothing_may_be_legal_the_minimum_is_infinite_and_proposals_go_on(sampling: str) -> None:
+def test_proposals_go_on_while_no_configuration_can_be_feasible(sampling: str) -> None:
     limit, history, state = Limit("heat", high=-5.0), history_of(real), {}
     optimizer = cmes(sampling=sampling, minima=7)
     for k in range(2):
@@ -104,7 +104,7 @@ def test_while_nothing_may_be_legal_the_minimum_is_infinite_and_proposals_go_on(
 
 
 def apart(costs: dict[str, float], asks: int = 6) -> list[tuple[str, ...]]:
-    """What it asks for where the outputs have these costs; a configuration is never asked for the same twice."""
+    """Return the outputs that are evaluated at these costs. Assert that no output of a configuration is repeated."""
     optimizer, history, state = cmes(), history_of(real, 8), {}
     asked: list[tuple[str, ...]] = []
     for k in range(asks):
@@ -122,14 +122,14 @@ def apart(costs: dict[str, float], asks: int = 6) -> list[tuple[str, ...]]:
     return asked
 
 
-def test_the_output_that_tells_most_per_unit_of_cost_is_asked_for() -> None:
+def test_the_output_with_most_information_per_unit_of_cost_is_evaluated() -> None:
     dear, cheap = apart({"loss": 100.0, "heat": 1.0}), apart({"loss": 1.0, "heat": 100.0})
     assert sum("heat" in names and len(names) == 1 for names in dear) > sum("heat" in names for names in cheap)
     assert sum("loss" in names for names in cheap) > sum("loss" in names for names in dear)
 
 
-def test_the_answer_satisfies_its_limits_with_the_probability_that_is_asked_for() -> None:
-    """Beside the wall the posterior is not sure; an answer that must be surer lies further off."""
+def test_the_recommendation_satisfies_constraints_with_the_requested_probability() -> None:
+    """The posterior is uncertain near the bound, so a higher requested probability moves the recommendation away."""
     history = history_of(real, 14)
     close = {"kind": "a", "n": 4, "x": 0.5}
     history.append(Observation(close, "done", value(close), {"heat": heat(close)}))
@@ -152,7 +152,7 @@ def test_settings_are_checked() -> None:
 
 @pytest.mark.parametrize("optimizer", ["cmes", "hybrid"])
 def test_a_small_space_is_searched_to_its_last_configuration(optimizer: str) -> None:
-    """At its end no neighbour of the best is left."""
+    """At the end of the run, the best configuration has no neighbour left to evaluate."""
     space = mc.Space("counts")
     space.integer("n", 0, 9)
     found = mc.minimize(
@@ -166,11 +166,11 @@ def test_a_small_space_is_searched_to_its_last_configuration(optimizer: str) -> 
     )
     assert len(found.history) == 10
     assert found.config == {"n": 4}
-    assert found.safe(0.95) is not None  # a count that is as large as it may be keeps its limit
+    assert found.safe(0.95) is not None  # a count equal to its bound is feasible
     assert found.safe(0.95).config == {"n": 4}
 
 
-def test_pieces_that_were_started_are_completed_until_something_satisfies_the_limits() -> None:
+def test_partially_evaluated_configurations_are_completed_until_one_is_feasible() -> None:
     space = mc.Space("pieces")
     x, k = space.real("x", 0, 1), space.integer("k", 1, 5)
     space.categorical("c", ["a", "b"])

@@ -1,4 +1,4 @@
-"""What models learn from: outputs that were evaluated apart, noise, and what was stopped; and which trial is the answer."""
+"""Training data of the models (decoupled outputs, noise, pruned trials), and the recommended trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mipcash.optimizers.random import RandomSearch
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 
-# -- outputs apart -----------------------------------------------------------------------------------------------------
+# -- decoupled outputs -------------------------------------------------------------------------------------------------
 
 LIMITS = (Limit("ms", high=5.0), Limit("size", high=2.0))
 NAMES = ("loss", "ms", "size")
@@ -38,7 +38,7 @@ def digits() -> mc.Space:
 
 
 def told(n: int, status: str = "done", known: bool = False, **outputs: float | str) -> Observation:
-    """Numbers are present, texts are why an output failed."""
+    """Observation with these outputs. A number is a present output, a text is the message of a failed one."""
     outputs_ = {k: Output.of(v) if not isinstance(v, str) else Output("failed", message=v) for k, v in outputs.items()}
     outcome = Outcome(outputs_)
     return Observation({"n": n}, status, outcome.loss, outcome.values, outcome, known)
@@ -55,7 +55,7 @@ def test_observations_of_one_configuration_are_joined() -> None:
         told(3, loss=0.5),
     ]
     data = Data.of(Domain.of(digits()), history, LIMITS)
-    assert [o.config["n"] for o in data.observations] == [0, 2, 1, 3]  # by the latest part
+    assert [o.config["n"] for o in data.observations] == [0, 2, 1, 3]  # sorted by their latest part
     assert list(data.known) == [0, 2, 3]
     assert list(data.feasible) == [False, False, True, False]
     assert data.violations[3] == math.inf
@@ -64,7 +64,7 @@ def test_observations_of_one_configuration_are_joined() -> None:
     assert not data.failed.any()
 
 
-def test_a_failed_output_is_one_of_the_row() -> None:
+def test_one_failed_output_makes_its_configuration_failed() -> None:
     history = [told(1, ms=3.0), told(1, "failed", loss="crashed"), told(1, size=1.0), told(2, "failed", ms="no clock")]
     data = Data.of(Domain.of(digits()), history, LIMITS)
     assert [(o.status, o.loss) for o in data.observations] == [("failed", None), ("failed", None)]
@@ -72,7 +72,7 @@ def test_a_failed_output_is_one_of_the_row() -> None:
     assert not len(data.known)
 
 
-def test_the_same_output_again_is_another_measurement() -> None:
+def test_a_repeated_output_is_another_measurement() -> None:
     history = [told(1, ms=3.0, loss=1.0, size=1.0), told(1, ms=6.0), told(1, loss=0.5)]
     rows = joined(history, NAMES)
     assert [row.parts for row in rows] == [(0,), (1, 2)]
@@ -82,12 +82,12 @@ def test_the_same_output_again_is_another_measurement() -> None:
     assert all(row.merged is whole[k] for k, row in enumerate(joined(whole, NAMES)))
 
 
-def test_the_answer_is_known_to_keep_all_limits() -> None:
+def test_the_recommendation_is_known_to_satisfy_all_constraints() -> None:
     optimizer = RandomSearch(Domain.of(digits()))
     history = [told(1, loss=1.0), told(2, loss=3.0), told(2, ms=4.0), told(1, ms=4.0), told(3, loss=0.0, ms=1.0)]
     assert optimizer.recommend(history, LIMITS) is None
     history.append(told(2, size=1.0))
-    assert optimizer.recommend(history, LIMITS) is history[1]  # the one that tells the loss
+    assert optimizer.recommend(history, LIMITS) is history[1]  # the observation with the loss
     history.append(told(1, size=1.0))
     assert optimizer.recommend(history, LIMITS) is history[0]
     assert optimizer.recommend(history, ()) is history[4]
@@ -99,7 +99,7 @@ PART = st.tuples(st.integers(0, 3), st.permutations(NAMES), st.integers(1, 2))
 @settings(max_examples=15, deadline=None)
 @given(st.lists(PART, min_size=1, max_size=4, unique_by=lambda p: p[0]), st.randoms(use_true_random=False))
 def test_the_order_of_the_parts_does_not_matter(given: list[tuple[int, list[str], int]], random: object) -> None:
-    """However a configuration's outputs are spread over evaluations, models learn what one evaluation of all would tell."""
+    """Outputs spread over several evaluations give the models the same data as one evaluation of all outputs."""
     values = {n: {"loss": 1.0 + n, "ms": 3.0 + n, "size": 1.0 + n / 2} for n in range(4)}
     parts = [
         told(n, **{name: values[n][name] for name in chunk})
@@ -132,8 +132,8 @@ def seen(x: int, folds: tuple[float, ...] = (), loss: float | None = None) -> Ob
     return Observation({"x": x}, "done", value, {}, Outcome({LOSS: Output("present", value, folds=folds)}))
 
 
-def test_the_noise_of_folds_leaves_out_how_hard_they_are() -> None:
-    """Against the variance that folds were drawn with; a shift of a fold for all configurations changes nothing."""
+def test_the_noise_of_folds_excludes_their_difficulty() -> None:
+    """The estimate agrees with the drawn variance. Shifting a fold for all configurations does not change it."""
     rng = np.random.default_rng(0)
     losses = rng.normal(0, 0.3, (400, 5)) + rng.normal(0, 1e-3, (400, 1))
     found = evident_noise([seen(k, tuple(row)) for k, row in enumerate(losses.tolist())])
@@ -145,13 +145,13 @@ def test_the_noise_of_folds_leaves_out_how_hard_they_are() -> None:
 def test_the_noise_of_repeated_measurements() -> None:
     history = [seen(1, loss=1.0), seen(1, loss=3.0), seen(2, loss=5.0), seen(3, loss=2.0), seen(3, loss=2.0)]
     assert evident_noise(history) == pytest.approx((2.0 + 0.0) / 2)
-    curves = [seen(k, (3.0, 2.0, 1.0 + k), loss=1.0 + k) for k in range(9)]  # epochs, of which the last counts
+    curves = [seen(k, (3.0, 2.0, 1.0 + k), loss=1.0 + k) for k in range(9)]  # epochs: the loss is that of the last one
     none = [seen(1, loss=2.0), seen(1, loss=2.0), *(seen(k, (0.5, 0.5, 0.5)) for k in range(2, 9))]
     for history in ([seen(k, loss=float(k % 3)) for k in range(20)], curves, none):
         assert evident_noise(history) == 0.0
 
 
-def test_the_answer_of_a_deterministic_objective_is_the_best_that_was_seen() -> None:
+def test_a_deterministic_objective_is_answered_by_its_lowest_observed_loss() -> None:
     def rough(config: Mapping[str, Any]) -> float:
         return 0.02 * abs(config["x"] - 9) + random.Random(config["x"]).random()
 
@@ -161,8 +161,8 @@ def test_the_answer_of_a_deterministic_objective_is_the_best_that_was_seen() -> 
     assert whole.value == min(t.loss for t in whole.history)
 
 
-def test_the_answer_of_a_noisy_one_is_the_best_by_posterior_mean() -> None:
-    """Known evaluations on a slope with one lucky outlier: the lowest loss is not the answer."""
+def test_a_noisy_objective_is_answered_by_its_lowest_posterior_mean() -> None:
+    """With one lucky outlier on a slope, the configuration of the lowest loss is not recommended."""
 
     def outcome(x: int) -> list[float]:
         mean = -0.3 if x == 24 else 0.1 * abs(x - 6)
@@ -176,7 +176,7 @@ def test_the_answer_of_a_noisy_one_is_the_best_by_posterior_mean() -> None:
         lowest = min(result.history, key=lambda t: t.loss)
         assert lowest.config == {"x": 24}
         assert abs(result.config["x"] - 6) <= 4
-        assert result.value > result.best.loss > lowest.loss  # what is worse by all rows is moved towards the mean
+        assert result.value > result.best.loss > lowest.loss  # the posterior shrinks a low loss towards the mean
         assert study.finalists(3)[0].number == result.best.number
         assert len({t.number for t in study.finalists(3)}) == 3
     with mc.Study(line(), "random") as study:
@@ -185,7 +185,7 @@ def test_the_answer_of_a_noisy_one_is_the_best_by_posterior_mean() -> None:
         assert study.result.config == {"x": 24}
 
 
-def test_under_limits_only_what_keeps_them() -> None:
+def test_only_feasible_configurations_are_recommended() -> None:
     with mc.Study(line(), "hybrid", limits={"ms": 1.0}) as study:
         for x in range(0, 31, 2):
             loss = [0.1 * x + random.Random(f"{x} {k}").gauss(0, 0.1) for k in range(4)]
@@ -193,7 +193,7 @@ def test_under_limits_only_what_keeps_them() -> None:
         assert study.result.config["x"] in (10, 12)
 
 
-# -- what was stopped --------------------------------------------------------------------------------------------------
+# -- pruned trials -----------------------------------------------------------------------------------------------------
 
 VARIANCE = 4.0
 
@@ -211,12 +211,12 @@ def observation(x: float, loss: float, ms: float = 1.0, variance: float | None =
 
 
 def stopped_one(stopped: float | None = VARIANCE) -> list[Observation]:
-    """Eight observations, the lowest of which was stopped."""
+    """Eight observations, of which the one with the lowest loss was pruned."""
     whole = [observation(x, (x - 0.5) ** 2 + 0.5) for x in np.linspace(0.0, 1.0, 7)]
     return [*whole[:4], observation(0.25, 0.1, 2.0, stopped, "b"), *whole[4:]]
 
 
-def test_data_tell_variances_and_rank_what_is_whole() -> None:
+def test_data_have_variances_and_rank_complete_trials() -> None:
     data = Data.of(Domain.of(numbers()), stopped_one(), [Limit("ms", high=3.0)])
     assert data.variances.tolist() == [0, 0, 0, 0, VARIANCE, 0, 0, 0]
     assert 4 not in data.order.tolist()
@@ -232,7 +232,7 @@ def test_data_tell_variances_and_rank_what_is_whole() -> None:
 
 
 def means(optimizer: Any, told: list[Observation]) -> np.ndarray:
-    """Of the loss at the observations, in shares of what it ranges over."""
+    """Posterior means of the loss at the observations, relative to the range of the losses."""
     data = Data.of(optimizer.domain, told)
     rng = np.random.default_rng(0)
     if isinstance(optimizer, Hybrid):
@@ -245,14 +245,14 @@ def means(optimizer: Any, told: list[Observation]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("make", [Hybrid, MiVaBO, Admmbo])
-def test_a_model_believes_less_of_what_was_stopped(make: Any) -> None:
+def test_models_trust_pruned_trials_less(make: Any) -> None:
     optimizer = make(Domain.of(numbers()))
     noisy, whole = means(optimizer, stopped_one()), means(optimizer, stopped_one(None))
     assert whole[4] < noisy[4] - 0.2
 
 
 @pytest.mark.parametrize("name", ["hybrid", "jopt", "admmbo", "admm", "mivabo", "cmes", "random"])
-def test_what_was_stopped_is_not_recommended(name: str) -> None:
+def test_pruned_trials_are_not_recommended(name: str) -> None:
     optimizer = make_optimizer(name, numbers())
     limits = [Limit("ms", high=3.0)] if optimizer.takes_limits else []
     found = optimizer.recommend(stopped_one(), limits)

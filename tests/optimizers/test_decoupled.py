@@ -1,4 +1,4 @@
-"""Which output is evaluated next: expected costs and their order, and what the default makes of them."""
+"""Decoupled evaluation: expected costs, the order of the outputs, and runs of the default optimizer."""
 
 from __future__ import annotations
 
@@ -62,20 +62,23 @@ def test_expected_costs_are_those_of_drawn_evaluations() -> None:
         assert (expected_costs(moved, costs, rest)[0] - log)[0] / 1e-6 == pytest.approx(slopes[k, 0], rel=1e-4)
 
 
-def test_what_costs_next_to_nothing_is_evaluated_at_once() -> None:
+def test_cheap_outputs_are_evaluated_together() -> None:
     limits = tuple(Limit(f"g{k}", high=0.0) for k in range(3))
     request = request_of({"loss": 60.0, "g0": 1.0, "g1": 1.0, "g2": 30.0, "size": 1.0}, limits)
     assert first_of(["g0", "g1", "g2", "loss"], request) == ("g0", "g1")
     assert first_of(["g2", "g0"], request) == ("g2",)
-    assert first_of(["loss", "g0"], request) == ("loss", "size")  # what has no limit goes with the loss
+    assert first_of(["loss", "g0"], request) == (
+        "loss",
+        "size",
+    )  # an output without a constraint is evaluated with the loss
     assert first_of(["g0"], request) == ("g0",)
 
 
-# -- the default ----------------------------------------------------------------------------------------------------
+# -- the default optimizer -----------------------------------------------------------------------------------------
 
 
 def wall() -> mc.Space:
-    """The loss falls towards x = 1, where ms is above 5; b is slower."""
+    """Space whose loss falls towards x = 1, where ms exceeds 5. Kind c is slower."""
     space = mc.Space("wall")
     kind = space.categorical("kind", ["a", "b", "c"])
     space.real("x", 0.0, 1.0)
@@ -97,12 +100,12 @@ def run(costs: dict[str, float], cost: float, **further: Any) -> mc.Result:
     return mc.minimize({"loss": loss, "ms": ms}, wall(), mc.Budget(mc.Cost(cost), costs=costs), **given)
 
 
-def test_cheap_limits_are_looked_at_first_and_what_violates_one_is_let_go() -> None:
+def test_cheap_constraints_are_evaluated_first_and_infeasible_configurations_are_dropped() -> None:
     result = run({"loss": 20, "ms": 1}, 9 * 21, seed=1)
     at: dict[str, dict[str, int]] = {}
     for trial in result.history:
         for name in trial.evaluate:
-            assert name not in at.setdefault(repr(trial.config), {})  # nothing is evaluated twice
+            assert name not in at.setdefault(repr(trial.config), {})  # no output is evaluated twice
             at[repr(trial.config)][name] = trial.number
     broken = {repr(t.config) for t in result.history if t.values.get("ms", 0.0) > 5.0}
     losses = [(key, numbers["loss"]) for key, numbers in at.items() if "loss" in numbers]
@@ -116,7 +119,7 @@ def test_cheap_limits_are_looked_at_first_and_what_violates_one_is_let_go() -> N
     assert all(wall().is_legal(t.config) for t in result.history)
 
 
-def test_a_cheap_loss_is_looked_at_first_and_what_is_no_better_is_let_go() -> None:
+def test_a_cheap_loss_is_evaluated_first_and_worse_configurations_are_dropped() -> None:
     result = run({"loss": 1, "ms": 20}, 9 * 21, seed=1)
     after = result.history[6:]
     assert {t.evaluate for t in after} == {("loss",), ("ms",)}
@@ -134,7 +137,7 @@ def test_a_run_is_resumed_with_the_same_proposals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("workers", "costs"), [(1, {"loss": 1, "ms": 60}), (3, {"loss": 60, "ms": 1})])
-def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhausted(workers: int, costs: Any) -> None:
+def test_every_possible_optimum_has_a_known_loss_before_a_space_is_exhausted(workers: int, costs: Any) -> None:
     space = mc.Space("small")
     space.integer("n", 0, 11)
     result = mc.minimize(
@@ -147,7 +150,7 @@ def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhauste
     )
     assert (result.stopped, result.config) == (BEST_OF_ALL, {"n": 5})
     at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
-    assert len(at) == sum(len(t.evaluate) for t in result.history)  # nothing is evaluated twice
+    assert len(at) == sum(len(t.evaluate) for t in result.history)  # no output is evaluated twice
 
 
 def test_while_an_output_is_evaluated_another_configuration_is_proposed() -> None:
@@ -163,7 +166,7 @@ def test_while_an_output_is_evaluated_another_configuration_is_proposed() -> Non
         assert sum(a.config[name] != b.config[name] for name in ("kind", "n")) >= 2
 
 
-def test_failures_close_a_configuration() -> None:
+def test_failed_configurations_are_not_evaluated_again() -> None:
     def crashing(config: dict[str, Any]) -> float:
         if config["kind"] == "b":
             raise mc.Failed("out of memory")
@@ -182,7 +185,7 @@ def test_failures_close_a_configuration() -> None:
     assert result.config["kind"] != "b"
 
 
-def test_without_costs_proposals_are_as_they_were() -> None:
+def test_without_costs_proposals_evaluate_all_outputs() -> None:
     optimizer = Hybrid(Domain.of(wall()))
     history = [
         Observation(c, "done", loss(c), {"ms": ms(c)}, Outcome.of(loss(c), {"ms": ms(c)})) for c in wall().sample(8, 0)
@@ -193,14 +196,14 @@ def test_without_costs_proposals_are_as_they_were() -> None:
     other = Hybrid(Domain.of(wall()), HybridSettings(acquisition="thompson"))
     assert other.ask(request_of({"loss": 60.0, "ms": 1.0}, history=history)).outputs == ("ms",)
     unlimited = Request(history, np.random.default_rng(1), costs={"loss": 60.0, "ms": 1.0})
-    assert optimizer.ask(unlimited).outputs == ()  # no limit: nothing to choose
+    assert optimizer.ask(unlimited).outputs == ()  # without a constraint there is no output to choose
 
 
 # -- every optimizer ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_lives_with_a_function_per_output(name: str) -> None:
+def test_every_optimizer_accepts_one_function_per_output(name: str) -> None:
     calls: list[tuple[str, str]] = []
 
     def counted(output: str, function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The hybrid optimizer: its certificate holds, every acquisition proposes legal new points, settings are checked."""
+"""Hybrid optimizer: valid certificates, legal new points of every acquisition function, checked settings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_acquisition_proposes_legal_new_points(acquisition: str) -> None:
 
 
 def second_difference(optimizer: Hybrid, one: str, other: str) -> Points:
-    """Four points that differ in two groups: both moved, either, none; legal or not."""
+    """Four points, legal or not, with both groups moved, only the first, only the second, and neither."""
     labels = [g.label for g in optimizer.program.groups]
     levels = np.zeros((4, len(labels)), dtype=np.int64)
     levels[[0, 1], labels.index(one)] = 1
@@ -117,7 +117,7 @@ def test_wrong_settings_are_refused(make: Any, changes: dict[str, Any], named: s
 
 
 def test_thompson_proposes_the_lowest_minimiser_of_several_draws() -> None:
-    """The more draws, the lower the proposal's value under its own one: that value is the certificate's."""
+    """With more draws, the sampled loss of the proposal is lower on average. The certificate states this loss."""
     space = ALL["discrete"]()
     request = [Request(history_of(space, 12), np.random.default_rng(seed)) for seed in range(5)]
     few, many = (
@@ -132,17 +132,17 @@ def test_thompson_proposes_the_lowest_minimiser_of_several_draws() -> None:
     ("name", "samples", "sought"),
     [("discrete", None, 2), ("conv_net", None, 0), ("conv_net", 3, 4)],
 )
-def test_minimisers_are_sought_unasked_in_purely_discrete_spaces_alone(
+def test_minimisers_are_sought_by_default_only_in_purely_discrete_spaces(
     name: str, samples: int | None, sought: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the mean, and of as many samples as are asked for."""
+    """Minimisers of the mean and of the requested number of samples are sought."""
     calls, space = counted(monkeypatch, (Hybrid, "_minimum")), ALL[name]()
     optimizer = make_optimizer("hybrid", space, settings=HybridSettings(samples=samples))
     optimizer.ask(Request(history_of(space, 12), np.random.default_rng(0), {}))
     assert len(calls) == sought
 
 
-def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
+def test_sampled_minima_of_the_entropy_search_lie_below_the_fitted_losses() -> None:
     space = ALL["conv_net"]()
     optimizer = Hybrid(Domain.of(space), HybridSettings(acquisition="mes"))
     data, rng = optimizer.data(history_of(space, 25)), np.random.default_rng(0)
@@ -157,7 +157,7 @@ def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
 
 
 def test_a_number_under_several_conditions_is_proposed_with_its_own_certificate() -> None:
-    """What a search left in a number that is off does not count: the certificate is that of the configuration."""
+    """The certificate is that of the configuration. The search's value of an inactive number does not count."""
     space = alternatives()
     optimizer = Hybrid(Domain.of(space))
     history = history_of(space, 25)
@@ -170,7 +170,7 @@ def test_a_number_under_several_conditions_is_proposed_with_its_own_certificate(
         assert proposal.solution.value == pytest.approx(predicted, abs=1e-9)
 
 
-def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
+def test_a_batch_keeps_its_minimum_distance_with_active_numbers() -> None:
     space = ALL["conv_net"]()
     optimizer = make_optimizer("hybrid", space)
     history = history_of(space, 12)
@@ -187,11 +187,11 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
             batch.append(dict(proposal.config))
 
 
-# -- outputs under limits ----------------------------------------------------------------------------------------------
+# -- outcome constraints -----------------------------------------------------------------------------------------------
 
 
 def limited_request(*known: int) -> Request:
-    """Eight observations, some of which know the limited output."""
+    """Request with eight observations. Those in ``known`` include the constrained output."""
     configs = ALL["bound_numbers"]().sample(8, 0)
     history = [
         Observation(c, "done", loss(c), {"g": float(c["level"])} if k in known else {}) for k, c in enumerate(configs)
@@ -206,8 +206,8 @@ def test_an_acquisition_refuses_limits_that_it_would_ignore() -> None:
 
 
 @pytest.mark.parametrize("acquisition", ["log-ei", "thompson"])
-def test_an_output_that_nothing_tells_is_left_out_until_one_does(acquisition: str) -> None:
-    """Each output has a surrogate, which a subclass may choose."""
+def test_an_output_is_left_out_until_it_has_observations(acquisition: str) -> None:
+    """A subclass may choose the surrogate of each output."""
     asked = []
 
     class Asking(Hybrid):

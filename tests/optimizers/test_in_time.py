@@ -1,4 +1,4 @@
-"""A proposal takes the seconds of its request, in every part; it is legal and new, and a limit proves nothing."""
+"""Time limit of a proposal: every step keeps it, proposals are legal and new, and a timeout is no proof."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIMIZERS = ("hybrid", "mivabo", "jopt", "mutation", "random")
 
 
 def run(optimizer: Optimizer, space: Space, n: int, seconds: float | None) -> list[Observation]:
-    """So many proposals, each checked to be legal and new."""
+    """Return the observations of n proposals. Assert that each proposal is legal and new."""
     history, state, loss = list[Observation](), {}, proxy(space, 0)
     for k in range(n):
         proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, seconds=seconds))
@@ -44,8 +44,10 @@ def run(optimizer: Optimizer, space: Space, n: int, seconds: float | None) -> li
 
 
 @on_drawn_spaces(9, 0, (1e-6, 1e-3, 0.05), ("hybrid", "random", "mivabo"), kinds=FEW_LEVELS, most=100)
-def test_in_no_time_proposals_are_legal_and_new_until_nothing_is_left(drawn: Drawn, seconds: float, name: str) -> None:
-    """That the space is used up, or empty, is said exactly where it is."""
+def test_proposals_in_very_little_time_are_legal_and_new_until_exhaustion(
+    drawn: Drawn, seconds: float, name: str
+) -> None:
+    """The optimizer reports an exhausted or empty space if and only if it is exhausted or empty."""
     space = build(drawn)
     number = space.count()
     try:
@@ -61,14 +63,14 @@ def test_in_no_time_proposals_are_legal_and_new_until_nothing_is_left(drawn: Dra
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_proposes_in_no_time(name: str) -> None:
+def test_every_optimizer_proposes_in_very_little_time(name: str) -> None:
     space = conv_net()
     run(make_optimizer(name, space), space, 10, 1e-6)
 
 
 @pytest.mark.parametrize("name", ["hybrid", "mivabo"])
-def test_parts_share_the_seconds_by_a_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that takes a second for each answer: all that a proposal asks it comes within its seconds."""
+def test_the_steps_of_a_proposal_share_its_seconds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a solver that takes one second per solve, every proposal is made within its seconds."""
     clock, space = FakeClock(), bound_numbers()
     for module in ("model_based", "in_time", "random"):
         monkeypatch.setattr(f"mipcash.optimizers.{module}.Deadline", clock.deadlines)
@@ -83,7 +85,7 @@ def test_parts_share_the_seconds_by_a_clock(name: str, monkeypatch: pytest.Monke
         history.append(Observation(proposal.config, DONE, loss(proposal.config)))
 
 
-def test_where_nothing_is_known_the_solver_goes_on_for_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_legal_configuration_the_solver_gets_limited_extra_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, space = FakeClock(), conv_net()
     for module in ("model_based", "in_time"):
         monkeypatch.setattr(f"mipcash.optimizers.{module}.Deadline", clock.deadlines)
@@ -98,7 +100,7 @@ def test_where_nothing_is_known_the_solver_goes_on_for_so_long_and_no_longer(mon
     assert clock.now <= 100.0 + 5.0 + PATIENCE * 5.0 + 1.0
 
 
-def test_a_cut_is_in_the_trace_and_without_one_proposals_are_the_same() -> None:
+def test_a_step_cut_by_the_time_limit_is_in_the_trace_and_ample_time_changes_nothing() -> None:
     space = conv_net()
     free, ample = run(Hybrid(Domain.of(space)), space, 10, None), run(Hybrid(Domain.of(space)), space, 10, 1e6)
     assert [o.config for o in free] == [o.config for o in ample]
@@ -110,7 +112,7 @@ def test_a_cut_is_in_the_trace_and_without_one_proposals_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("acquisition", ["mes", "thompson"])
-def test_acquisitions_that_need_samples_do_without_them_in_no_time(acquisition: str) -> None:
+def test_acquisitions_that_need_samples_do_without_them_in_very_little_time(acquisition: str) -> None:
     space = conv_net()
     run(Hybrid(Domain.of(space), HybridSettings(acquisition=acquisition)), space, 9, 1e-6)
 
@@ -122,8 +124,8 @@ def test_one_time_limit_of_the_settings_holds_for_every_mip() -> None:
     assert Hybrid(Domain.of(discrete()), tighter).alternation.settings.solver.time_limit == 0.125
 
 
-def test_where_only_a_solver_decides_the_seconds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layers of shapes as any other rules over helpers would be: each ask went on for tens of seconds. By a clock of the solver."""
+def test_the_time_limit_holds_if_only_a_solver_decides_legality(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules on shapes are left to a solver with a fake clock. Without the limit, one ask took tens of seconds."""
     monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
     clock, space = FakeClock(), shape_space(5)
     for module in ("model_based", "in_time"):
@@ -153,4 +155,4 @@ def test_a_fit_ends_with_its_deadline_at_the_best_it_has_seen() -> None:
     assert any(np.array_equal(best, x) for _, x in seen)
     clock.now, seen[:] = 1e6, []
     assert np.isfinite(maximum(objective, prior, [np.zeros(3)], 50, Deadline.after(0.0, clock))[1])
-    assert len(seen) == 1  # one look in any case
+    assert len(seen) == 1  # at least one evaluation in any case

@@ -1,4 +1,4 @@
-"""MiVaBO's settings: priors, feature maps and declared interactions, each through whole proposals."""
+"""Settings of MiVaBO: priors, feature maps and declared interactions, each tested with complete proposals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BRIEF = SparseSettings(burn_in=10, draws=10)
 
 
 def propose(space, settings, n=2, seed=0):
-    """n proposals after eight observations; the state goes through JSON."""
+    """Return the optimizer and n proposals after eight observations. The state passes through JSON."""
     optimizer = make_optimizer("mivabo", space, settings=settings)
     configs = space.sample(8, seed)
     history = [Observation(c, "done", loss(c)) for c in configs]
@@ -52,8 +52,8 @@ def test_sparse_priors_propose(preset, prior):
     assert all(p.state["left_out"] >= 0.0 for p in made)
 
 
-def test_a_threshold_leaves_out_pairs_that_are_probably_nothing():
-    """Without a tolerance nothing else is left out."""
+def test_a_threshold_leaves_out_pairs_that_are_probably_zero():
+    """With tolerance 0, only the threshold leaves out pairs."""
     left_out = []
     for threshold in (0.0, 0.99):
         settings = MiVaBOSettings.paper(
@@ -65,7 +65,7 @@ def test_a_threshold_leaves_out_pairs_that_are_probably_nothing():
     assert left_out[1] > 0.0
 
 
-def test_a_certificate_bounds_the_sample_at_all_numbers():
+def test_a_certificate_bounds_the_sample_over_all_numbers():
     limits, space = DecompositionSettings(iterations=3, nodes=2), ALL["bound_numbers"]()
     settings = MiVaBOSettings(n_initial=8, starts=1, sizes=SIZES, certificate=limits)
     optimizer, made = propose(space, settings, n=1, seed=1)
@@ -73,9 +73,9 @@ def test_a_certificate_bounds_the_sample_at_all_numbers():
     for proposal in made:
         assert proposal.seconds["certificate"] > 0.0
         assert proposal.solution.bound <= proposal.solution.value
-    # the first proposals are of the same sample: a bound over all numbers lies below the minimum at those of the proposal
+    # both use the same sample, so the bound over all numbers lies below the minimum at the proposed numbers
     assert made[0].solution.bound <= plain[0].solution.value + 1e-6
-    # and no legal configuration is below it
+    # no legal configuration lies below the bound
     domain = optimizer.domain
     data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 1)])
     rng = np.random.default_rng([1, 8])
@@ -85,8 +85,8 @@ def test_a_certificate_bounds_the_sample_at_all_numbers():
         assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
 
 
-def test_beside_a_trial_that_reported_no_loss_a_proposal_keeps_its_bound():
-    """The model is the same and its sample too; the minimiser, which was proposed before, makes way."""
+def test_the_bound_still_holds_after_a_trial_without_a_loss():
+    """The model and its sample are the same. The minimiser was proposed before, so a neighbour is proposed."""
     space, certificate = ALL["conv_net"](), DecompositionSettings(iterations=3, nodes=2)
     settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
     optimizer = make_optimizer("mivabo", space, settings=settings)
@@ -99,7 +99,7 @@ def test_beside_a_trial_that_reported_no_loss_a_proposal_keeps_its_bound():
     assert space.is_legal(second.config)
     assert math.isfinite(second.solution.bound)
     assert second.solution.bound <= second.solution.value
-    # it is about the sample at all numbers, whichever of them are proposed
+    # the bound holds for the sample over all numbers, not only at the proposed ones
     assert second.solution.bound == pytest.approx(min(first.solution.bound, second.solution.value))
 
 
@@ -114,7 +114,7 @@ def test_presets_infer_their_own_sparse_prior():
 
 @pytest.mark.parametrize(("preset", "features"), [("evidence", "quadrature"), ("paper", "fourier")])
 def test_only_declared_interactions_are_in_the_model(preset, features):
-    """Mixed second differences of a sample: zero for a pair that is not declared, not for one that is."""
+    """The mixed second difference of a sample is zero exactly for the pairs that are not declared."""
     space = ALL["bound_numbers"]()
     declared = (("kind", "level"), ("a", "kind"), ("a", "size"))
     settings = MiVaBOSettings(
@@ -128,7 +128,7 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
     assert isinstance(posterior, LinearPosterior)
     f = posterior.sample(np.random.default_rng(1))
     found = resolve(optimizer.domain.declaration, program, scale, declared)
-    # without what is off at a level, so that every combination of levels has a meaning
+    # without conditional parameters, so that every combination of levels is meaningful
     variables = [("g", g) for g, group in enumerate(program.groups) if not group.conditional]
     variables += [("d", d) for d, conditions in enumerate(scale.conditions) if not conditions]
 
@@ -151,12 +151,12 @@ def test_too_large_a_grid_is_refused_with_its_size():
     settings = MiVaBOSettings(features="quadrature", n_initial=8, sizes=FeatureSizes(nodes=20))
     with pytest.raises(SpaceError, match=r"20\^3 = 8000 features"):
         propose(ALL["bound_numbers"](), settings, n=1)
-    # declared interactions make it a sum over pairs
+    # with declared interactions, the features are a sum over pairs
     small = MiVaBOSettings(features="quadrature", n_initial=8, starts=1, interactions=(), sizes=FeatureSizes(nodes=20))
     propose(ALL["bound_numbers"](), small, n=1)
 
 
-def test_refusals():
+def test_invalid_settings_are_refused():
     for wrong in (
         {"prior": "ridge"},
         {"features": "wavelets"},

@@ -1,4 +1,4 @@
-"""Fronts and hypervolumes against brute force; scalarisations that reach every point of a front."""
+"""Pareto fronts and hypervolumes against brute force, and scalarisations that reach every point of a front."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHOLE = st.integers(2, 4).flatmap(lambda m: st.lists(st.tuples(*[st.integers(0, 
 
 @settings(max_examples=40, deadline=None)
 @given(WHOLE)
-def test_the_front_is_what_nothing_dominates(rows: list[tuple[int, ...]]) -> None:
+def test_the_front_has_exactly_the_nondominated_points(rows: list[tuple[int, ...]]) -> None:
     values = np.array(rows, dtype=float)
     kept = on_front(values)
     for k, a in enumerate(values):
@@ -30,7 +30,7 @@ def test_the_front_is_what_nothing_dominates(rows: list[tuple[int, ...]]) -> Non
 @settings(max_examples=40, deadline=None)
 @given(WHOLE)
 def test_the_hypervolume_is_the_number_of_unit_cubes(rows: list[tuple[int, ...]]) -> None:
-    """With whole numbers: of cubes below the reference point whose lower corner some point does not exceed."""
+    """For integer points, the cubes lie below the reference point and have a weakly dominated lower corner."""
     values = np.array(rows, dtype=float)
     m, reference = values.shape[1], np.full(values.shape[1], 4.0)
     corners = np.stack(np.meshgrid(*[np.arange(4)] * m, indexing="ij"), axis=-1).reshape(-1, m)
@@ -39,7 +39,7 @@ def test_the_hypervolume_is_the_number_of_unit_cubes(rows: list[tuple[int, ...]]
 
 
 def test_every_point_of_a_front_is_the_best_by_some_weights() -> None:
-    """Also of one that bends inwards, of which weighted sums find the ends alone."""
+    """This includes a nonconvex front, of which weighted sums find only the two ends."""
     angles = np.linspace(np.pi / 12, 5 * np.pi / 12, 9)
     values = np.stack([np.sin(angles), np.cos(angles)], axis=1)
     assert on_front(values).all()
@@ -64,7 +64,7 @@ def test_a_history_with_one_loss_for_several_objectives() -> None:
     found, limits = scalarised(
         history, [Limit(LOSS, high=4.0), Limit("b", low=5.0)], objectives, np.array([0.25, 0.75])
     )
-    # on the front of the first two: (0, 1), (1, 0); the last lies at (2, 1)
+    # in unit values, the front is (0, 1) and (1, 0), and the last observation lies at (2, 1)
     expected = [0.75 + 0.05 * 0.75, 0.25 + 0.05 * 0.25, None, 0.75 + 0.05 * 1.25]
     assert [o.loss for o in found] == [pytest.approx(e) if e is not None else None for e in expected]
     assert found[2] is history[2]

@@ -1,4 +1,4 @@
-"""What is pending counts: fantasies are the posterior's own, and proposals beside pending trials go elsewhere."""
+"""Pending trials: fantasies agree with the posterior, and new proposals differ from the pending configurations."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tests.spaces import ALL
 
 
 def fitted(name: str, n: int = 14) -> tuple[Hybrid, Any, Any]:
-    """The optimizer, its posterior of n observations, and six further points."""
+    """Return the optimizer, its posterior of n observations, and six further points."""
     space = ALL[name]()
     optimizer = Hybrid(Domain.of(space))
     posterior = optimizer._fitted(optimizer.data(history_of(space, n)), {}, np.random.default_rng(0))[0].loss
     return optimizer, posterior, optimizer.domain.encode(space.sample(6, 99))
 
 
-def test_many_outcomes_at_once_are_each_of_them() -> None:
-    """The acquisition function is the mean of the expected improvements under each."""
+def test_several_fantasies_at_once_agree_with_single_ones() -> None:
+    """The acquisition function is the mean of the expected improvements under each fantasy."""
     optimizer, posterior, points = fitted("bound_numbers")
     values, best = np.random.default_rng(1).normal(size=(3, 2)), np.array([-0.5, -1.0, 0.0])
     outcomes = StructuredOutcomes.of(posterior, points[:2], values, 0.1)
@@ -52,8 +52,8 @@ def test_many_outcomes_at_once_are_each_of_them() -> None:
     np.testing.assert_allclose(acquisition.values(points), -np.log(np.mean(improvements, axis=0)), rtol=1e-7)
 
 
-def test_draws_of_what_is_pending_are_joint() -> None:
-    """Two points side by side come to nearly the same; the moments are those of the posterior."""
+def test_fantasies_of_pending_trials_are_drawn_jointly() -> None:
+    """The draws at two close points are highly correlated, and their moments are those of the posterior."""
     _, posterior, points = fitted("conv_net")
     beside = points[[0, 1]]
     beside.units[1], beside.levels[1] = beside.units[0], beside.levels[0]
@@ -65,7 +65,7 @@ def test_draws_of_what_is_pending_are_joint() -> None:
     assert np.corrcoef(drawn.T)[0, 1] > 0.9
 
 
-def test_what_is_pending_is_known_but_for_a_thousandth_of_the_noise() -> None:
+def test_pending_trials_are_known_up_to_a_thousandth_of_the_noise() -> None:
     """The same configuration may be pending twice."""
     _, posterior, points = fitted("bound_numbers")
     noise = EXACT * posterior.fitted_noise
@@ -78,8 +78,8 @@ def test_what_is_pending_is_known_but_for_a_thousandth_of_the_noise() -> None:
     assert np.isfinite(drawn_jointly(posterior, twice, 4, np.random.default_rng(0))).all()
 
 
-def test_only_what_an_output_waits_for_is_guessed() -> None:
-    """A pending trial that told its loss is data for the loss, and guessed for the limited output alone."""
+def test_only_missing_outputs_of_pending_trials_are_imputed() -> None:
+    """A pending trial that reported its loss is data for the loss. Only its constrained output is imputed."""
     space = ALL["conv_net"]()
     optimizer = Hybrid(Domain.of(space))
     configs = space.sample(14, 0)
@@ -103,7 +103,7 @@ def test_only_what_an_output_waits_for_is_guessed() -> None:
     )
     assert len(given.loss.fitted) == len(given.limited["g"].posterior.fitted) == 12 + 2
     assert given.fantasies is not None
-    np.testing.assert_array_equal(given.fantasies.best, np.full(FANTASIES, -1.0))  # not known to keep the limit
+    np.testing.assert_array_equal(given.fantasies.best, np.full(FANTASIES, -1.0))  # not known to be feasible
 
 
 def two_reals() -> mc.Space:
@@ -122,8 +122,8 @@ def bowl(config: dict[str, Any]) -> float:
     ("optimizer", "acquisition", "least"),
     [("hybrid", "log-ei", 0.01), ("hybrid", "mes", 1e-4), ("hybrid", "thompson", 1e-4), ("jopt", "", NEAR)],
 )
-def test_untold_asks_are_different_points(optimizer: str, acquisition: str, least: float) -> None:
-    """Before the model knew what is pending, six of them lay within 1e-5 of each other. A batch is what single asks give."""
+def test_pending_proposals_are_different_points(optimizer: str, acquisition: str, least: float) -> None:
+    """Without fantasies, six proposals lay within 1e-5 of each other. A batch gives the same points as single asks."""
     settings = HybridSettings(acquisition=acquisition) if acquisition else None
     study, other = (mc.Study(two_reals(), mc.Method(optimizer, settings=settings), seed=0) for _ in range(2))
     for trial, same in zip(study.ask(10), other.ask(10), strict=True):
@@ -132,5 +132,5 @@ def test_untold_asks_are_different_points(optimizer: str, acquisition: str, leas
     batch = [study.ask().config for _ in range(5)]
     for a, b in itertools.combinations(batch, 2):
         assert a["c"] != b["c"] or max(abs(a["x"] - b["x"]), abs(a["y"] - b["y"])) >= least
-    assert acquisition != "log-ei" or len({c["c"] for c in batch}) > 1  # the best category is not all that is looked at
+    assert acquisition != "log-ei" or len({c["c"] for c in batch}) > 1  # explores beyond the best category
     assert batch[:3] == [t.config for t in other.ask(3)]

@@ -1,4 +1,4 @@
-"""Proposals by kinds of spaces: wide, restricted, numbers tied to levels; and who proved what is said of them."""
+"""Proposals in wide spaces, in restricted domains and with numbers tied to levels, and the solvers that prove them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.spaces import ALL, loss
 
 
 def levels() -> mc.Space:
-    """A category and an ordinal of many levels beside many reals, and rules that bind them."""
+    """Space with a categorical and an ordinal of many levels, many reals, and rules over them."""
     space = mc.Space("levels")
     kind = space.categorical("kind", [f"kind {k}" for k in range(2000)])
     size = space.ordinal("size", list(range(1200)))
@@ -40,7 +40,7 @@ def levels() -> mc.Space:
 
 
 def binaries() -> mc.Space:
-    """Many categories without a number, so that earlier proposals are excluded by their levels."""
+    """Space with many categoricals and no numbers, so that earlier proposals are excluded by their levels."""
     space = mc.Space("binaries")
     for k in range(150):
         space.categorical(f"c{k}", list("abcd"))
@@ -72,7 +72,7 @@ def test_proposals_of_a_wide_space_are_legal_and_new(declared: Any) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_proposals_stay_inside(name: str) -> None:
+def test_proposals_stay_inside_a_restricted_domain(name: str) -> None:
     declared, fixed = ALL["bound_numbers"](), {"kind": "deep", "a": 0.25}
     whole = make_optimizer(name, declared)
     part = type(whole)(Domain.of(declared).restricted(fixed), whole.settings)  # type: ignore[call-arg, attr-defined]
@@ -87,7 +87,7 @@ def test_proposals_stay_inside(name: str) -> None:
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
 
 
-def test_values_beside_a_held_number_become_it() -> None:
+def test_values_close_to_a_fixed_number_are_replaced_by_it() -> None:
     part = Domain.of(ALL["conv_net"]()).restricted({"lr": 1e-3})
     (config,) = part.sample(1, np.random.default_rng(0))
     beside = config | {"lr": 0.0010000000000000002}
@@ -106,7 +106,7 @@ STRENGTH = np.array([1.0, 1.4, 0.8, 1.1, 1.6, 0.3])
 
 
 def mixture() -> mc.Space:
-    """Shares that sum to one, at least a tenth of each that is used, at most three used."""
+    """Space of shares that sum to one. At most three of them are used, each with at least a tenth."""
     space = mc.Space("mixture")
     share = [space.real(n, 0.0, 1.0) for n in NAMES]
     used = [space.integer(f"uses {n}", 0, 1) for n in NAMES]
@@ -124,13 +124,13 @@ def strength(config: dict[str, Any]) -> float:
 
 
 def test_levels_move_together_with_the_numbers_that_are_tied_to_them() -> None:
-    """B and E are the best pair, at -2.5025; the search once stayed with the ingredients of its first good mixture."""
+    """B and E are the best pair, with -2.5025. The search once kept the components of its first good mixture."""
     result = mc.minimize(strength, mixture(), 24, seed=0, progress=False)
     assert result.value < -2.5
     assert len({tuple(n for n in NAMES if t.config[n] > 0) for t in result.history[6:]}) > 1
 
 
-# -- who proved it -----------------------------------------------------------------------------------------------------
+# -- solvers of certificates ------------------------------------------------------------------------------------------
 
 PROVERS = {"enumeration", "highs"}
 
@@ -156,7 +156,7 @@ def product(config: dict[str, Any]) -> float:
         ("mivabo", {"n_initial": 4}, "sampled loss"),
     ],
 )
-def test_provers_are_solvers(optimizer: str, settings: Any, value: str) -> None:
+def test_certificates_name_their_solver(optimizer: str, settings: Any, value: str) -> None:
     result = mc.minimize(product, small(), 10, optimizer=mc.Method(optimizer, settings=settings), progress=False)
     for trial in result.history:
         proof = trial.proof
@@ -169,14 +169,14 @@ def test_provers_are_solvers(optimizer: str, settings: Any, value: str) -> None:
     assert {t.proof.solver for t in result.history if t.proof} <= {*PROVERS, LOCAL_SEARCH}
 
 
-def test_bounds_of_the_dual_decomposition_say_so() -> None:
+def test_certificates_of_the_dual_decomposition_name_it() -> None:
     settings = {"certificate": DecompositionSettings(), "n_initial": 4}
     result = mc.minimize(product, small(), 8, optimizer=mc.Method("mivabo", settings=settings), progress=False)
     later = [t.proof for t in result.history if t.origin == "thompson"]
     assert {p.solver for p in later} == {"dual decomposition"}
 
 
-def test_earlier_journals_do_not_say_what_the_value_is(tmp_path: Path) -> None:
+def test_certificates_of_earlier_journals_lack_the_name_of_their_value(tmp_path: Path) -> None:
     space = small()
     assert str(space.optimum(space["a"] * space["b"])).startswith("optimal, value 1, proven by enumeration")
     proof = mc.minimize(product, space, 1, progress=False).history[0].proof

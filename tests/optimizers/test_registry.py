@@ -1,4 +1,4 @@
-"""Optimizers by name: those that other packages register, and what is said where that fails."""
+"""Registry of optimizers: optimizers that other packages register, and its error messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTRY = Entry(RandomSearch, RandomSettings)
 
 @pytest.fixture
 def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package beside the library that registers three optimizers, two of them wrongly."""
+    """Install a package that registers three optimizers, two of them wrongly."""
     (tmp_path / "elsewhere.py").write_text(MODULE)
     info = tmp_path / "elsewhere-1.0.dist-info"
     info.mkdir()
@@ -59,11 +59,11 @@ def test_the_methods_of_the_papers_are_entry_points() -> None:
     assert {"hybrid", "mutation", "random"} <= set(OPTIMIZERS)
 
 
-def test_an_unknown_name_is_answered_by_one_like_it() -> None:
+def test_the_error_of_an_unknown_name_suggests_a_similar_one() -> None:
     with pytest.raises(MipcashError, match="there is no optimizer 'hybird'; did you mean 'hybrid'"):
         make_optimizer("hybird", space())
 
 
-def test_settings_of_another_optimizer_are_named_by_it() -> None:
+def test_settings_of_another_optimizer_are_refused_with_its_name() -> None:
     with pytest.raises(MipcashError, match=r"'random' takes RandomSettings, got HybridSettings.*optimizer='hybrid'"):
         make_optimizer("random", space(), settings=mc.settings.HybridSettings())

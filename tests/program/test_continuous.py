@@ -1,4 +1,4 @@
-"""Spaces with reals: drawn ones against linear programs in exact fractions, products of two reals against grids."""
+"""Spaces with reals: random spaces against linear programs in exact fractions, products of two reals against grids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPACES_PER_KIND = 8
 
 @pytest.mark.parametrize("kind", ["mixtures", "real products", "everything"])
 def test_mixed_spaces_against_linear_programs(kind: str) -> None:
-    """Optima, bounds, counts, samples, legality: :mod:`tests.fuzz` solves one linear program per discrete configuration."""
+    """Compare all methods with :mod:`tests.fuzz`, which solves one linear program per discrete configuration."""
     seen: collections.Counter[str] = collections.Counter()
     for case in cases(SPACES_PER_KIND, 0, (kind,), reals=True):
         record = Record(case.k, kind)
@@ -65,7 +65,7 @@ def curved_space(name: str) -> mc.Space:
 
 
 @pytest.mark.parametrize("name", CURVED)
-def test_programs_with_products_of_reals_admit_what_is_legal(name: str) -> None:
+def test_programs_with_products_of_reals_admit_exactly_the_legal_points(name: str) -> None:
     body, sense, bound = CURVED[name]
     space = curved_space(name)
     program = compiled(space).program
@@ -154,7 +154,7 @@ def test_samples_and_walks_stay_legal(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_wide_integers_in_linear_and_quadratic_rules() -> None:
-    """Integers of thousands of values beside reals and in products: exact to the unit."""
+    """Optima over integers of thousands of values, beside reals and in products, are exact to the unit."""
     space = mc.Space("wide")
     rounds, depth = space.integer("rounds", 3, 5000, log=True), space.integer("depth", 1, 12)
     leaves, eta = space.integer("leaves", 2, 3000), space.real("eta", 0.001, 1.0, log=True)

@@ -1,4 +1,4 @@
-"""Helpers eliminated one by one, against joint tables and against the rules as declared in plain Python."""
+"""Elimination of auxiliary variables, against joint tables and against the rules as declared in plain Python."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.spaces import shape_space
 
 
 def eliminated(program: BinaryProgram) -> Legality:
-    """The legality with an elimination for every cluster of helpers."""
+    """Return the legality with an elimination for every cluster of auxiliary variables."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Legality, "_tabulate", lambda *_: None)
         return Legality(program)
 
 
 @on_drawn_spaces(30, 0, kinds=("helpers", "conditional", "logic"))
-def test_eliminating_helpers_says_what_joint_tables_say(drawn: Drawn) -> None:
+def test_elimination_agrees_with_joint_tables(drawn: Drawn) -> None:
     space = build(drawn)
     program = compiled(space).program
     whole, chained = Legality(program), eliminated(program)
@@ -43,7 +43,7 @@ def test_eliminating_helpers_says_what_joint_tables_say(drawn: Drawn) -> None:
 
 
 def test_layers_of_shapes_are_decided_without_a_solver() -> None:
-    """Ten layers: no joint table could be made, and the verdicts are those of the rules as declared."""
+    """Ten layers are too many for a joint table. The results are those of the rules as declared."""
     space = shape_space()
     program = compiled(space).program
     legality = minimiser_of(space).free_legality
@@ -63,8 +63,8 @@ def test_layers_of_shapes_are_decided_without_a_solver() -> None:
     assert all(space.is_legal(program.decode(s, {"rate": 0.01})) for s in far)
 
 
-def test_a_batch_is_taken_in_parts() -> None:
-    """Parts of a batch make no difference."""
+def test_a_batch_can_be_checked_in_parts() -> None:
+    """Splitting a batch does not change the result."""
     space = shape_space(4, 16)
     program = compiled(space).program
     whole, parts = eliminated(program), eliminated(program)
@@ -77,8 +77,8 @@ def test_a_batch_is_taken_in_parts() -> None:
     assert len(parts.check(levels[:0])) == 0
 
 
-def test_a_step_that_would_be_too_large_is_for_the_solver() -> None:
-    """Helpers that all meet in one rule."""
+def test_too_large_an_elimination_is_left_to_the_solver() -> None:
+    """The rule 'sum' contains all auxiliary variables."""
     space = mc.Space("tied")
     k = space.integer("k", 1, 9)
     auxiliaries = [space.auxiliary(f"h{i}", 1, 40) for i in range(5)]

@@ -1,8 +1,8 @@
-"""The compiled program is exact on drawn spaces:
+"""Exactness of the compiled program on random spaces, against brute force.
 
-points of the program (enumerated from the raw rows, :mod:`tests.fuzz.points`)  ==  brute force  ==  ``space.is_legal``
-``Legality`` and ``encode``/``decode``  ==  brute force
-optimum of random quadratic forms and of random expressions  ==  enumerated optimum, ``bound <= value``
+The points of the program (enumerated from the raw rows, :mod:`tests.fuzz.points`) are the legal configurations.
+``space.is_legal``, ``Legality``, ``encode`` and ``decode`` agree with brute force.
+Optima of random quadratic forms and expressions are the enumerated ones, and ``bound <= value``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def check_space(case: Case, seen: collections.Counter[str]) -> None:
 
 
 def check_levels(case: Case, program: BinaryProgram, configs: list[Config], seen: collections.Counter[str]) -> None:
-    """``Legality`` of all levels, at free and at fixed wide integers; it may lack rules, but refuses nothing legal."""
+    """Check ``Legality`` of all levels, at free and fixed wide integers. An incomplete one accepts all legal levels."""
     legal, free = case.truth.legal_configs, Legality(program)
     levels = np.array([program.encode(c) for c in configs])
     of_levels: collections.Counter[tuple[int, ...]] = collections.Counter()
@@ -98,7 +98,7 @@ def check_levels(case: Case, program: BinaryProgram, configs: list[Config], seen
 
 
 def check_form(space: mc.Space, program: BinaryProgram, admitted: list[Config], rng: np.random.Generator) -> None:
-    """A random quadratic form over z with random pair couplings."""
+    """Check the minimum of a random quadratic form over z with random pair couplings."""
     n_z, groups = program.n_z, program.groups
     linear = np.zeros(program.n)
     linear[:n_z] = rng.normal(size=n_z)

@@ -16,7 +16,7 @@ from mipcash.space.domain import Domain
 from tests.spaces import conv_net
 
 
-def test_a_batch_of_points_is_indexed_joined_and_written_in_binaries_as_its_rows_are() -> None:
+def test_batches_of_points_are_indexed_joined_and_encoded_row_by_row() -> None:
     domain = Domain.of(conv_net())
     points = domain.encode(domain.sample(5, np.random.default_rng(0)))
     z = points.one_hot(domain.program)
@@ -35,7 +35,7 @@ def test_a_batch_of_points_is_indexed_joined_and_written_in_binaries_as_its_rows
         Points(np.zeros((2, 3), dtype=np.int64), np.zeros((1, 2)))
 
 
-def test_integers_are_rounded_at_once_as_they_are_one_by_one() -> None:
+def test_rounding_a_batch_of_integers_agrees_with_rounding_one_by_one() -> None:
     space = mc.Space("integers")
     domains = [mc.Integer(-70, 900, 7), mc.Integer(1, 2000, log=True), mc.Integer(3, 10**6, log=True)]
     space.module("kind", {"a": {f"n{k}": d for k, d in enumerate(domains)} | {"x": mc.Real(0.0, 1.0)}, "b": {}})
@@ -50,8 +50,8 @@ def test_integers_are_rounded_at_once_as_they_are_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_a_form_by_variable_is_the_form(number: int) -> None:
-    """Three variables over columns in no order, one of them followed by three columns, and two constants."""
+def test_a_form_split_by_variables_agrees_with_the_form(number: int) -> None:
+    """The states have three variables over shuffled columns, one of them over three columns, and two constants."""
     rng, n = np.random.default_rng(number), 7
     order = rng.permutation(n).tolist()
     columns = [np.array(order[:3]), np.array(order[3:4]), np.array(order[4:5])]
@@ -61,7 +61,7 @@ def test_a_form_by_variable_is_the_form(number: int) -> None:
     form = QuadraticForm(1.5, linear, rng.integers(n, size=terms), rng.integers(n, size=terms), rng.normal(size=terms))
     split = states.split(form)
     assert set(split.scope) <= {0, 1, 2}
-    assert all(np.ptp(f) > 0.0 for f in split.unary.values())  # what is constant is no function
+    assert all(np.ptp(f) > 0.0 for f in split.unary.values())  # constant functions are left out
     body = np.broadcast_to(split.over(range(3)), states.sizes)
     legal = states.legal([BaseRow("r", form, -0.5, 1.0, 1e-9), BaseRow("s", form, -np.inf, 0.8, 1e-9)])
     for joint in itertools.product(*map(range, states.sizes)):

@@ -1,4 +1,4 @@
-"""Counting by decision diagrams against every joint state; spaces that are too wide to list, by what is known of them."""
+"""Model counting by decision diagrams, against enumeration and against closed forms for wide spaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHTS = (0.0, 1.0, -1.0, 2.0, 0.1, 0.3, -0.7, 5.0)
 
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[list[int], list[RuleTable], list[LinearRow]]:
-    """Up to six variables, tables over up to four of them, rows over any number."""
+    """Draw up to six variables, tables over up to four of them, and rows over any number of them."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     tables = []
@@ -40,7 +40,7 @@ def networks(draw: st.DrawFn) -> tuple[list[int], list[RuleTable], list[LinearRo
 
 
 def listed(sizes: list[int], tables: list[RuleTable], rows: list[LinearRow]) -> int:
-    """How many joint states keep all, one by one."""
+    """Return the number of joint states that satisfy all tables and rows, by enumeration."""
     found = 0
     for states in itertools.product(*map(range, sizes)):
         kept = all(t.legal[tuple(states[i] for i in t.scope)] for t in tables)
@@ -51,7 +51,7 @@ def listed(sizes: list[int], tables: list[RuleTable], rows: list[LinearRow]) -> 
 
 @given(networks())
 @settings(max_examples=30, deadline=None)
-def test_count_is_what_is_listed(network: tuple[list[int], list[RuleTable], list[LinearRow]]) -> None:
+def test_the_count_agrees_with_enumeration(network: tuple[list[int], list[RuleTable], list[LinearRow]]) -> None:
     assert count_states(*network) == StateCount(listed(*network), True)
 
 

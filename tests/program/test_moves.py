@@ -1,4 +1,4 @@
-"""Moves: every single change once and nothing else; swaps keep permutations; walks stay legal."""
+"""Moves: single changes are complete and distinct, swaps keep permutations, and walks stay legal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.spaces import ALL
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_moves(name: str) -> None:
+def test_moves_are_complete_and_distinct_and_walks_stay_legal(name: str) -> None:
     space, rng = ALL[name](), np.random.default_rng(0)
     program = compiled(space).program
     moves = moves_of(program)

@@ -1,4 +1,4 @@
-"""Names survive: of transformed models whatever the garbage collector does, and of parameters with odd characters."""
+"""Names of variables in transformed models after garbage collection, and names with unusual characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mipcash.space.compiled import declaration_of
 
 
 def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pyomo refers to parents weakly; the compiler must not read names of a clone that is gone."""
+    """Pyomo refers to parents weakly, so the compiler must not read names from a clone that was collected."""
     original = algebra._Transformed.collect
 
     def collected(self: object, declaration: object, groups: object) -> object:
@@ -35,7 +35,7 @@ def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "a[1]", "x]y", "quote'", 'double"', "ünï", "a:b", "*", "[", "a,b", "1"])
-def test_any_string_may_name_a_parameter_a_helper_or_a_rule(name: str) -> None:
+def test_any_string_may_name_a_parameter_an_auxiliary_variable_or_a_rule(name: str) -> None:
     space = mc.Space(name)
     k, x = space.integer(name, 0, 3), space.real(name + "x", 0.0, 1.0)
     auxiliary = space.auxiliary(name + "h", 0, 3)

@@ -1,4 +1,4 @@
-"""The same declaration compiles to the same program, wherever its variables lie in memory."""
+"""Repeatable compilation: equal declarations give equal programs, independent of memory addresses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_program_does_not_depend_on_addresses() -> None:
     rng = np.random.default_rng(0)
     first, litter = written(compiled(declared()).program), []
     for _ in range(25):
-        # holes in memory, so that the variables of the next space lie in another order
+        # leave holes in memory, so that the variables of the next space lie in another order
         litter.append([object() for _ in range(int(rng.integers(1, 5000)))])
         spaces = [declared() for _ in range(2)]
         del litter[int(rng.integers(len(litter)))], spaces[0]

@@ -18,11 +18,11 @@ from tests.named import installed
 from tests.spaces import alternatives
 
 
-def test_optima_nearest_copies_and_words() -> None:
+def test_optimum_nearest_configuration_and_description_of_a_copy() -> None:
     space = pickle.loads(pickle.dumps(alternatives()))
     said = "when (kind is 'x' or depth is 2) and (kind is 'y' or norm is 'l1' or depth is 0)"
     assert space["rate"].described().endswith(said)
-    # without the size there is nothing to add but the rate; 1.3 - 2 / 4 with depth 2
+    # with the size inactive, norm l1 adds 1 and the rate adds at most 1.3 - 2 / 4 with depth 2
     best = space.optimum(space["rate"] + space["norm"]["l1"] + 100 * (1 - space["size"].is_active()), "max")
     assert best.status == "optimal"
     assert (best.config["kind"], best.config["depth"], best.config["norm"]) == ("x", 2, "l1")
@@ -64,8 +64,8 @@ FORMULAS: dict[str, tuple[Callable[[mc.Space], Any], Callable[[Any, Any, Any], b
 
 
 @pytest.mark.parametrize("what", FORMULAS)
-def test_a_formula_in_when_is_what_python_says(what: str) -> None:
-    """Of a real, of a level and of a wide integer, the condition of which is the activity of the others."""
+def test_a_formula_in_when_agrees_with_python(what: str) -> None:
+    """A real has the formula as condition and a categorical its negation. A wide integer depends on both."""
     condition, holds = FORMULAS[what]
     space = mc.Space()
     a, _ = space.categorical("a", ["x", "y", "z"]), space.integer("b", 1, 2)
@@ -175,13 +175,13 @@ def test_a_relation_over_one_discrete_parameter_is_a_condition(how: str) -> None
     assert space.count() == 4 * 5
 
 
-def test_a_relation_in_when_of_a_rule_holds_at_levels_only_alone_and_in_a_formula() -> None:
+def test_a_relation_in_when_of_a_rule_is_false_if_its_parameter_is_inactive() -> None:
     for formula in (False, True):
         space = mc.Space("rules")
         k, x = space.categorical("k", ["a", "b", "c"]), space.integer("x", 0, 3)
         inner = space.integer("inner", 0, 3, when=k["a"])
         rule = space.rule("few", x <= 1, when=(inner <= 1) | k["c"] if formula else inner <= 1)
-        # k = a: inner 0 and 1 leave two of four x, inner 2 and 3 four; k = b: four; k = c: four, or two under the formula
+        # number of x: two for each of inner 0 and 1, four for each of inner 2 and 3, four for b, four or two for c
         assert space.count() == 4 + 8 + 4 + (2 if formula else 4)
         assert ("inner <= 1" if formula else "inner is 0 or 1") in str(rule)
         for how in (True, False):
@@ -191,7 +191,7 @@ def test_a_relation_in_when_of_a_rule_holds_at_levels_only_alone_and_in_a_formul
     k, x = body.categorical("k", ["a", "b"]), body.integer("x", 0, 3)
     inner = body.integer("inner", 0, 3, when=k["a"])
     body.rule("few", mc.implies(inner <= 1, x <= 1))
-    assert body.count() == 4 + 8 + 2  # inactive is 0 in the relation of a rule
+    assert body.count() == 4 + 8 + 2  # an inactive parameter is 0 in the relation of a rule
 
 
 def test_a_relation_that_levels_do_not_decide_is_refused_with_a_way_out() -> None:

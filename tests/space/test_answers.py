@@ -1,4 +1,4 @@
-"""Samples, designs, incumbents and explanations: what a space promises beyond a single optimum."""
+"""Samples, designs, incumbents and explanations of a space."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def levels_of(config: dict[str, object]) -> set[tuple[str, str]]:
 
 
 def possible_levels(space: mc.Space) -> set[tuple[str, str]]:
-    """Every (parameter, value) that some legal configuration shows: one proof per indicator."""
+    """Return every (parameter, value) of the legal configurations, by one optimization per indicator."""
     found = set()
     for group in compiled(space).program.groups:
         for value in group.values:
@@ -78,8 +78,8 @@ def test_small_structures_are_shown_as_often_as_large_ones() -> None:
     assert {c["inner"] for c in design if "inner" in c} == {"a", "b"}
 
 
-def test_tight_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """3 legal configurations among 10^6: no rejection, a solve for each sample, all of them found."""
+def test_samples_of_a_tight_space_are_found_by_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three legal configurations among 10^6 are found with one solve per sample, not by rejection."""
     space = mc.Space("tight")
     digits = [space.integer(f"d{k}", 0, 9) for k in range(6)]
     number = sum(10 ** (5 - k) * d for k, d in enumerate(digits))
@@ -94,7 +94,7 @@ def test_tight_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not space.is_legal({f"d{k}": 0 for k in range(6)})
 
 
-def test_an_empty_space_says_so() -> None:
+def test_an_empty_space_raises_an_error_with_the_conflicting_rule() -> None:
     space = conditional_space()
     space.rule("never", space["layers"] >= 4)
     with pytest.raises(InfeasibleSpaceError, match="never"):
@@ -136,7 +136,7 @@ def test_samples_are_determined_by_the_seed_across_processes() -> None:
 
 
 def test_explain_names_an_irreducible_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three rules that conflict, every two of them fine, among forty."""
+    """Among forty rules, three conflict, although any two of them can be satisfied together."""
     space = mc.Space("forty rules")
     p = [space.integer(f"p{k}", 0, 5) for k in range(14)]
     for k in range(37):
@@ -173,8 +173,8 @@ def test_explain_a_single_rule_and_a_direct_constraint() -> None:
     assert "'fine'" not in space.explain()
 
 
-def test_a_configuration_that_no_helper_can_save_is_explained_by_name() -> None:
-    """Auxiliaries too many to enumerate: the solver decides, and blames an irreducible set of rules."""
+def test_a_configuration_without_legal_auxiliary_values_is_explained_by_its_rules() -> None:
+    """The auxiliary variables are too many to enumerate, so the solver names an irreducible set of rules."""
     space = mc.Space("helpers")
     a = space.integer("a", 0, 9)
     auxiliaries = [space.auxiliary(f"h{k}", 0, 50) for k in range(4)]
@@ -191,6 +191,6 @@ def test_a_configuration_that_no_helper_can_save_is_explained_by_name() -> None:
 def test_objectives_over_wide_integers_alone() -> None:
     space = mc.Space("wide alone", expand_limit=4)
     a, b = space.integer("a", 2, 23, step=3), space.integer("b", 0, 4)
-    for _ in range(3):  # later questions start local search from earlier answers
+    for _ in range(3):  # later calls start the local search from earlier solutions
         assert space.optimum(-2 * a + b, "min").config == {"a": 23, "b": 0}
         assert space.optimum(-2 * a + b, "max").config == {"a": 2, "b": 4}

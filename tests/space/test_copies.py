@@ -1,4 +1,4 @@
-"""A space can be copied and pickled, used or not; the copy is the same space and leads a life of its own."""
+"""Copies and pickles of a space: they equal the original and are independent of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COPIED: list[Copy] = [copy.deepcopy, copy.copy, pickled]
 
 
 def declared() -> mc.Space:
-    """Every kind of parameter, with conditions, rules over all of them, and parts of a live model."""
+    """Space with every kind of parameter, conditions, rules over all of them, and components of its Pyomo model."""
     space = mc.Space("everything", expand_limit=16)
     layers = space.integer("layers", 1, 3)
     act = space.categorical("act", ["relu", "tanh"])
@@ -63,7 +63,7 @@ def adopted() -> mc.Space:
 
 @pytest.mark.parametrize(("make", "copied"), [*((declared, copied) for copied in COPIED), (adopted, copy.deepcopy)])
 def test_a_copy_is_the_same_space(make: Callable[[], mc.Space], copied: Copy) -> None:
-    """Of a model with a lambda in it there is no pickle, with or without mipcash."""
+    """A Pyomo model with a lambda cannot be pickled, with or without mipcash, so it is only copied."""
     space = make()
     space.sample(3)
     other = copied(space)
@@ -92,7 +92,7 @@ def test_a_rule_of_the_copy_does_not_reach_the_original(copied: Copy) -> None:
         other.rule("foreign", space["layers"] <= 2)
 
 
-def test_what_a_run_gives_pickles() -> None:
+def test_results_trials_and_solutions_can_be_pickled() -> None:
     space = declared()
     study = mc.Study(space)
     study.tell(study.ask(), {"loss": 1.0, "size": 2.0})
@@ -103,14 +103,14 @@ def test_what_a_run_gives_pickles() -> None:
         assert repr(copy.deepcopy(thing)) == repr(thing)
 
 
-def test_a_study_says_what_to_copy_instead() -> None:
+def test_copying_a_study_is_refused_with_the_alternatives() -> None:
     study = mc.Study(declared())
     for take in (copy.deepcopy, copy.copy, pickle.dumps):
         with pytest.raises(TypeError, match=r"holds its journal.*study\.result.*storage="):
             take(study)
 
 
-def test_a_space_of_a_model_tells_of_its_constraints() -> None:
+def test_the_repr_of_an_adopted_model_counts_its_constraints() -> None:
     space = adopted()
     assert repr(space) == "<space 'adopted': 5 parameters (4 integer, 1 real), 4 constraints of the model>"
     space.rule("few", space["a"] <= 2)

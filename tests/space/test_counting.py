@@ -32,7 +32,7 @@ def test_count_is_that_of_brute_force_on_drawn_spaces() -> None:
 
 
 def modules_under_rules(n: int, rules: int, number: int) -> tuple[mc.Space, list[tuple[int, int, int]]]:
-    """An ordering of n modules in which differences of places are bounded: (before, after, least difference)."""
+    """Return an ordering of n modules and the rules on its positions, as (before, after, least difference)."""
     rng = np.random.default_rng(number)
     space = mc.Space("ordered modules")
     modules = [space.module(f"m{k}", {"a": {}, "b": {}}) for k in range(n)]
@@ -57,11 +57,11 @@ def test_orderings_are_counted_like_their_permutations(
     assert calls == []
 
 
-def test_a_part_that_only_a_solver_decides_multiplies_with_the_others() -> None:
+def test_the_count_of_a_component_that_only_a_solver_decides_is_a_factor() -> None:
     space = mc.Space("parts")
     x = space.real("x", 0.0, 1.0)
     bits = [space.categorical(f"b{k}", ["no", "yes"]) for k in range(3)]
-    space.rule("sum", x + sum(b["yes"] for b in bits) <= 1.5)  # one of them at most: two leave x nothing below 0
+    space.rule("sum", x + sum(b["yes"] for b in bits) <= 1.5)  # at most one is "yes", since two would require x below 0
     for k in range(40):
         space.categorical(f"free {k}", list(range(5)))
     assert (space.count().number, space.count().exact) == (4 * 5**40, True)

@@ -68,7 +68,7 @@ def test_no_exchange_of_one_point_improves_a_d_optimal_design() -> None:
     assert np.median(gaps) == pytest.approx(0.0, abs=1e-7)  # most local optima are the global one
 
 
-def test_features_of_a_level_and_of_what_is_inactive() -> None:
+def test_features_of_levels_and_of_inactive_parameters() -> None:
     space = network()
     config = {"layers": 1, "units": 256, "activation": True, "batch": 32, "scale": "on", "select": "off"}
     rows = features(
@@ -82,7 +82,7 @@ def test_features_of_a_level_and_of_what_is_inactive() -> None:
     assert rows[0, -2:].tolist() == [-rows[1, -2], -rows[1, -1]]
 
 
-def test_fewer_configurations_than_points_and_a_criterion_that_does_not_exist() -> None:
+def test_a_design_larger_than_the_space_warns_and_an_unknown_criterion_is_refused() -> None:
     space = mc.Space("few")
     space.categorical("c", ["a", "b", "c"])
     with pytest.warns(

@@ -1,4 +1,4 @@
-"""A rule that forces the condition of a parameter, because what is inactive reads as 0, is warned of: once, and never wrongly."""
+"""Warnings about rules that force a conditional parameter to be active, because an inactive parameter counts as 0."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def network() -> mc.Space:
     return space
 
 
-def test_the_warning_has_the_rule_the_parameter_and_the_cure() -> None:
+def test_the_warning_names_the_rule_the_parameter_and_the_remedy() -> None:
     space = network()
     space.rule("at least", space["dropout"] >= 0.2)
     assert space.is_legal({"layers": 1, "act": "relu", "estimator": "line"}) is False
@@ -46,7 +46,7 @@ def test_the_warning_has_the_rule_the_parameter_and_the_cure() -> None:
     ]
 
 
-def test_the_cure_cures_and_so_does_to_say_that_it_is_meant() -> None:
+def test_the_remedy_or_an_explicit_rule_removes_the_warning() -> None:
     space = network()
     space.rule("at least", space["dropout"] >= 0.2, when=space["dropout"].is_active())
     assert told(lambda: space.sample(3)) == []
@@ -74,7 +74,7 @@ FORCING: dict[str, tuple[Callable[[mc.Space], object], list[str]]] = {
 
 
 @pytest.mark.parametrize("what", FORCING)
-def test_rules_that_force(what: str) -> None:
+def test_rules_that_force_a_parameter_are_reported(what: str) -> None:
     relation, messages = FORCING[what]
     space = network()
     space.rule("r", relation(space))
@@ -95,15 +95,15 @@ HARMLESS: dict[str, Callable[[mc.Space], object]] = {
 
 
 @pytest.mark.parametrize("what", HARMLESS)
-def test_rules_that_do_not(what: str) -> None:
+def test_rules_that_force_no_parameter_are_not_reported(what: str) -> None:
     space = network()
     space.rule("r", HARMLESS[what](space))
-    if what == "the condition":  # then another rule is not to blame
+    if what == "the condition":  # then the rule 'at least' is not reported
         space.rule("at least", space["dropout"] >= 0.2)
     assert told(lambda: space.sample(2)) == []
 
 
-def test_rules_that_force_only_together() -> None:
+def test_rules_that_force_a_parameter_only_together_are_reported() -> None:
     space = network()
     n = space["estimator"]["forest"]["n"]
     space.rule("relu", n + 5 * space["act"]["relu"] >= 5)
@@ -113,7 +113,7 @@ def test_rules_that_force_only_together() -> None:
     assert "force parameter 'estimator.forest.n' to be active" in message
 
 
-def test_it_is_reported_once_by_a_study_too_and_where(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_warning_is_issued_once_at_the_line_of_the_caller(recwarn: pytest.WarningsRecorder) -> None:
     space = network()
     space.rule("at least", space["dropout"] >= 0.2)
     mc.minimize(lambda config: 0.0, space, 1, optimizer="random", progress=False)
@@ -121,11 +121,11 @@ def test_it_is_reported_once_by_a_study_too_and_where(recwarn: pytest.WarningsRe
     assert warning.filename == __file__
     assert told(lambda: (space.sample(1), space.optimum("layers"), mc.Study(space).ask())) == []
     assert told(lambda: copy.deepcopy(space).sample(1)) == []
-    space.rule("more", space["estimator"]["forest"]["n"] >= 3)  # another state of the space
+    space.rule("more", space["estimator"]["forest"]["n"] >= 3)  # a new rule is checked again
     assert ["'more'" in m for m in told(lambda: space.sample(1))] == [True]
 
 
-def test_the_look_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_takes_few_solves_and_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
     space = mc.Space("large")
     gate = [space.categorical(f"g{i}", ["on", "off"]) for i in range(60)]
     held = [space.real(f"x{i}", 1, 2, when=g["on"]) for i, g in enumerate(gate)]
@@ -142,7 +142,7 @@ def test_the_look_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bundled() -> Iterator[mc.Space]:
     names = ["synthetic"]
-    if find_spec("mipcash.integrations") is not None:  # the core's tests run without
+    if find_spec("mipcash.integrations") is not None:  # the tests of the core run without it
         names += ["xgboost", "sklearn_pipeline"]
     for name in names:
         yield import_module(f"mipcash.models.{name}").build()[0]
@@ -150,6 +150,6 @@ def bundled() -> Iterator[mc.Space]:
         yield from (problem.space() for problem in module.PROBLEMS)
 
 
-def test_no_bundled_space_is_warned_of() -> None:
+def test_no_bundled_space_has_a_warning() -> None:
     for space in bundled():
         assert told(lambda space=space: minimiser_of(space)) == [], space.name  # type: ignore[misc]

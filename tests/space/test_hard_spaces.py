@@ -1,4 +1,4 @@
-"""Spaces that solvers get wrong at their own tolerances: large and small coefficients, narrow gaps, constants that switch off."""
+"""Spaces that solvers get wrong at their tolerances: large and small coefficients, narrow gaps, big-M constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOLVERS = [s.name for s in solvers() if s.installed and s.name != "auto"]
 CONTINUOUS = [s for s in SOLVERS if s not in ("enumeration", "toulbar2")]
 
 
-def test_an_equation_that_no_whole_number_meets() -> None:
+def test_an_equation_without_an_integer_solution_is_infeasible() -> None:
     for solver in SOLVERS:
         space = mc.Space("whole")
         c = space.categorical("c", ["a", "b"])
@@ -77,7 +77,7 @@ def test_gaps_below_a_solvers_tolerance_are_empty_and_legal_slack_is_not(gap: fl
     assert near.is_legal(near.sample(1)[0])
 
 
-def test_what_is_switched_off_is_zero_however_small_the_rest() -> None:
+def test_an_inactive_real_is_zero_even_beside_tiny_bounds() -> None:
     space = mc.Space("switch")
     k = space.categorical("k", ["a", "b"])
     x, y = space.real("x", 0, 1e6, when=k["a"]), space.real("y", 0, 1)
@@ -103,7 +103,7 @@ def test_counts_with_wide_integers_under_conditions() -> None:
     assert "is empty" in empty.explain()
 
 
-def test_integers_that_miss_a_rule_by_less_than_a_solver_sees() -> None:
+def test_integers_that_violate_a_rule_by_less_than_a_solver_tolerance_are_infeasible() -> None:
     space = mc.Space("narrow", expand_limit=4)
     v, c = space.integer("v", 0, 2), space.ordinal("c", [0.1, 16])
     w0, w1 = space.integer("w0", 1, 22, step=3, when=1 - v.is_(0)), space.integer("w1", 0, 15, step=3)
@@ -112,7 +112,9 @@ def test_integers_that_miss_a_rule_by_less_than_a_solver_sees() -> None:
     space.rule("r5", -3.5 * w0 + 2.5 * c >= -5.5)
     space.rule("r6", 2.0 * w0 + 7.0 * c - w1 - (1 - c.is_(16)) >= 136.0)
     space.rule("r7", 0.0015 * c + 0.001 * w0 - 0.0025 * v >= 0.033)
-    space.rule("r8", -300.0 * w1 - 0.01 * v + 3000.0 * c - 2.0 * w0.is_active() <= 47997.98)  # missed by 0.01 at best
+    space.rule(
+        "r8", -300.0 * w1 - 0.01 * v + 3000.0 * c - 2.0 * w0.is_active() <= 47997.98
+    )  # violated by at least 0.01
     for solver in CONTINUOUS:
         assert space.optimum(v, "max", solver=solver).status == "infeasible"
     with pytest.raises(InfeasibleSpaceError):
@@ -136,7 +138,7 @@ def test_an_optimum_that_presolve_of_highs_loses() -> None:
         assert space.bounds(solver=solver)["c0"].values == ("middle", "large", "small")
 
 
-def test_ends_of_ranges_that_only_a_product_sets() -> None:
+def test_bounds_that_only_a_product_determines() -> None:
     space = mc.Space("ends")
     x0 = space.real("x0", 1e-6, 1e9)
     x1 = space.real("x1", 1e-3, 1e6)
@@ -172,7 +174,7 @@ def test_equations_that_only_their_tolerances_reconcile() -> None:
     x = space.real("x", 1e-6, 1e9, log=True)
     space.rule("r0", 0.01 * x == 1e-8)
     space.rule("r1", -7e-6 * x == -7e-12)
-    space.rule("r2", -2e5 * x == -0.200001)  # missed by 1e-6, where 2e-4 are tolerated
+    space.rule("r2", -2e5 * x == -0.200001)  # violated by 1e-6, within the tolerance of 2e-4
     assert space.is_legal({"x": 1e-6})
     for solver in CONTINUOUS:
         assert space.optimum(7 * x, solver=solver).value == pytest.approx(7e-6)
@@ -229,7 +231,7 @@ def test_numbers_that_only_a_tolerance_tells_apart_are_one_configuration() -> No
     assert [trial.config["c"] for trial in run.history] in (["a", "b"], ["b", "a"])
 
 
-def test_a_rule_over_integers_that_floats_miss_does_not_hold_samples_at_a_corner() -> None:
+def test_a_rule_that_rounding_violates_leaves_samples_spread() -> None:
     space = mc.Space("missed", expand_limit=3)
     v, x = space.integer("v", 5, 9), space.real("x", 0.0, 10.0)
     space.rule("least", 0.3 * v >= 2.7)  # 0.3 * 9 is 2.6999999999999997
@@ -239,7 +241,7 @@ def test_a_rule_over_integers_that_floats_miss_does_not_hold_samples_at_a_corner
     assert max(drawn) <= 10.0
 
 
-def test_an_optimum_is_as_tight_as_its_status_says_beside_a_range_of_two_billion() -> None:
+def test_an_optimal_status_means_a_small_gap_beside_a_range_of_two_billion() -> None:
     space = mc.Space("tight", expand_limit=3)
     c, w = space.integer("c", 1, 7, step=3), space.integer("w", -7, 1999999993, step=1000000000)
     space.rule("r", w.is_(1999999993) + (1 - c.is_(4, 7)) <= 0)
@@ -249,7 +251,7 @@ def test_an_optimum_is_as_tight_as_its_status_says_beside_a_range_of_two_billion
         assert found.status == "feasible" or found.bound - found.value <= 1e-6 * found.value
 
 
-def test_numbers_near_a_bound_go_there_before_digits_are_kept() -> None:
+def test_numbers_close_to_a_bound_are_moved_to_it() -> None:
     space = mc.Space("mixture")
     x, y, z = space.real("x", 0.0, 1.0), space.real("y", -5.0, 0.0), space.real("z", 0.5, 2.5)
     space.rule("sum", x + y + z == -0.5)
@@ -260,13 +262,13 @@ def test_numbers_near_a_bound_go_there_before_digits_are_kept() -> None:
         assert legal.clean(np.array(near)).tolist() == [0.0, -1.0, 0.5]
 
 
-def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
+def test_nearest_counts_changed_activity_and_moves_wide_integers_little() -> None:
     space = mc.Space("switched")
     k = space.categorical("k", ["a", "b", "c"])
     x = space.real("x", 0, 10, when=k.is_("a", "b"))
     space.rule("not a", k["a"] <= 0)
     space.rule("far", x >= 4, when=k["b"])
-    assert space.nearest({"k": "a", "x": 0.5}) == {"k": "b", "x": 4.0}  # 1.35; without x it is 2
+    assert space.nearest({"k": "a", "x": 0.5}) == {"k": "b", "x": 4.0}  # the distance is 1.35; without x it is 2
     wide = mc.Space("wide")
     n, x = wide.integer("n", 0, 12345678), wide.real("x", 0, 1)
     wide.rule("most", n <= 1234567)
@@ -293,7 +295,7 @@ def test_products_at_a_bound_stay_there() -> None:
     assert space.nearest({"x": 0.5, "n": 14}) == {"x": 0.5, "n": 14}
 
 
-def test_nested_disjunctions_lose_nothing() -> None:
+def test_nested_disjunctions_keep_all_legal_configurations() -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
     model.b = pyo.BooleanVar()
@@ -324,7 +326,7 @@ def test_deactivated_members_of_logic_stay_off() -> None:
     assert space.is_legal({"x": 0, "p[1]": False, "p[2]": True})
 
 
-def test_logic_that_is_constant_says_nothing_or_is_refused() -> None:
+def test_constant_logic_is_ignored_if_true_and_refused_if_false() -> None:
     model = pyo.ConcreteModel()
     model.p, model.q = pyo.BooleanVar(), pyo.BooleanVar()
     model.always = pyo.LogicalConstraint(expr=model.p.implies(model.p))
@@ -347,7 +349,7 @@ def test_an_indexed_objective_is_its_one_active_member() -> None:
     assert space.optimum(model.most).value == 2.0
 
 
-def test_integers_and_reals_that_equations_bind_are_spread() -> None:
+def test_samples_of_numbers_bound_by_equations_are_spread() -> None:
     space = mc.Space("bound")
     n, m = space.integer("n", 0, 100), space.integer("m", 0, 300, step=3)
     x = space.real("x", 0, 1000)
@@ -359,7 +361,7 @@ def test_integers_and_reals_that_equations_bind_are_spread() -> None:
     assert np.ptp([c["m"] for c in drawn]) > 150
 
 
-def test_a_number_at_the_end_of_a_rule_is_there_exactly() -> None:
+def test_a_number_at_the_bound_of_a_rule_is_exact() -> None:
     space = mc.Space("ends")
     x, y = space.real("x", 0, 10), space.real("y", 0, 1)
     space.rule("x", 3 * x >= 13.5)
@@ -371,7 +373,7 @@ def test_a_number_at_the_end_of_a_rule_is_there_exactly() -> None:
     assert space.nearest({"x": 1.0, "y": 0.9}) == {"x": 4.5, "y": most}
 
 
-def test_a_cost_that_is_nothing_beside_the_largest_counts() -> None:
+def test_a_coefficient_far_below_the_largest_one_counts() -> None:
     space = mc.Space("costs")
     c = space.categorical("c", ["a", "b"])
     x0 = space.real("x0", 1.0, 1.000001, log=True)
@@ -384,11 +386,11 @@ def test_a_cost_that_is_nothing_beside_the_largest_counts() -> None:
         assert found.bound >= 999994 - 1e-3, solver
 
 
-def test_a_run_ends_where_numbers_are_too_close_to_be_told_from_each_other() -> None:
+def test_a_run_ends_if_configurations_differ_only_within_tolerance() -> None:
     space = mc.Space("close")
     c = space.integer("c", -3, -2)
     x0, x1 = space.real("x0", -1e-6, 0.0), space.real("x1", -1e-6, 0.0)
-    # only the tolerance of the rules leaves more than nothing: x0 * x1 <= 6.6e-13 at x1 <= -7.5e-7
+    # only the tolerance of the rules leaves a legal range: x0 * x1 <= 6.6e-13 at x1 <= -7.5e-7
     space.rule("r0", -0.0015 * x0 * x1 + 0.0025 * c >= -0.0050000000000009846)
     space.rule("r1", -7.0 * x1 + 2.0 * c >= -3.99999475)
     space.rule("r3", 1e5 * x0 - 7e5 * x1 == 0.43500000000000005)

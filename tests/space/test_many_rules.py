@@ -1,4 +1,4 @@
-"""Spaces under a thousand rules: what is found without a solver is legal, and every question ends with its time."""
+"""Spaces with a thousand rules: configurations found without a solver are legal, and time limits hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.slow import SOLVES, counted
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int) -> None:
+def test_rows_added_when_violated_lead_to_the_same_vertices(number: int) -> None:
     rng = np.random.default_rng(number)
     k, m = 8, MANY + 200
     matrix, inside = rng.normal(size=(m, k)), rng.uniform(0.3, 0.7, size=k)
@@ -40,7 +40,7 @@ def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int)
 
 
 def dense(rules: int) -> mc.Space:
-    """Integers under rules over all of them that a hidden configuration keeps."""
+    """Space of integers with rules over all of them, which a hidden configuration satisfies."""
     rng = np.random.default_rng(0)
     space = mc.Space("dense")
     parameters = [space.integer(f"i{k}", 0, 5) for k in range(12)]
@@ -52,7 +52,7 @@ def dense(rules: int) -> mc.Space:
     return space
 
 
-def test_a_thousand_rules_over_all_integers_are_answered_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_rules_over_all_integers_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     space = dense(1100)
     calls = counted(monkeypatch, *SOLVES)
     assert space.explain() == "space 'dense' is not empty"
@@ -63,7 +63,7 @@ def test_a_thousand_rules_over_all_integers_are_answered_without_a_solver(monkey
 
 
 def tight(rules: int, integers: int = 60, room: int = 3) -> mc.Space:
-    """Rules between three integers each, which a hidden configuration keeps, some of them just so."""
+    """Space with rules over three integers each. A hidden configuration satisfies them, some with equality."""
     rng = random.Random(0)
     space = mc.Space("tight")
     found = [space.integer(f"i{k}", 0, 9) for k in range(integers)]
@@ -81,12 +81,12 @@ def thousand() -> mc.Space:
 
 
 def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
-    """A deadline whose clock goes on by one second each time that it is read."""
+    """Return a deadline whose clock advances by one second with every reading, and the counter of readings."""
     readings = itertools.count()
     return Deadline(end, lambda: float(next(readings))), readings
 
 
-def test_repair_is_legal_or_says_nothing() -> None:
+def test_repair_returns_legal_levels_or_none() -> None:
     space = tight(60, 20, 12)
     legality, program = minimiser_of(space).free_legality, compiled(space).program
     rng = np.random.default_rng(0)
@@ -97,7 +97,7 @@ def test_repair_is_legal_or_says_nothing() -> None:
         assert space.is_legal(program.decode(levels, compiled(space).active(levels, {})))
 
 
-def test_questions_and_proposals_keep_their_time_under_tight_rules(
+def test_samples_and_proposals_keep_their_time_limit_under_tight_rules(
     thousand: mc.Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     minimiser_of(thousand)
@@ -113,21 +113,21 @@ def test_questions_and_proposals_keep_their_time_under_tight_rules(
     found = thousand.sample(2, time_limit=5)
     assert len(found) == 2
     assert all(thousand.is_legal(c) for c in found)
-    assert [next(r) <= 250 for r in made] == [True]  # of 500: the rest is the solver's
+    assert [next(r) <= 250 for r in made] == [True]  # of 500 seconds; the solver gets the remaining ones
     made.clear()
     study = mc.Study(thousand, optimizer=mc.Method(seconds_per_proposal=2))
     assert thousand.is_legal(study.ask().config)
     assert [next(r) <= 100 for r in made] == [True]
 
 
-def test_a_count_of_very_many_rules_knows_of_a_legal_point_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_under_very_many_rules_is_at_least_one(monkeypatch: pytest.MonkeyPatch) -> None:
     minimiser = minimiser_of(tight(repair.MANY + 10, room=40))
     monkeypatch.setattr(counting, "_counted", lambda *_: Count(0, False))
     assert str(count(minimiser, 10, QUESTION)) == "at least 1"
     assert str(count(minimiser, 10, QUESTION, Deadline.after(0.0))) == "at least 0"
 
 
-def test_bounds_without_a_solver_leave_out_what_one_rule_alone_does() -> None:
+def test_bounds_without_a_solver_exclude_values_that_a_single_rule_forbids() -> None:
     space = mc.Space("wide")
     space.rule("low", space.ordinal("c", list(range(300))) <= 295)
     k = space.categorical("k", ["a", "b"])

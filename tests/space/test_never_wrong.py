@@ -1,4 +1,4 @@
-"""What is called empty is empty, what is called proven is proven, what is called legal is legal."""
+"""Correctness of a space's results: emptiness, exhaustion, uniform samples, counts, bounds, optima and proofs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(space: mc.Space, budget: int) -> mc.Result:
 
 
 def cycle() -> mc.Space:
-    """No rule and no pair of rules shows that it is empty; the sum of the three does."""
+    """Empty space whose emptiness follows from the sum of its three rules, but from no pair of them."""
     space = mc.Space("cycle")
     a, b, c = (space.integer(name, 0, 9) for name in "abc")
     space.rule("ab", a + b <= 9)
@@ -42,7 +42,7 @@ def cycle() -> mc.Space:
 
 
 def ring(n: int, steps: int) -> mc.Space:
-    """x_0 < x_1 < ... < x_{n-1} < x_0 + steps over 0..9: empty for steps < n."""
+    """Space x_0 < x_1 < ... < x_{n-1} < x_0 + steps over 0..9, which is empty for steps < n."""
     space = mc.Space("ring")
     x = [space.integer(f"x{k}", 0, 9) for k in range(n)]
     for k in range(n - 1):
@@ -52,7 +52,7 @@ def ring(n: int, steps: int) -> mc.Space:
 
 
 @pytest.mark.parametrize("make", [cycle, lambda: ring(4, 3)], ids=["cycle", "ring"])
-def test_a_cycle_of_rules_that_no_pair_shows_to_be_empty(make: Callable[[], mc.Space]) -> None:
+def test_a_cycle_of_rules_is_empty_although_no_pair_conflicts(make: Callable[[], mc.Space]) -> None:
     space = make()
     assert "is empty" in space.explain()
     assert set(space.conflict().rules) == set(space.rules)
@@ -149,7 +149,7 @@ def points(space: mc.Space) -> None:
 
 
 def zero_and_false(space: mc.Space) -> None:
-    """Values that Python calls equal are different configurations."""
+    """Declare values that are equal in Python but make different configurations."""
     space.categorical("c", [0, False, 1, True])
     space.rule("pin", space.real("x", 0, 1) == 0.5)
 
@@ -174,7 +174,7 @@ WHOLE: dict[str, tuple[Callable[[mc.Space], object], list[dict[str, object]]]] =
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_what_is_finite_is_proposed_to_the_last(what: str) -> None:
+def test_finite_spaces_are_proposed_completely(what: str) -> None:
     declare, legal = WHOLE[what]
     space = mc.Space(what, expand_limit=5)
     declare(space)
@@ -183,7 +183,7 @@ def test_what_is_finite_is_proposed_to_the_last(what: str) -> None:
     assert result.stopped == BEST_OF_ALL
 
 
-def test_an_exhausted_space_says_so_and_stays_so() -> None:
+def test_an_exhausted_space_stays_exhausted() -> None:
     space = mc.Space("two")
     space.rule("two", space.integer("a", 0, 3) <= 1)
     study = mc.Study(space)
@@ -244,7 +244,7 @@ def test_thin_sets_are_sampled_over_their_length() -> None:
 # -- counts, bounds, optima -----------------------------------------------------------------------------------------
 
 
-def test_small_and_large_coefficients_say_what_they_say() -> None:
+def test_rules_with_tiny_coefficients_are_exact() -> None:
     space = mc.Space("small")
     a = space.integer("a", 0, 9)
     space.rule("three", 1e-7 * a == 3e-7)
@@ -267,7 +267,7 @@ def test_a_rule_times_a_factor_is_the_same_rule(factor: float) -> None:
     a, b, x = space.integer("a", 0, 9), space.integer("b", 0, 9), space.real("x", 0, 1)
     space.rule("ab", factor * (0.1 * a + 0.2 * b) <= factor * 0.3)
     space.rule("x", factor * (x + 0.01 * a) <= factor * 0.02)
-    # 0.1 + 0.2 is 0.3 to within a rounding; a = 3 leaves x nothing: (0, 0), (1, 0), (2, 0), (0, 1), (1, 1)
+    # 0.1 + 0.2 is 0.3 up to rounding, and a = 3 leaves no x, so (a, b) is one of (0, 0), (1, 0), (2, 0), (0, 1), (1, 1)
     assert space.count().number == 5
     assert space.is_legal({"a": 1, "b": 1, "x": 0.0})
     assert not space.is_legal({"a": 1, "b": 1, "x": 0.0100001})
@@ -287,7 +287,7 @@ def test_messages_show_all_digits() -> None:
     assert "11579" in str(broken)
 
 
-def test_the_sense_of_an_objective_is_its_own() -> None:
+def test_a_pyomo_objective_keeps_its_sense() -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(bounds=(0, 1))
     model.most = pyo.Objective(expr=model.x, sense=pyo.maximize)
@@ -298,7 +298,7 @@ def test_the_sense_of_an_objective_is_its_own() -> None:
         space.optimum(model.most, "min")
 
 
-def test_names_of_logic_are_the_users() -> None:
+def test_messages_about_logic_use_the_names_of_the_user() -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(bounds=(0, 1))
     model.reactor, model.off = Disjunct(), Disjunct()
@@ -328,7 +328,7 @@ def test_bounds_of_a_log_scale_are_exact() -> None:
 # -- proofs ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_proof_names_who_proved_it() -> None:
+def test_a_proof_names_its_solver() -> None:
     space = mc.Space("proofs")
     a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
     space.rule("sum", a + b <= 12)
@@ -341,6 +341,6 @@ def test_a_proof_names_who_proved_it() -> None:
     assert trial.proof.solver == "enumeration"
 
 
-def test_a_gap_at_zero_reads_sensibly() -> None:
+def test_the_relative_gap_is_defined_at_zero() -> None:
     pairs = ((0.0, 0.0), (0.0, -1e-11), (0.0, -3.0), (1.0, -1.0), (100.0, 99.0), (3.0, -math.inf))
     assert [relative_gap(value, bound) for value, bound in pairs] == [0.0, 0.0, 1.0, 2.0, 0.01, math.inf]

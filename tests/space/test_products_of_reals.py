@@ -1,4 +1,4 @@
-"""Rules that multiply two reals: the whole legal set, at any range, and equations."""
+"""Rules with products of two reals: the complete legal set at any range, and equations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mipcash.space.numbers.part import NumberRules
 
 @pytest.mark.parametrize("high", [1e-6, 1e9])
 def test_products_of_reals_are_exact_at_any_range(high: float) -> None:
-    """Against closed forms: the largest and the least sum under a product, its corner, and beyond it."""
+    """Compare the largest and least sums under a product, its corner and an infeasible product with closed forms."""
     part = 0.01 * high * high
 
     def space(relation: Any) -> mc.Space:
@@ -28,7 +28,7 @@ def test_products_of_reals_are_exact_at_any_range(high: float) -> None:
 
     below, above = space(lambda x, y: x * y <= part), space(lambda x, y: x * y >= part)
     largest = below.optimum(below["x"] + below["y"], "max")
-    assert largest.value == pytest.approx(1.01 * high, rel=1e-6)  # one at its bound
+    assert largest.value == pytest.approx(1.01 * high, rel=1e-6)  # one of the two is at its bound
     least = above.optimum(above["x"] + above["y"])
     assert (least.status, least.value) == ("optimal", pytest.approx(0.2 * high, rel=1e-5, abs=1e-9))
     assert least.config["x"] * least.config["y"] >= part * (1 - 1e-9)
@@ -81,7 +81,7 @@ def test_the_default_comes_near_an_optimum_on_the_border_of_a_product() -> None:
     x, y = space.real("x", 0, 1000), space.real("y", 0, 1000)
     space.rule("product", x * y <= 100)
     run = mc.minimize(lambda c: abs(c["x"] - 10) + abs(c["y"] - 10), space, 60, progress=False)
-    assert run.value < 1.0  # random search: 2.2 to 6.8
+    assert run.value < 1.0  # random search reaches 2.2 to 6.8
 
 
 def test_samples_of_an_equation_of_products_are_spread() -> None:
@@ -94,7 +94,7 @@ def test_samples_of_an_equation_of_products_are_spread() -> None:
 
 
 def test_illegal_numbers_are_moved_into_few_of_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One part for each value of the auxiliary variable, up to 64; each costs several linear programs."""
+    """Each value of the auxiliary variable makes one part, up to 64. Each part costs several linear programs."""
     space = mc.Space("parts")
     x, y, u = space.real("x", 0, 10), space.real("y", 0, 10), space.auxiliary("u", 1, 60)
     space.rule("above", u <= x * y)

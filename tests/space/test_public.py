@@ -1,4 +1,4 @@
-"""What a space offers: what users call, and nothing else."""
+"""Public members of a space: exactly the methods and attributes for users, all documented."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ASK = "sample optimum count bounds conflict explain"
 PROGRAM = "sizes to_lp to_mps"
 
 
-def test_a_space_offers_what_users_call_and_nothing_else() -> None:
+def test_a_space_has_exactly_these_public_members() -> None:
     expected = sorted(" ".join((DECLARE, EXCHANGE, DECLARED, LEGAL, ASK, PROGRAM)).split())
     assert [name for name in dir(mc.Space("public")) if not name.startswith("_")] == expected
 

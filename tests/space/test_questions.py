@@ -1,4 +1,4 @@
-"""The exact questions, against enumeration: count, bounds, nearest, conflict and relaxation; exclusions and batches."""
+"""Exact methods of a space (count, bounds, nearest) against enumeration; explanations, written programs, batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spaces import bound_numbers, conv_net, discrete, loss
 
 
 def knapsack() -> mc.Space:
-    """Six integers under two rules; 3^6 settings, enumerable in plain Python."""
+    """Space of six integers with two rules. Its 3^6 settings can be enumerated in plain Python."""
     space = mc.Space("knapsack")
     x = [space.integer(f"x{i}", 0, 2) for i in range(6)]
     space.rule("weight", sum((i + 1) * v for i, v in enumerate(x)) <= 12)
@@ -71,7 +71,7 @@ def test_bounds_of_numbers_and_conditional_parameters():
     assert list(never.bounds()) == ["mode"]
 
 
-def test_nearest_mends_whatever_comes():
+def test_nearest_repairs_any_input():
     space = bound_numbers()
     for given in (
         {},
@@ -90,7 +90,7 @@ def test_nearest_mends_whatever_comes():
     assert (mended["o"][0], mended["a"]) == ("a", "some")
 
 
-def test_why_illegal_names_rules_values_and_a_way_out():
+def test_why_illegal_names_rules_values_and_the_nearest_configuration():
     space = bound_numbers()
     text = space.why_illegal({"a": 0.9, "b": 0.7, "kind": "plain", "size": 299, "level": 1})
     assert "'mixture'" in text
@@ -137,7 +137,7 @@ UNWRITABLE = {
 }
 
 
-def test_a_program_that_cannot_be_written_is_reported_of(tmp_path, monkeypatch):
+def test_a_path_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken.lp").mkdir()
     (tmp_path / "file").touch()
@@ -151,7 +151,7 @@ def test_a_program_that_cannot_be_written_is_reported_of(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["circle", "dangling.lp", "file", "taken.lp"]
 
 
-def test_a_program_is_not_written_where_that_is_not_permitted(tmp_path, monkeypatch):
+def test_a_path_without_write_permission_or_of_a_wrong_type_is_refused(tmp_path, monkeypatch):
     def refuse(path, text):
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -172,14 +172,14 @@ def test_a_program_is_not_written_where_that_is_not_permitted(tmp_path, monkeypa
         ("read_solution_file=/nonexistent.sol", "does not exist or cannot be read"),
     ],
 )
-def test_files_in_options_of_a_solver_are_looked_at_before_it_gets_them(option, message):
-    """HiGHS ends the process where it cannot open a file."""
+def test_files_in_solver_options_are_checked_before_the_solver_runs(option, message):
+    """HiGHS ends the process if it cannot open a file."""
     with pytest.raises(SolverError, match=message) as refusal:
         conv_net().optimum(0, solver=f"highs {option} write_model_to_file=on")
     assert option in str(refusal.value)
 
 
-def test_failures_count_where_a_space_is_exhausted():
+def test_failed_trials_count_towards_exhaustion():
     space = mc.Space("8")
     for i in range(3):
         space.integer(f"b{i}", 0, 1)
@@ -188,7 +188,7 @@ def test_failures_count_where_a_space_is_exhausted():
 
 
 @pytest.mark.parametrize(("optimizer", "distance"), [("random", 3), *((name, 1) for name in installed("mivabo"))])
-def test_a_batch_is_distinct_and_apart(optimizer, distance):
+def test_a_batch_is_distinct_and_keeps_its_minimum_distance(optimizer, distance):
     space = conv_net()
     study = mc.Study(space, optimizer, seed=1)
     for _ in range(2):
@@ -202,7 +202,7 @@ def test_a_batch_is_distinct_and_apart(optimizer, distance):
     assert len(study.trials) == 8
 
 
-def test_a_batch_of_what_is_left():
+def test_a_batch_is_limited_to_the_remaining_configurations():
     study = mc.Study(discrete(), seed=0)
     assert len(study.ask(60)) == 55
     with pytest.raises(SpaceExhaustedError):
@@ -213,8 +213,8 @@ def test_a_batch_of_what_is_left():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_levels_beside_numbers(seed: int) -> None:
-    """A category and an ordinal that need not change keep their values beside tiny, huge and single ranges."""
+def test_nearest_keeps_levels_beside_extreme_ranges_of_numbers(seed: int) -> None:
+    """A categorical and an ordinal that need not change keep their values beside tiny, huge and one-valued ranges."""
     rng = np.random.default_rng(100 + seed)
     tiny, huge = (float(s) for s in rng.choice([1e-12, 1e-9, 1e-8]) * np.array([1.0, 1e17]))
     space = mc.Space(expand_limit=0)

@@ -1,4 +1,4 @@
-"""A restricted domain holds exactly the legal configurations that have the values, whatever they are of."""
+"""Restricted domains: exactly the legal configurations with the fixed values, for every kind of parameter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS = SolverSettings(gap=0.0)
 
 
 def logical() -> mc.Space:
-    """A disjunction, so that rows are those of a transformed clone; a number that is on under two conditions."""
+    """Space with a disjunction, whose rows come from a transformed clone, and integers under two conditions."""
     space = mc.Space("logical")
     kind, size = space.categorical("kind", ["a", "b", "c"]), space.integer("size", 0, 3)
     space.integer("deep", 1, 3, when=[kind.is_("b", "c"), size.is_(2, 3)])
@@ -33,7 +33,7 @@ def logical() -> mc.Space:
 
 
 def orders() -> mc.Space:
-    """Modules in an order, with hyperparameters of their own."""
+    """Space with an ordering of modules that have hyperparameters."""
     space = mc.Space("orders")
     a = space.module("a", {"x": {}, "y": {"n": mc.Integer(1, 3)}})
     b = space.module("b", {"x": {}, "y": {}})
@@ -52,10 +52,10 @@ CASES = [(name, fixed) for name, (_, listed) in DISCRETE.items() for fixed in li
 
 
 def every_point(domain: Domain) -> list[Point]:
-    """All effective levels of the whole space; wide integers at a few values."""
+    """Return all effective levels of the complete space, with wide integers at a few values."""
     latent = np.array(list(itertools.product(*(range(len(g.values)) for g in domain.program.groups))), dtype=np.int64)
     orders = {g.parameter for g in domain.program.groups if g.kind == "ordering"}
-    for label in orders:  # positions that are no order are no point
+    for label in orders:  # positions that are no permutation are no point
         members = [g for g, group in enumerate(domain.program.groups) if group.parameter == label]
         latent = latent[[len(set(row[members])) == len(members) for row in latent]]
     levels = np.unique(legality_at(domain.program, None).effective(latent), axis=0)
@@ -122,7 +122,7 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize(("make", "fixed"), NUMBERS, ids=lambda given: getattr(given, "__name__", str(given)))
-def test_numbers_that_are_held_stay_where_they_are(make: Callable[[], mc.Space], fixed: dict[str, object]) -> None:
+def test_fixed_numbers_keep_their_values(make: Callable[[], mc.Space], fixed: dict[str, object]) -> None:
     space = make()
     domain = Domain.of(space)
     part, rng = domain.restricted(fixed), np.random.default_rng(2)
@@ -135,7 +135,7 @@ def test_numbers_that_are_held_stay_where_they_are(make: Callable[[], mc.Space],
         assert part.is_legal(point)
         assert domain.is_legal(point)
         assert {label: part.decode(point).get(label) for label in fixed} == fixed
-    # a legal configuration of the space is one of the part if, and only if, it has the values
+    # a legal configuration of the space belongs to the restricted domain if and only if it has the fixed values
     for config, point in zip(seen := domain.sample(10, rng), domain.encode(seen), strict=True):
         assert part.is_legal(point) == all(config.get(label) == value for label, value in fixed.items())
     assert part.nearest(seen[0]).items() >= fixed.items()
@@ -143,7 +143,7 @@ def test_numbers_that_are_held_stay_where_they_are(make: Callable[[], mc.Space],
         assert part.repeats(configs[0], configs)
 
 
-def test_a_restriction_is_restricted_further() -> None:
+def test_a_restricted_domain_can_be_restricted_further() -> None:
     domain = Domain.of(discrete())
     part = domain.restricted({"colour": "red"}).restricted({"depth": 2, "b0": 1})
     assert part.fixed == {"colour": "red", "depth": 2, "b0": 1}
@@ -156,7 +156,7 @@ def test_a_restriction_is_restricted_further() -> None:
         domain.restricted({"depth": 2}).restricted({"colour": "blue"})
 
 
-def test_what_cannot_be_held_is_refused_by_name() -> None:
+def test_values_that_cannot_be_fixed_are_refused_by_name() -> None:
     domain = Domain.of(discrete())
     with pytest.raises(SpaceError, match="no parameter 'hue' to hold; it has"):
         domain.restricted({"hue": 1})
@@ -173,7 +173,7 @@ def test_what_cannot_be_held_is_refused_by_name() -> None:
         numbers.restricted({"size": 300})
 
 
-def test_nothing_held_is_the_whole_space_which_stays_as_it_was() -> None:
+def test_a_restriction_to_no_values_is_the_whole_space_and_restricting_changes_no_space() -> None:
     space = discrete()
     domain, before = Domain.of(space), space.count()
     part = domain.restricted({})
@@ -187,7 +187,7 @@ def test_nothing_held_is_the_whole_space_which_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_configuration_comes_back(name: str):
+def test_decoding_returns_the_encoded_configuration(name: str):
     space = ALL[name]()
     domain = Domain.of(space, "highs")
     configs = domain.sample(12, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Reals with a step against brute force: counts, samples, optima, runs to the last configuration, points and journals."""
+"""Reals with a step against brute force: samples, optima, bounds, journals and runs to the last configuration."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_another_step_is_another_space(tmp_path: Path) -> None:
 
 
 def wide_rules(space: mc.Space) -> Callable[[Config], bool]:
-    """Rules over numbers of a million values, and what they mean in whole millionths."""
+    """Declare rules over reals of a million values. Return their check in integer millionths."""
     kind = space.categorical("kind", ["a", "b"])
     x, y = space.real("x", 0, 1, step=1e-6), space.real("y", 0, 1, step=1e-6, when=kind["a"])
     space.rule("equal", x + y == 0.8)
@@ -76,7 +76,7 @@ def wide_rules(space: mc.Space) -> Callable[[Config], bool]:
     return holds
 
 
-def test_a_million_values() -> None:
+def test_reals_of_a_million_values_are_exact() -> None:
     space = mc.Space("wide")
     holds = wide_rules(space)
     drawn = space.sample(12)
@@ -93,7 +93,7 @@ def test_a_million_values() -> None:
 
 
 def test_products_of_wide_steps_are_exact() -> None:
-    """A product of two reals is cut short by a margin; of two reals with a step it is exact, in equations too."""
+    """A product of two reals has a safety margin. With steps the product is exact, also in equations."""
     space = mc.Space("product", expand_limit=2)
     kind = space.categorical("kind", ["a", "b"])
     x, y = space.real("x", 0.1, 0.6, step=0.1), space.real("y", 0.5, 2, step=0.25, when=kind["a"])

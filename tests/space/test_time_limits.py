@@ -1,4 +1,4 @@
-"""Questions with a time limit: what is known by then, and never a wrong answer."""
+"""Methods of a space with a time limit: partial results, but no wrong ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPACES = {"conv net": conv_net, "discrete": discrete, "bound numbers": bound_num
 
 
 def holds(extent: Extent, truth: Extent) -> bool:
-    """Whether an extent has all that a parameter can be, and no more where it says that it is proven."""
+    """Return True if the extent has every possible value of a parameter, and no further ones if it is proven."""
     if extent.always and not truth.always:
         return False
     if extent.values is None or truth.values is None:
@@ -42,8 +42,8 @@ def holds(extent: Extent, truth: Extent) -> bool:
 
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("seconds", [0.5, 3.0])
-def test_each_question_takes_no_more_than_it_was_given(name: str, seconds: float) -> None:
-    """By a clock, with a solver that takes a second for each answer."""
+def test_each_method_keeps_its_time_limit(name: str, seconds: float) -> None:
+    """A fake clock measures the time, with a solver that takes one second per solve."""
     clock, space = FakeClock(), SPACES[name]()
     here, slow = compiled(space), SlowBackend(clock, 1.0)
     truth, number = extents(here, slow.backend), space.count()
@@ -64,7 +64,7 @@ def test_each_question_takes_no_more_than_it_was_given(name: str, seconds: float
         assert clock.now - began <= seconds + 1e-9
 
 
-def test_a_count_is_an_integer_that_says_whether_it_is_exact() -> None:
+def test_a_count_is_an_integer_with_an_exact_flag() -> None:
     said = discrete().count()
     assert isinstance(said, int)
     assert said.exact
@@ -80,7 +80,7 @@ def test_a_count_is_an_integer_that_says_whether_it_is_exact() -> None:
 def test_fewer_samples_than_asked_for_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
     monkeypatch.setattr(Legality, "_tabulate", lambda *_: None)
-    clock, space = FakeClock(), conv_net()  # only the solver tells what is legal
+    clock, space = FakeClock(), conv_net()  # only the solver decides legality
     slow = SlowBackend(clock, 1.0)
     monkeypatch.setattr("mipcash.space.space.Deadline", clock.deadlines)
     monkeypatch.setattr("mipcash.space.space.minimiser_of", lambda _: Minimiser(compiled(space).program, slow))
@@ -92,7 +92,7 @@ def test_fewer_samples_than_asked_for_are_reported(monkeypatch: pytest.MonkeyPat
         space.sample(3, time_limit=0.5)
 
 
-def test_a_limit_is_no_proof_that_a_space_is_empty_nor_why() -> None:
+def test_a_time_limit_proves_neither_emptiness_nor_a_conflict() -> None:
     space = mc.Space("empty")
     x, y = space.integer("x", 0, 9), space.real("y", 0, 1)
     space.rule("low", x + y <= 2)

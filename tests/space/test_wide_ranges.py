@@ -1,4 +1,4 @@
-"""Ranges and steps so different in size that a solver's absolute tolerances would decide."""
+"""Ranges and steps so different in size that the absolute tolerances of a solver would falsify the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyomo.gdp import Disjunction
 import mipcash as mc
 
 
-def test_a_switch_of_a_rule_over_a_wide_integer() -> None:
+def test_a_conditional_rule_over_a_wide_integer() -> None:
     space = mc.Space("switch", expand_limit=64)
     c, x = space.integer("c", 0, 2), space.real("x", 0.0, 10.0)
     w = space.integer("w", 0, 7 * 10**9)
@@ -29,7 +29,7 @@ def test_an_objective_of_parts_of_very_different_sizes() -> None:
     assert space.optimum(1e6 * y + 3e6 * x - 1e6 * w, "max").value == pytest.approx(1e15)
 
 
-def test_what_rules_leave_of_a_wide_range_is_not_rounded_away() -> None:
+def test_a_narrow_legal_part_of_a_wide_range_is_found() -> None:
     space = mc.Space("narrow", expand_limit=0)
     c, x = space.integer("c", 0, 1), space.real("x", 1e-6, 1e9)
     space.model.row = pyo.Constraint(expr=x - 2.0 * c <= -1.0)
@@ -39,7 +39,7 @@ def test_what_rules_leave_of_a_wide_range_is_not_rounded_away() -> None:
     assert found.config["x"] == pytest.approx(1.0)
 
 
-def test_an_equation_of_reals_beside_one_that_integers_keep() -> None:
+def test_an_equation_of_reals_beside_one_of_integers() -> None:
     space = mc.Space("equations", expand_limit=0)
     one, w = space.integer("one", 4, 4), space.integer("w", -7, 6993, step=1000)
     x, y = space.real("x", 0.0, 1e9), space.real("y", -1e-6, 0.0)
@@ -73,7 +73,7 @@ def test_scip_makes_no_wrong_dual_reduction() -> None:
 
 
 def test_an_incumbent_bounds_a_wide_range_beside_a_product_of_reals() -> None:
-    """Without its bound on w, a relaxation over the range of 1e15 knows the optimum to 0.2 only, however small the other boxes."""
+    """Without the bound on w from the incumbent, the relaxation over the range of 1e15 has an error of 0.2."""
     space = mc.Space("wide", expand_limit=64)
     x, y = space.real("x", 0, 1), space.real("y", 0, 1)
     w = space.integer("w", 1, 10**15 + 1, step=10**6)
@@ -99,8 +99,8 @@ def test_a_conditional_number_of_which_rules_leave_a_billionth_of_its_range() ->
     assert all(config["c"] == "b" for config in space.sample(2))
 
 
-def test_what_a_wide_real_leaves_of_an_optimum_is_not_proven() -> None:
-    """Of a term with a range of 2e9 a solver sees parts down to about 1, so that 0.1 must not be called beaten by 0."""
+def test_an_optimum_below_the_resolution_of_a_wide_real_is_not_called_proven() -> None:
+    """A solver resolves a term with a range of 2e9 only down to about 1, so it must not prove that 0 beats 0.1."""
     space = mc.Space("wide", expand_limit=64)
     c = space.ordinal("c", [-2, 0, 0.3])
     x = space.real("x", -1e9, 1e9, when=c.is_(0.3))
@@ -121,7 +121,7 @@ def test_the_least_relaxation_is_what_its_configuration_needs() -> None:
     assert found["near"] == pytest.approx(5e-5, rel=1e-4)
 
 
-def test_a_small_move_of_a_rule_of_large_terms_is_offered() -> None:
+def test_a_small_relaxation_of_a_rule_with_large_terms_is_offered() -> None:
     space = mc.Space("narrow", expand_limit=4)
     v = space.real("v", 100.0, 104.5, step=1.5)
     w = space.real("w", 0.0, 0.6, step=0.1, when=v.is_(101.5))

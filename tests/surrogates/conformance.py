@@ -1,4 +1,4 @@
-"""What every surrogate promises; a test class of each inherits :class:`Conformance` and says how it is made."""
+"""Conformance tests of surrogates. A test class inherits :class:`Conformance` and creates its surrogate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spaces import alternatives, bound_numbers, conv_net, discrete, loss
 
 
 def nested() -> mc.Space:
-    """A number under two conditions (in no pair), one under one condition, and three that are always active."""
+    """Space with a number under two conditions (in no pair), one under one condition, and three without conditions."""
     space = mc.Space("nested")
     kind = space.categorical("kind", ["a", "b", "c"])
     depth = space.integer("depth", 1, 4, when=kind.is_("a", "b"))
@@ -35,11 +35,11 @@ def nested() -> mc.Space:
 MADE = (nested, alternatives, conv_net, discrete, bound_numbers)
 SPACES = {space.__name__: space for space in MADE}
 T, LEFT = 16, 8
-"""Observed points, and points that were not."""
+"""Number of observed points, and of further points."""
 
 
 class Observed:
-    """Legal points of a space, the first T with losses."""
+    """Legal points of a space, of which the first T have losses."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Observed:
 
 @cache
 def observed_in(name: str) -> Observed:
-    """Of a space by name, drawn once."""
+    """Return the points of a space by its name, drawn once."""
     return Observed(name)
 
 
@@ -69,7 +69,7 @@ def rng_of(seed: int = 0) -> np.random.Generator:
 
 
 class Conformance(ABC):
-    """The tests, over the spaces that a subclass is parametrized with.
+    """Tests of a surrogate over the spaces that a subclass is parametrized with.
 
     ``draws`` samples are compared with moments. Mixtures are not ``gaussian``.
     """
@@ -79,14 +79,14 @@ class Conformance(ABC):
 
     @abstractmethod
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
-        """The surrogate over a space."""
+        """Return the surrogate over the space of the observations."""
 
     def told(self, posterior: Any, observed: Observed) -> float:
-        """The first observation on the scale of f."""
+        """Return the first observation on the scale of f."""
         return float(posterior.scaled(observed.values)[0])
 
     def sampled(self, posterior: Any, points: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Means and deviations of what a sample is a sample of: f, or the part of it that forms hold."""
+        """Return means and deviations of the sampled function: f, or the part of f that has a quadratic form."""
         moments: tuple[np.ndarray, np.ndarray] = posterior.predict(points)
         return moments
 
@@ -99,7 +99,7 @@ class Conformance(ABC):
         ]
         return posterior
 
-    def test_predictions_know_the_observations_and_lead_back_to_the_losses(self, name: str) -> None:
+    def test_predictions_fit_the_observations_and_convert_back_to_losses(self, name: str) -> None:
         observed = observed_in(name)
         posterior = self.fitted(observed)
         mean, deviation = posterior.predict(observed.every)
@@ -125,7 +125,7 @@ class Conformance(ABC):
         whole, half = (posterior.sample(rng_of(2), i).values(observed.new) for i in (1.0, 0.25))
         np.testing.assert_allclose(half - mean, 0.5 * (whole - mean), atol=1e-7)
 
-    def test_functions_are_exact_forms_and_sections(self, name: str) -> None:
+    def test_functions_agree_with_their_forms_and_sections(self, name: str) -> None:
         observed = observed_in(name)
         posterior = self.fitted(observed)
         n = observed.program.n
@@ -150,7 +150,7 @@ class Conformance(ABC):
             _agrees(lambda v, s=section: s(v)[0], by_mean, u)
             _agrees(lambda v, s=section: s(v)[1], by_deviation, u)
 
-    def test_conditioning_draws_the_mean_to_the_value_and_the_deviation_to_nothing(self, name: str) -> None:
+    def test_conditioning_moves_the_mean_to_the_value_and_lowers_the_deviation(self, name: str) -> None:
         observed = observed_in(name)
         posterior = self.fitted(observed)
         pending = observed.new[:3]
@@ -159,15 +159,13 @@ class Conformance(ABC):
         after, less = believed.predict(observed.every)
         np.testing.assert_allclose(believed.fitted, believed.predict(observed.every[: T + 3])[0], atol=1e-5)
         assert (less[T : T + 3] < 0.999 * deviation + 1e-6).all()
-        if self.gaussian:  # a mean that is believed changes no mean, and no deviation grows
+        if self.gaussian:  # conditioning on the mean changes no mean and increases no deviation
             np.testing.assert_allclose(after, posterior.predict(observed.every)[0], atol=1e-5)
             assert (less <= posterior.predict(observed.every)[1] + 1e-6).all()
         lower = posterior.given(pending[:1], mean[:1] - deviation[:1]).predict(pending[:1])[0]
         assert lower[0] < mean[0]
 
-    def test_conditioning_twice_is_conditioning_once_and_values_that_are_all_noise_teach_nothing(
-        self, name: str
-    ) -> None:
+    def test_conditioning_twice_is_conditioning_once_and_values_with_huge_noise_change_nothing(self, name: str) -> None:
         observed = observed_in(name)
         posterior, values = self.fitted(observed), np.array([0.3, -0.2, 0.5])
         once = posterior.given(observed.new[:3], values, np.array([0.0, 0.1, 0.0]))
@@ -186,7 +184,7 @@ class Conformance(ABC):
         noise[0] = 1e10 * np.var(observed.values)
         noisy = self.fitted(observed, noise)
         miss = [abs(p.fitted[0] - self.told(p, observed)) for p in (quiet, noisy)]
-        assert miss[1] > miss[0] or not self.gaussian  # a chain that went elsewhere has other scales
+        assert miss[1] > miss[0] or not self.gaussian  # a different chain has different scales
         assert np.isfinite(noisy.sample(rng_of(5)).values(observed.every)).all()
 
     def test_the_state_goes_through_json_and_the_next_fit_takes_it(self, name: str) -> None:
@@ -201,7 +199,7 @@ class Conformance(ABC):
             state = plain
         assert np.isfinite(again.predict(observed.new)).all()
 
-    def test_outputs_share_what_depends_on_the_points_alone(self, name: str) -> None:
+    def test_outputs_share_the_preparation_of_the_points(self, name: str) -> None:
         observed = observed_in(name)
         surrogate, shared = self.made(observed), self.made(observed).prepare(observed.points)
         assert len(shared) == T
@@ -226,7 +224,7 @@ def _agrees(f: Any, gradient: np.ndarray, u: np.ndarray, step: float = 1e-6) -> 
 
 @cache
 def _plain(kind: type[Conformance], name: str) -> Posterior:
-    """A fit without noise of its own, which most tests look at."""
+    """Return the fit without given noise, which most tests use."""
     observed = observed_in(name)
     surrogate = kind().made(observed)
     posterior: Posterior = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, rng_of())[0]

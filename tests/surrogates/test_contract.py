@@ -1,9 +1,9 @@
-"""The contract of surrogates is open: a Laplace classifier, known to this file alone, is searched like any other.
+"""Open contract of surrogates: a Laplace classifier that only this file defines is used like any other surrogate.
 
 Notation
-    y (t,) in {-1, 1}, p(y | f) = Phi(y f);   the Laplace approximation replaces each by N(f; m_i, v_i) at the mode of f
+    y (t,) in {-1, 1}, p(y | f) = Phi(y f).   The Laplace approximation replaces it by N(f; m_i, v_i) at the mode.
 
-It adds the sites m, v to the structured posterior as values and noise of its observations, and nothing else.
+The structured posterior takes the sites m and v as values and noise of its observations.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ IDENTITY = Warp(0.0, 1.0, 0.0, 0.0, 1.0)
 
 
 def signs_of(values: np.ndarray) -> np.ndarray:
-    """Above or below the median."""
+    """Return 1 for values above the median, otherwise -1."""
     return np.where(values > np.median(values), 1.0, -1.0)
 
 
 @dataclass(frozen=True)
 class LaplaceSurrogate:
-    """Signs of a latent f."""
+    """Surrogate that learns a latent f from its signs."""
 
     structure: Structure
     rounds: int = 2
@@ -62,7 +62,7 @@ class LaplaceSurrogate:
         return posterior, {"theta": theta.tolist()}
 
     def _sites(self, prepared: Tables, signs: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """m and v at the mode, by Newton's method."""
+        """Return m and v at the mode, found by Newton's method."""
         f = np.zeros(len(signs))
         for _ in range(20):
             h = signs * np.exp(norm.logpdf(f) - log_ndtr(signs * f))
@@ -85,7 +85,7 @@ class TestLaplaceSurrogate(Conformance):
         return structured_part(posterior, points)
 
 
-def test_acquisitions_take_it_and_signs_are_reported_again() -> None:
+def test_acquisitions_accept_the_classifier_and_it_reproduces_the_signs() -> None:
     observed = observed_in("conv_net")
     surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
     posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""The structured model against its formulas (docs/model.md, 2.1 to 2.4), written out pair by pair with nothing of the library."""
+"""Structured model against its formulas (docs/model.md, 2.1 to 2.4), written out for each pair of configurations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Config = dict[str, Any]
 
 
 def deep() -> mc.Space:
-    """A number under three conditions."""
+    """Space with a number under three conditions."""
     space = mc.Space("deep")
     a, b, c = (space.categorical(name, ["x", "y"]) for name in "abc")
     space.integer("d", 0, 3)
@@ -39,7 +39,7 @@ def deep() -> mc.Space:
 
 
 def centred(kernel: np.ndarray) -> np.ndarray:
-    """H K H, scaled to a mean diagonal of one."""
+    """Return H K H, scaled to a mean diagonal of one."""
     size = len(kernel)
     h = np.eye(size) - np.ones((size, size)) / size
     made = h @ kernel @ h
@@ -47,7 +47,7 @@ def centred(kernel: np.ndarray) -> np.ndarray:
 
 
 def of_levels(values: list[Any], kind: str, length: float) -> np.ndarray:
-    """k_v of a discrete variable: identity, or squared exponential on places in [0, 1] with 1e-3 beside it."""
+    """Return k_v of a discrete variable: the identity, or a squared exponential on [0, 1] plus 1e-3 I."""
     n = len(values)
     if kind == "categorical" or n < 3:
         return centred(np.eye(n))
@@ -56,7 +56,7 @@ def of_levels(values: list[Any], kind: str, length: float) -> np.ndarray:
 
 
 class Written:
-    """K and R of two configurations at some theta."""
+    """Kernels K and R of two configurations at a given theta, as the formulas define them."""
 
     def __init__(self, space: mc.Space, theta: np.ndarray) -> None:
         self.program = compiled(space).program
@@ -80,7 +80,7 @@ class Written:
         return float(self.scale.units([config])[0][self.numbers.index(name)])
 
     def discrete(self, g: int, x: Config, y: Config) -> float:
-        """A_g: 0 where either is off; 1/4 for being active at all, where that is a choice."""
+        """Return A_g: 0 if the variable is inactive in x or y. If it is conditional, its activity adds 1/4."""
         label = self.groups[g]
         if label not in x or label not in y:
             return 0.0
@@ -90,7 +90,7 @@ class Written:
         return float(self.p["a"][g] * at)
 
     def number(self, j: int, x: Config, y: Config) -> float:
-        """A_j; what more than two conditions hang on is left to R."""
+        """Return A_j. Numbers under more than two conditions are left to R."""
         name = self.numbers[j]
         if name not in x or name not in y or self.conditions[name] > 2:
             return 0.0
@@ -123,7 +123,10 @@ class Written:
         return float(self.p["sr"][0] * math.exp(-exponent))
 
     def apart(self, label: str, x: Config, y: Config) -> float:
-        """d_g: categories at distance 1; places on [0, 1]; off at distance 1 from the middle, at a right angle."""
+        """Return the squared distance d_g. Categories have distance 1, and ordered values lie on [0, 1].
+
+        An inactive value lies at distance 1 from the middle of that interval, perpendicular to it.
+        """
         if (label in x) != (label in y):
             if self.domains[label].kind == "categorical":
                 return 1.0
@@ -152,8 +155,8 @@ def encoded(space: mc.Space, configs: list[Config]) -> tuple[Structure, Points, 
 
 @pytest.mark.parametrize("name", list(SPACES))
 @pytest.mark.parametrize("sparse", [0.0, 1.0])
-def test_the_kernel_is_what_is_written(name: str, sparse: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers as matrices and as lists of pairs; points that share their numbers, and points that do not."""
+def test_the_kernel_agrees_with_its_formula(name: str, sparse: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are stored as matrices or as lists of pairs. Points share their numbers or have different ones."""
     monkeypatch.setattr(number_sums, "SPARSE", sparse)
     space = SPACES[name]()
     configs = space.sample(14, 1)
@@ -172,8 +175,8 @@ def test_the_kernel_is_what_is_written(name: str, sparse: float, monkeypatch: py
 
 
 @pytest.mark.parametrize(("name", "number"), [("deep", "r"), ("nested", "one")])
-def test_a_number_that_is_off_contributes_nothing(name: str, number: str) -> None:
-    """Predictions, sections, the mean and samples do not see the value that a search has left in it."""
+def test_an_inactive_number_contributes_nothing(name: str, number: str) -> None:
+    """Predictions, sections, the mean and samples ignore the value that a search has left in an inactive number."""
     space = SPACES[name]()
     program, configs = compiled(space).program, space.sample(30, 0)
     structure, points, x = encoded(space, configs)
@@ -215,14 +218,14 @@ def test_predictions_are_the_closed_form(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "sparse"), [("nested", True), ("alternatives", False), ("discrete", True)])
 def test_a_wide_model_is_the_same_model(name: str, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without matrices over pairs of levels."""
+    """A wide model is computed without matrices over pairs of levels."""
     monkeypatch.setattr(level_kernels, "DENSE", 0)
     observed = observed_in(name)
     structure = structure_of(observed, sparse)
     theta, x, found = some_theta(structure), Encoded.of(structure, observed.every), []
     for wide in (True, False):
         of = replace(structure)
-        of.__dict__["wide"] = wide  # decided anew
+        of.__dict__["wide"] = wide  # overrides the choice of the structure
         kernel, mine = Kernel(of, theta), replace(x, structure=of)
         posterior = StructuredPosterior.fit(kernel, mine[:T], observed.values)
         mean, z, u = posterior.mean(), x.z[T + 2], x.u[T + 2]
@@ -239,7 +242,7 @@ def test_a_wide_model_is_the_same_model(name: str, sparse: bool, monkeypatch: py
 
 
 @pytest.mark.parametrize("alike", [True, False])
-def test_sums_over_groups_of_neighbours_and_of_others(alike: bool) -> None:
+def test_level_sums_of_neighbours_and_of_unrelated_points(alike: bool) -> None:
     rng = np.random.default_rng(0)
     sizes = rng.integers(2, 6, size=60)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])

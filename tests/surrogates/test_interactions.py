@@ -1,4 +1,4 @@
-"""Declared interactions: names to pairs of groups and numbers."""
+"""Declared interactions: translation of parameter names to pairs of groups and numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def resolved(name, interactions):
     return made.program, scale, resolve(made.declaration, made.program, scale, interactions)
 
 
-def test_none_is_everything():
+def test_none_declares_all_pairs():
     program, scale, found = resolved("bound_numbers", None)
     assert found.groups == set(combinations(range(len(program.groups)), 2))
     assert found.numbers == set(combinations(range(len(scale)), 2))
@@ -47,7 +47,7 @@ def test_an_ordering_has_all_its_groups_and_they_always_interact():
     assert {g for g, _ in found.mixed} == set(members)
 
 
-def test_an_unknown_name_is_refused_with_the_nearest():
+def test_an_unknown_name_is_refused_with_a_suggestion():
     with pytest.raises(SpaceError, match="no parameter 'layer'; did you mean 'layers'"):
         resolved("conv_net", [("lr", "layer")])
     with pytest.raises(SpaceError, match="'width' is an auxiliary"):

@@ -1,4 +1,4 @@
-"""The Matern process: its formulas beside scikit-learn's, its gradients beside differences."""
+"""Matern process: values against scikit-learn, gradients against finite differences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_predictions_and_their_gradients() -> None:
         assert by_deviation == pytest.approx((up_sd - down_sd) / 2e-6, rel=1e-4, abs=1e-7)
 
 
-def test_a_fit_finds_what_matters() -> None:
+def test_a_fit_finds_the_relevant_inputs() -> None:
     rng = np.random.default_rng(1)
     x = rng.random((60, 6))
     y = np.sin(6 * x[:, 0]) + x[:, 1]
@@ -62,7 +62,7 @@ def test_a_fit_finds_what_matters() -> None:
     assert again.theta == pytest.approx(process.theta, abs=0.2)
 
 
-def test_what_is_pending_lowers_deviations_alone_and_equal_values_stay_finite() -> None:
+def test_pending_points_lower_only_deviations_and_equal_values_stay_finite() -> None:
     process = MaternProcess.fit(X, Y)
     at = RNG.random((4, 3))
     further = process.given(at[:2])

@@ -27,7 +27,10 @@ ACTIVE = {(0, 5): 1.6, (2, 3): -1.2, (7, 11): 0.9}
 
 
 def bits_model(t, seed=0):
-    """A linear function of 12 signs and three of their 66 products: posterior on t observations, and 200 tests."""
+    """Return a posterior on t observations and 200 test points.
+
+    The observed function is linear in 12 signs and in three of their 66 products.
+    """
     space = mc.Space("bits")
     for i in range(BITS):
         space.integer(f"b{i}", 0, 1)
@@ -52,13 +55,13 @@ def error(f, z, y):
 
 
 def quantiles_agree(draws, cdf):
-    """Kolmogorov-Smirnov: fails once in ten thousand seeds, and the seed is fixed."""
+    """Assert a Kolmogorov-Smirnov test. It fails for one of ten thousand seeds, and the seed is fixed."""
     assert stats.kstest(draws, cdf).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("prior", ["laplace", "horseshoe"])
-def test_weights_from_the_prior_and_the_local_update_leave_the_prior_alone(prior):
-    """Geweke's check of the local step: (scales from the prior, W given them, scales given W) has the prior's scales."""
+def test_weights_from_the_prior_and_the_local_update_keep_the_prior(prior):
+    """Geweke's test of the local step: scales, then W given the scales, then scales given W keep the prior."""
     n, size, rng = 10_000, 3, np.random.default_rng(1)
     if prior == "horseshoe":
         mixing = 1 / rng.gamma(0.5, 1.0, n)
@@ -74,7 +77,7 @@ def test_weights_from_the_prior_and_the_local_update_leave_the_prior_alone(prior
 
 @pytest.mark.parametrize("t", [10, 300])
 def test_weights_given_the_scales_are_the_dense_gaussian(t):
-    """With M > t features, and with M < t, where the data are reduced; mean and covariance."""
+    """Mean and covariance agree for M > t features, and for M < t features, for which the data are reduced."""
     base, *_ = bits_model(t)
     mixture = Mixture.of(base, SparseSettings())
     assert (len(mixture.base.y) < t) == (t == 300)
@@ -95,7 +98,7 @@ def test_weights_given_the_scales_are_the_dense_gaussian(t):
     assert np.max(np.abs((np.cov(draws.T) - covariance) / np.outer(sd, sd))) < 6 * np.sqrt(2 / n)
 
 
-def test_the_evidence_of_the_reduced_data_is_that_of_all():
+def test_the_evidence_of_the_reduced_data_is_that_of_all_data():
     base, *_ = bits_model(150)
     settings = SparseSettings()
     mixture = Mixture.of(base, settings)
@@ -129,7 +132,7 @@ def test_a_sparse_truth_is_recovered():
 
 
 def test_the_variational_bound_agrees_with_a_long_chain():
-    """Many observations at known noise, where the posterior has one mode: means within a standard deviation or so."""
+    """With many observations and known noise, the posterior has one mode, and means agree within one deviation."""
     base, z, y = bits_model(120)
     base = replace(base, noise=0.05)
     settings = SparseSettings("laplace", burn_in=100, draws=250, noise_sd=0.0)
@@ -148,7 +151,7 @@ def test_the_variational_bound_agrees_with_a_long_chain():
 
 
 @pytest.mark.parametrize(("name", "preset"), [("discrete", "paper"), ("bound_numbers", "evidence")])
-def test_what_is_left_out_is_bounded_and_what_is_kept_is_a_quadratic_form(name, preset):
+def test_omitted_pairs_are_bounded_and_kept_pairs_make_a_quadratic_form(name, preset):
     space = ALL[name]()
     base, *_ = posterior(space, preset)
     f = base.sample(np.random.default_rng(0))
@@ -170,6 +173,6 @@ def test_what_is_left_out_is_bounded_and_what_is_kept_is_a_quadratic_form(name, 
 @pytest.mark.parametrize(
     "wrong", [{"prior": "lasso"}, {"inference": "ep"}, {"inference": "variational"}, {"by": "level"}, {"draws": 0}]
 )
-def test_refusals(wrong):
+def test_invalid_settings_are_refused(wrong):
     with pytest.raises(SpaceError):
         SparseSettings(**wrong)

@@ -1,4 +1,4 @@
-"""The structured surrogate: the contract, conditioning against a refit, evidence, the life of its hyperparameters, the warp."""
+"""Structured surrogate: conformance, conditioning against a refit, evidence, search of hyperparameters, warp."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.surrogates.conformance import Conformance, Observed, nested, observed
 
 
 def structure_of(observed: Observed, sparse: bool = False) -> Structure:
-    """Of all interactions, or of half of them."""
+    """Return the structure with all interactions, or with half of them."""
     rng, g, d = np.random.default_rng(5), range(len(observed.program.groups)), range(len(observed.scale))
     pairs = (combinations(g, 2), product(g, d), combinations(d, 2))
     declared = Interactions(*(frozenset(p for p in of if rng.random() < 0.5) for of in pairs)) if sparse else None
@@ -43,7 +43,7 @@ def some_theta(structure: Structure, seed: int = 1) -> Vector:
 
 
 def structured_part(posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
-    """Mean and deviation of the structured part alone: the residual is in no form, and so in no sample."""
+    """Return mean and deviation of the structured part. The residual has no quadratic form, so samples exclude it."""
     kernel, x = posterior.kernel, posterior.x
     new = Encoded.of(kernel.structure, points)
     noise = np.broadcast_to(kernel.noise + JITTER + posterior.noise, len(x))
@@ -65,10 +65,10 @@ class TestStructuredSurrogate(Conformance):
 
 @pytest.mark.parametrize("name", ["nested", "conv_net"])
 @pytest.mark.parametrize("near", [256, 10])
-def test_conditioning_is_a_fit_to_everything_at_the_same_hyperparameters(
+def test_conditioning_is_a_fit_to_all_values_at_the_same_hyperparameters(
     name: str, near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where variances are conditioned on a part: what was given always counts."""
+    """If variances are conditioned on a subset of the points, the subset includes the given points."""
     monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", near)
     observed = observed_in(name)
     structure = structure_of(observed)
@@ -121,7 +121,7 @@ def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(
     np.testing.assert_array_equal(one[1], each[1])
 
 
-def test_a_fit_uses_no_more_than_its_limit_the_best_among_them_and_their_own_noise() -> None:
+def test_a_fit_uses_a_limited_number_of_points_with_the_best_one_and_their_noise() -> None:
     space = nested()
     program, scale = compiled(space).program, Domain.of(space).scale
     structure, configs = Structure.of(program, scale), space.sample(FITTED + 40, 0)
@@ -159,12 +159,12 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
         _, state = surrogate.fit(surrogate.prepare(observed.points[:t]), observed.values[:t], state)
         counts.append(len(searches))
         assert searches or state["theta"] == before
-    # a restart compares three warps on five observations, chooses a start there, and goes on with all
+    # a restart compares three warps on five observations, chooses a start there, and continues with all
     assert counts == [5, 1, 1, 5, 0, 0, 1, 0, 0]
     assert state["fits"] == 9
 
 
-def test_a_state_of_earlier_journals_is_taken() -> None:
+def test_a_state_of_earlier_journals_is_accepted() -> None:
     observed = observed_in("conv_net")
     surrogate = StructuredSurrogate(structure_of(observed))
     prepared = surrogate.prepare(observed.points)
@@ -185,7 +185,7 @@ LOSSES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=3, max_size=30
 
 
 @given(LOSSES, st.sampled_from(STRENGTHS))
-def test_it_standardises_keeps_the_order_and_can_be_undone(values: list[float], strength: float) -> None:
+def test_the_warp_standardises_keeps_the_order_and_is_invertible(values: list[float], strength: float) -> None:
     losses = np.sort(np.array(values))
     warp = Warp.of(losses, strength)
     warped = warp(losses)

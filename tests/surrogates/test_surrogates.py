@@ -1,4 +1,4 @@
-"""The linear surrogate: the contract under each preset and prior, the dual posterior against the primal one, evidence."""
+"""Linear surrogate: conformance under each preset and prior, the dual posterior against the primal one, evidence."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def observations(space, n=14, seed=0):
 
 
 def points_of(program, z, u):
-    """Points from their binaries."""
+    """Return the points with these binaries."""
     levels = np.array([program.levels_of(row) for row in z], dtype=np.int64).reshape(len(z), len(program.groups))
     return Points(levels, u)
 
@@ -89,7 +89,7 @@ def posterior(space, preset, seed=0, n=14):
 
 
 def design(post, z, u):
-    """All features at once, and their prior variances: what the dual never forms."""
+    """Return the matrix of all features and their prior variances, which the dual never forms."""
     parts, variances = [], []
     for block in post.blocks:
         d, c = block.left(z), block.right(u)
@@ -125,7 +125,7 @@ def test_the_dual_moments_are_the_primal_ones_also_after_conditioning(name, pres
 
 
 def declared_at_random(program, scale, seed=3):
-    """Half of all pairs."""
+    """Return interactions of about half of all pairs."""
     rng, g, d = np.random.default_rng(seed), range(len(program.groups)), range(len(scale))
     drawn = [
         frozenset(p for p in of if rng.random() < 0.5) for of in (combinations(g, 2), product(g, d), combinations(d, 2))
@@ -135,7 +135,7 @@ def declared_at_random(program, scale, seed=3):
 
 @pytest.mark.parametrize(("name", "some"), [("discrete", False), ("conv_net", True), ("bound_numbers", False)])
 def test_evidence_gradients(name, some):
-    """Under a vector of noise, with all pairs or some."""
+    """Compare gradients with finite differences, under a vector of noise, with all or some pairs."""
     program, scale, z, u, y = observations(ALL[name]())
     grams = evidence.Grams.of(program, scale, z, u, declared_at_random(program, scale) if some else None)
     mean, sd = grams.layout.prior()
@@ -156,7 +156,7 @@ def test_evidence_gradients(name, some):
 
 @pytest.mark.parametrize(("name", "some"), [("conv_net", True), ("bound_numbers", False)])
 def test_the_features_have_the_kernel_that_was_fitted(name, some):
-    """Discrete part: exact. With enough Fourier features the whole kernel agrees too; declared pairs or all of them."""
+    """With enough Fourier features the kernels agree, for declared pairs or all pairs. The discrete part is exact."""
     space = ALL[name]()
     program, scale, z, u, _ = observations(space, n=10)
     declared = declared_at_random(program, scale) if some else None
@@ -188,7 +188,7 @@ def test_the_fit_recovers_which_group_matters():
     assert standardisation(np.full(5, 1e9)) == (1e9, 1.0), "equal losses do not divide by zero"
 
 
-def test_a_state_of_earlier_journals_is_taken() -> None:
+def test_a_state_of_earlier_journals_is_accepted() -> None:
     observed = observed_in("conv_net")
     surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, iterations=2))
     prepared = surrogate.prepare(observed.points)
@@ -234,7 +234,7 @@ def test_gradients_and_bounds(made):
         np.testing.assert_allclose(slopes, (made(point + steps) - made(point - steps)).T / 2e-6, atol=1e-7)
 
 
-def test_refusals():
+def test_too_large_grids_and_unknown_feature_maps_are_refused():
     with pytest.raises(SpaceError, match=r"8\^6 = 262144 features.*interactions"):
         QuadratureFeatures.tensor(np.arange(6), np.ones(6), 8)
     with pytest.raises(SpaceError, match="did you mean 'fourier'"):

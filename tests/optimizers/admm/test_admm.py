@@ -1,4 +1,4 @@
-"""Runs of ADMM: its phases, pending and failed trials, tiny spaces, orders, limits, and what it wins."""
+"""Runs of ADMM: phases, pending and failed trials, tiny spaces, orderings, outcome constraints and the loss reached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mipcash.optimizers.registry import make_optimizer
 
 
 def pipeline(order: bool = False) -> mc.Space:
-    """Two modules with hyperparameters of every kind, rules on choices and on numbers."""
+    """Space with two modules, hyperparameters of every kind, and rules on choices and on numerical parameters."""
     space = mc.Space("pipeline")
     scaler = space.module(
         "scaler", {"none": {}, "bins": {"n": mc.Integer(2, 6)}, "power": {"how": mc.Categorical(list("abc"))}}
@@ -39,7 +39,7 @@ def pipeline(order: bool = False) -> mc.Space:
 
 
 def loss(config: dict[str, Any]) -> float:
-    """Best: bins with n = 2 before a tree of depth 4, leaf 2; 0."""
+    """Loss with the minimum 0 at bins with n = 2 and a tree of depth 4 and leaf 2."""
     value = {"none": 0.6, "bins": 0.0, "power": 0.4}[config["scaler"]] + 0.2 * (config.get("scaler.bins.n", 2) - 2)
     if config["model"] == "tree":
         return value + 0.1 * abs(config["model.tree.depth"] - 4) + 0.05 * (config["model.tree.leaf"] != 2)
@@ -57,7 +57,7 @@ def run(
     state: Any = None,
     seed: int = 0,
 ) -> list[Proposal]:
-    """The loop in its barest form; the state passes through JSON as it does in a journal."""
+    """Run a minimal optimization loop. The state passes through JSON, as it does in a journal."""
     history, proposals = list(history), list[Proposal]()
     for _ in range(n):
         p = optimizer.ask(Request(history, np.random.default_rng([seed, len(history)]), state or {}, limits=limits))
@@ -75,7 +75,7 @@ def made(space: mc.Space | None = None, **settings: Any) -> Optimizer:
     return make_optimizer("admm", space or pipeline(), settings=AdmmSettings(**settings))
 
 
-def test_phases_take_their_turns_and_theta_min_keeps_z() -> None:
+def test_phases_alternate_and_theta_min_keeps_z() -> None:
     optimizer: Any = made(n_initial=3, first=3, growth=2)
     proposals = run(optimizer, 3 + 2 * 3 + 2 * 5)
     assert [p.trace.get("subproblem", "") for p in proposals[:3]] == [""] * 3
@@ -96,7 +96,7 @@ def test_phases_take_their_turns_and_theta_min_keeps_z() -> None:
     ("theta_min", "z_min"), [("gp", "exhaustive"), ("gp", "gp"), ("random", "bandit"), ("random", "random")]
 )
 def test_every_solver_makes_legal_and_new_proposals(theta_min: str, z_min: str) -> None:
-    """Orders are chosen as other choices are."""
+    """The ordering of the modules is chosen like every other choice."""
     space = pipeline(order=True)
     proposals = run(made(space, theta_min=theta_min, z_min=z_min, n_initial=3), 18)
     assert all(space.is_legal(p.config) for p in proposals)
@@ -109,7 +109,7 @@ def test_it_finds_the_best_of_a_small_pipeline(settings: dict[str, Any]) -> None
     assert min(loss(p.config) for p in run(made(**settings), 32)) <= 0.15
 
 
-def test_a_cold_start_knows_nothing_of_earlier_phases() -> None:
+def test_a_cold_start_uses_no_evaluations_of_earlier_phases() -> None:
     optimizer: Any = made(warm_start=False)
     solver, seen = optimizer.theta_min, list[tuple[int, int]]()
 
@@ -127,7 +127,7 @@ def test_pending_trials_are_neither_waited_for_nor_proposed_again() -> None:
     optimizer, space = made(), pipeline()
     history: list[Observation] = []
     state: dict[str, Any] = {}
-    for k in range(30):  # eight at a time, told in another order
+    for k in range(30):  # up to eight are pending, and their results arrive in another order
         p = optimizer.ask(Request(history, np.random.default_rng(k), state))
         state = json.loads(json.dumps(dict(p.state)))
         assert space.is_legal(p.config)
@@ -141,7 +141,7 @@ def test_pending_trials_are_neither_waited_for_nor_proposed_again() -> None:
     assert len(state["asked"]) < 24
 
 
-def test_what_fails_is_no_answer_and_earns_nothing() -> None:
+def test_failing_choices_are_not_selected_and_earn_no_reward() -> None:
     def crashes(config: dict[str, Any]) -> float | None:
         return None if config["scaler"] == "bins" else loss(config)
 
@@ -153,8 +153,8 @@ def test_what_fails_is_no_answer_and_earns_nothing() -> None:
 
 
 @pytest.mark.parametrize(("choices", "numbers", "z_min"), [(0, 1, "bandit"), (6, 1, "gp"), (3, 4, "bandit")])
-def test_tiny_spaces_are_exhausted_and_no_further(choices: int, numbers: int, z_min: str) -> None:
-    """One configuration, choices alone, and choices beside an integer."""
+def test_tiny_spaces_are_searched_completely_before_they_are_exhausted(choices: int, numbers: int, z_min: str) -> None:
+    """Cases: one configuration, choices only, and choices with an integer."""
     space = mc.Space("tiny")
     if choices:
         space.categorical("c", list(range(choices)))
@@ -172,7 +172,7 @@ def test_tiny_spaces_are_exhausted_and_no_further(choices: int, numbers: int, z_
         optimizer.ask(Request(history, np.random.default_rng(0), proposals[-1].state))
 
 
-def test_a_space_with_nothing_to_choose_is_theta_min_alone() -> None:
+def test_a_space_without_choices_is_searched_by_theta_min_only() -> None:
     space = mc.Space("numbers")
     space.integer("n", 0, 3)
     space.real("x", -1.0, 1.0)
@@ -182,7 +182,7 @@ def test_a_space_with_nothing_to_choose_is_theta_min_alone() -> None:
 
 
 def tuned() -> mc.Space:
-    """Two modules of three algorithms, each with an integer and a real."""
+    """Space with two modules of three algorithms, each with an integer and a real parameter."""
     space = mc.Space("tuned")
     for name in ("first", "second"):
         space.module(name, {a: {"n": mc.Integer(0, 20), "x": mc.Real(0.0, 1.0)} for a in "pqr"})
@@ -191,11 +191,11 @@ def tuned() -> mc.Space:
 
 LIMITS = (Limit("latency", high=0.6),)
 BEST = -1.0
-"""Of what keeps the limit: q twice at x = 0.5."""
+"""Lowest feasible loss, of q in both modules with x = 0.5."""
 
 
 def limited(config: dict[str, Any]) -> dict[str, float]:
-    """The lowest losses, p at x = 1, break the limit; the integers are best at 10."""
+    """Return loss and latency. The lowest losses, of p at x = 1, violate the constraint. The best integers are 10."""
     value, slow = 0.0, 0.0
     for name in ("first", "second"):
         algorithm = config[name]
@@ -206,7 +206,7 @@ def limited(config: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"free_slack": False, "rho": 1.0, "limit_rho": None}])
-def test_limits_move_their_multipliers_and_what_is_proposed(settings: dict[str, Any]) -> None:
+def test_outcome_constraints_change_multipliers_and_proposals(settings: dict[str, Any]) -> None:
     def keeps(proposals: list[Proposal]) -> np.ndarray:
         return np.array([limited(p.config)["latency"] <= 0.6 for p in proposals])
 
@@ -220,7 +220,7 @@ def test_limits_move_their_multipliers_and_what_is_proposed(settings: dict[str, 
     assert [p.config for p in loose] == [p.config for p in without[:12]]
 
 
-def test_it_stops_on_residuals_only_where_that_is_asked_for() -> None:
+def test_residuals_stop_a_run_only_with_a_tolerance() -> None:
     assert not any(p.stop for p in run(made(), 16))
     stopped = [p.stop for p in run(made(tolerance=1.0), 16)]
     assert any("residuals" in reason for reason in stopped)

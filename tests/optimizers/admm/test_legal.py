@@ -1,4 +1,4 @@
-"""z and theta: which is which, and delta-min and z-min under rules against all legal configurations of small spaces."""
+"""Variables z and theta of ADMM, and delta-min and z-min under rules against the enumeration of small spaces."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def parts(space: mc.Space) -> tuple[Domain, Variables, Projection]:
     return domain, variables, Projection(domain, variables)
 
 
-def test_both_subproblems_are_solved_as_by_all_legal_configurations() -> None:
-    """The projection is the nearest legal point with z fixed; the argmax is the best choice that a legal one has."""
+def test_both_subproblems_agree_with_the_enumeration_of_legal_configurations() -> None:
+    """The projection is the nearest legal point with z fixed. The argmax is the best legal choice."""
     space = mc.Space("small")
     first = space.module("first", {"a": {"n": mc.Integer(0, 3)}, "b": {"k": mc.Categorical(list("xyz"))}, "c": {}})
     second, m = space.categorical("second", list("pqr")), space.integer("m", 0, 3)
@@ -61,7 +61,7 @@ def test_both_subproblems_are_solved_as_by_all_legal_configurations() -> None:
     assert choices.every(len(legal) - 1) is None
 
 
-def test_numbers_in_rules_move_and_others_stay() -> None:
+def test_the_projection_moves_only_the_numbers_in_rules() -> None:
     space = mc.Space("numbers")
     kind = space.categorical("kind", ["a", "b"])
     x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
@@ -75,7 +75,7 @@ def test_numbers_in_rules_move_and_others_stay() -> None:
     assert space.validate(found) == []
     assert found["kind"] == "a"
     moved = abs(found["x"] - 0.9) + abs(found["y"] - 0.8) + abs(found["n"] / 200 - 0.105)
-    assert moved == pytest.approx(0.805, abs=6e-3)  # x + y + n / 200 was 1.805, the step of n 0.005
+    assert moved == pytest.approx(0.805, abs=6e-3)  # x + y + n / 200 was 1.805, and the step of n is 0.005
     assert found["free"] == pytest.approx(1e-3**0.75)
 
 
@@ -107,4 +107,4 @@ def test_modules_orders_plain_and_deciding_categories_are_choices_and_the_rest_i
     config = project(np.array([0, 0, 1, 0]), free)
     assert config is not None
     assert config["order"] == ("model", "scaler")
-    assert project(np.array([bins, linear, 0, 1]), free) is None  # a rule forbids both
+    assert project(np.array([bins, linear, 0, 1]), free) is None  # a rule forbids bins with linear

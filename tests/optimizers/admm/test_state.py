@@ -1,4 +1,4 @@
-"""The updates of ADMM against the formulas of liu2020 and ram2020, and its settings."""
+"""Updates of ADMM against the formulas of liu2020 and ram2020, and the settings of ADMM."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ def test_the_multipliers_and_residuals_of_an_iteration() -> None:
     assert after.z.tolist() == [0, 1]
     assert after.mu.tolist() == [0.9]
     assert after.outside == pytest.approx((0.9 - 0.4) / 10.0)
-    # a z-min without an answer leaves the multipliers, and no residual of limits
+    # a z-min without a solution leaves the multipliers unchanged and gives no residual of the constraints
     after = state(outside=0.5).chosen(after.z, delta, np.array([0.1]), None, METRIC, AdmmSettings(rho=0.5))
     assert (after.mu.tolist(), after.outside, after.as_dict()["outside"]) == ([0.4], math.inf, None)
     pulled = state().credited(np.array([0.0, 1.0, 1.0, 0.0]), 1.0).credited(np.array([0.0, 1.0, 1.0, 0.0]), 0.0)
     assert (pulled.counts.tolist(), pulled.rewards.tolist()) == ([0, 2, 2, 0], [0, 1, 1, 0])
 
 
-def test_rho_is_balanced_where_that_is_asked_for() -> None:
+def test_rho_is_balanced_only_if_balance_is_set() -> None:
     settings = AdmmSettings(rho=0.5, balance=10.0, factor=3.0)
     far, still = np.array([0.9, 1.0, 0.0]), np.array([0.5, 1.0, 0.0])
     args = (np.array([0]), np.zeros(0), np.zeros(0), METRIC, settings)
     z, u, mu, metric, _ = args
     assert state(mu=mu).chosen(z, still, u, mu, metric, settings).rho == pytest.approx(1.5)  # the dual residual is 0
     near = state(mu=mu, theta=np.array([0.9, 1.0, 0.0]))
-    assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal one is
+    assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal residual is 0
     fixed = AdmmSettings(rho=0.5)
     assert near.chosen(z, far, u, mu, metric, fixed).rho == 0.5
 
@@ -80,14 +80,14 @@ def test_the_state_survives_json() -> None:
     assert AdmmState.of({}) is None
 
 
-# -- limits -----------------------------------------------------------------------------------------------------
+# -- outcome constraints ----------------------------------------------------------------------------------------
 
 
 def limits(mu: float = 0.3, rho: float = 2.0, **ends: float) -> Limits:
     return Limits([Limit("g", **ends)], np.array([4.0]), rho, np.array([mu]))
 
 
-def test_the_slack_is_the_best_that_its_box_admits() -> None:
+def test_the_slack_is_the_minimiser_in_its_box() -> None:
     two_ends = limits(low=1.0, high=3.0)
     h = np.linspace(-1.5, 1.0, 21)[:, None]
     grid = np.linspace(0.0, 0.5, 2001)  # u in [0, (high - low) / unit]
@@ -98,20 +98,20 @@ def test_the_slack_is_the_best_that_its_box_admits() -> None:
     given = np.array([0.25])
     assert two_ends.values(measured, given) == pytest.approx((h[:, 0] + 0.25 + 0.15) ** 2)  # ram2020, eq. 3
     assert two_ends.multipliers(np.array([0.4]), given) == pytest.approx([0.3 + 2.0 * 0.65])  # ram2020, eq. 26
-    # a limit that is kept with room costs nothing and keeps its multiplier at 0
+    # a constraint that is satisfied with a margin adds no penalty, and its multiplier stays 0
     kept, h = limits(mu=0.0, high=3.0), np.array([[-0.7]])
     assert kept.values(Measured(np.zeros(1), np.ones(1, dtype=bool), h)).tolist() == [0.0]
     assert kept.multipliers(h[0], kept.slack(h)[0]).tolist() == [0.0]
 
 
-def test_outputs_are_measured_from_the_end_that_a_limit_has() -> None:
+def test_outputs_are_measured_from_the_bound_of_their_constraint() -> None:
     told = [
         Observation({}, "done", 4.0, {"g": 5.0}),
         Observation({}, "failed", None, {"g": 0.0}),
         Observation({}, "failed"),
     ]
     above = limits(high=3.0).measured(told, 2.0)
-    assert above.h[:, 0].tolist() == [0.5, -0.75, 0.5]  # what is not known counts as the worst
+    assert above.h[:, 0].tolist() == [0.5, -0.75, 0.5]  # an unknown output counts as the worst one
     assert above.y.tolist() == [2.0, 2.0, 2.0]
     assert above.known.tolist() == [True, False, False]
     assert limits(low=3.0).measured(told, 2.0).h[:2, 0].tolist() == [-0.5, 0.75]
@@ -122,7 +122,7 @@ def test_outputs_are_measured_from_the_end_that_a_limit_has() -> None:
     assert both.answers.tolist() == [False, True]
 
 
-def test_a_unit_is_the_range_of_all_but_the_worst() -> None:
+def test_the_unit_is_the_range_without_the_worst_values() -> None:
     assert unit_of(np.append(np.linspace(0.0, 1.0, 21), 1e9)) == pytest.approx(0.945)
     assert unit_of(np.array([-1e308, 1e308])) > 1e307
     assert unit_of(np.array([2.0, 2.0, np.nan])) == 1.0
@@ -134,7 +134,9 @@ def test_rewards_of_choices() -> None:
     assert [reward(v, known, "quantile") for v in (1.0, 50.0)] == [1.0, 0.0]
     assert 0.9 < reward(3.0, known, "quantile") < 1.0
     assert [reward(v, known, 0.5) for v in (0.0, 0.1, 3.0)] == pytest.approx([1.0, 0.8, 0.0])
-    assert reward(1.0, known, 10.0, unit=5.0) == pytest.approx(0.5)  # a loss of 5 where 10 earns nothing
+    assert reward(1.0, known, 10.0, unit=5.0) == pytest.approx(
+        0.5
+    )  # a loss of 5 after scaling; a loss of 10 earns no reward
     assert reward(2.0, np.array([2.0]), "quantile") == 1.0
 
 

@@ -1,4 +1,4 @@
-"""ADMMBO as an optimizer: order of its proposals, convergence, mixed spaces, resumed and parallel runs, small spaces."""
+"""Runs of ADMMBO: order of proposals, convergence, mixed spaces, parallel runs, small spaces, recommendations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def box() -> mc.Space:
 
 
 def on_the_box(config: Mapping[str, Any]) -> dict[str, float]:
-    """The least loss with g <= 0 is 0.5, anywhere on x + y = 0.5 where x = 0.25 + (y - 0.25); without it 0 in the corner."""
+    """Return the loss and g. The lowest loss with g <= 0 is 0.5, at x = y = 0.25. Without the constraint it is 0."""
     x, y = config["x"], config["y"]
     return {"loss": x + y + 2.0 * (x - y) ** 2, "g": 0.5 - x - y}
 
@@ -67,7 +67,7 @@ def run(
     costs: Mapping[str, float] | None = None,
     chosen: AdmmboSettings | None = None,
 ) -> tuple[Admmbo, list[Observation], list[Proposal]]:
-    """The loop until a wish to stop; the state goes through JSON, and each ask is of a fresh instance."""
+    """Run the loop until the optimizer stops it. The state passes through JSON, and every ask uses a new instance."""
     domain, history, proposals, state = Domain.of(space), [], [], dict[str, Any]()
     optimizer = Admmbo(domain, chosen or settings())
     for k in range(asks):
@@ -82,10 +82,10 @@ def run(
     return optimizer, history, proposals
 
 
-def test_evaluated_apart_it_asks_for_the_loss_then_for_each_limit_and_converges_before_the_budget() -> None:
+def test_decoupled_runs_evaluate_the_loss_then_each_constraint_and_converge_before_the_budget() -> None:
     limits = (Limit("g", high=0.0),)
     optimizer, history, proposals = run(box(), on_the_box, limits, 150, APART, settings(first=8))
-    assert [p.outputs for p in proposals[:3]] == [()] * 3  # the design: all outputs
+    assert [p.outputs for p in proposals[:3]] == [()] * 3  # the initial design evaluates all outputs
     assert [p.outputs for p in proposals[3:11]] == [("loss",)] * 8
     assert proposals[11].outputs == ("g",)
     assert all(p.outputs in (("loss",), ("g",)) for p in proposals[3:-1])
@@ -105,7 +105,7 @@ def test_evaluated_apart_it_asks_for_the_loss_then_for_each_limit_and_converges_
     assert values["loss"] == pytest.approx(0.5, abs=0.03)
 
 
-def test_evaluated_together_every_evaluation_serves_all_subproblems() -> None:
+def test_joint_evaluations_serve_all_subproblems() -> None:
     limits = (Limit("g", high=0.0), Limit("loss", high=5.0))
     _, _, proposals = run(box(), on_the_box, limits[:1], 60)
     assert all(p.outputs == () for p in proposals)
@@ -129,8 +129,8 @@ def test_mixed_spaces_under_rules_are_searched_over_legal_configurations_alone()
     assert answer.loss <= min(losses) + 0.1
 
 
-def test_feasibility_subproblems_run_beside_each_other() -> None:
-    """Nothing is told: proposals go to the limits in turn, and each wants its own output at a place of its own."""
+def test_feasibility_subproblems_run_in_parallel() -> None:
+    """With all results pending, proposals alternate between the constraints and never repeat an output."""
     domain, costs = Domain.of(mixed()), {"loss": 1.0, "g": 1.0, "e": 1.0}
     limits = (Limit("g", high=0.6), Limit("e", high=5.0))
     optimizer, state, history = Admmbo(domain, settings(n_initial=6, first=3)), dict[str, Any](), []
@@ -150,7 +150,7 @@ def test_feasibility_subproblems_run_beside_each_other() -> None:
     assert wanted[:6] == [("g",), ("e",)] * 3
     apart = [(repr(p.config), p.outputs) for p in proposals[9:]]
     assert len(apart) == len(set(apart))
-    # told at last, the iteration ends
+    # the iteration ends when the results are reported
     history[9:] = [
         observed(o.config, on_mixed(o.config), p.outputs) for o, p in zip(history[9:], proposals[9:], strict=True)
     ]
@@ -161,8 +161,8 @@ def test_feasibility_subproblems_run_beside_each_other() -> None:
 @pytest.mark.parametrize(
     ("size", "bound", "apart"), [(1, 10.0, False), (1, -1.0, True), (2, 10.0, True), (5, 2.0, True), (5, -1.0, False)]
 )
-def test_small_spaces_end(size: int, bound: float, apart: bool) -> None:
-    """A wish to stop, or the proof that nothing is left, after every output of every configuration at the latest."""
+def test_runs_of_small_spaces_end(size: int, bound: float, apart: bool) -> None:
+    """A run stops or exhausts the space after every output of every configuration at the latest."""
     space = mc.Space("small")
     a = space.integer("a", 0, 4)
     b = space.categorical("b", ["u", "v"])
@@ -204,7 +204,7 @@ def test_an_equality_is_a_pair_of_inequalities() -> None:
         assert any(p.origin.startswith(f"feasibility of g {end}") for p in proposals)
     state = proposals[-1].state
     assert len(state["z"]) == len(state["y"]) == 2
-    assert set(state["models"]) == {"loss", "g"}  # two copies of one model
+    assert set(state["models"]) == {"loss", "g"}  # both inequalities use the model of g
     answer = optimizer.recommend(history, limits)
     assert answer is not None
     values = measured(answer.config)
@@ -212,8 +212,8 @@ def test_an_equality_is_a_pair_of_inequalities() -> None:
     assert values["loss"] <= 0.32 + 0.08
 
 
-def test_what_is_recommended_satisfies_limits_with_the_probability_asked_for() -> None:
-    """Along a line where g is noisy: the least loss is seen to keep the limit by chance, and is not sure enough."""
+def test_the_recommendation_satisfies_constraints_with_the_requested_probability() -> None:
+    """With noisy g, the lowest feasible loss satisfies the constraint by chance, so it is not recommended."""
     space = mc.Space("line")
     space.real("x", 0.0, 1.0)
     rng = np.random.default_rng(0)
@@ -230,12 +230,12 @@ def test_what_is_recommended_satisfies_limits_with_the_probability_asked_for() -
     surer = Admmbo(Domain.of(space), AdmmboSettings(delta=1e-4)).recommend(history, limits)
     assert surer is not None
     assert surer.config["x"] > answer.config["x"]
-    # nothing is sure enough: the best that was seen to keep them, if any
+    # no configuration is feasible with the requested probability: the best feasible observation, if any
     assert optimizer.recommend(history[:9], (Limit("g", high=-5.0),)) is None
     assert optimizer.recommend([], limits) is None
 
 
-def test_a_point_of_a_limit_alone_is_recommended_where_its_loss_is_known_from_the_model() -> None:
+def test_a_point_without_an_observed_loss_is_recommended_by_its_predicted_loss() -> None:
     history = [observed(c, on_the_box(c), ("loss",)) for c in box().sample(12, 0)]
     history += [observed(c, on_the_box(c), ("g",)) for c in box().sample(12, 1)]
     optimizer, limits = Admmbo(Domain.of(box())), (Limit("g", high=0.0),)
@@ -246,7 +246,7 @@ def test_a_point_of_a_limit_alone_is_recommended_where_its_loss_is_known_from_th
     assert on_the_box(answer.config)["loss"] <= min(losses) + 0.05
 
 
-def test_configurations_that_fail_are_left_alone() -> None:
+def test_failing_configurations_are_avoided() -> None:
     space, limits = mixed(), (Limit("g", high=0.6),)
     optimizer, state, history = Admmbo(Domain.of(space), settings(n_initial=6)), dict[str, Any](), []
     for k in range(18):
@@ -259,7 +259,7 @@ def test_configurations_that_fail_are_left_alone() -> None:
     assert optimizer.recommend(history, limits) is not None
 
 
-def test_settings_without_meaning_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for wrong in (
         {"rho": 0.0},
         {"penalty": math.inf},

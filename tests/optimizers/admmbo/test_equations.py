@@ -1,4 +1,4 @@
-"""Closed forms of ADMMBO's subproblems against their definitions, Monte Carlo and finite differences; the updates of ADMM."""
+"""Closed forms of ADMMBO's subproblems against definitions, Monte Carlo and finite differences; updates of ADMM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.spaces import ALL
 
 
 class Setting:
-    """A mixed space, a posterior of some output, legal points to look at, and two centres."""
+    """Mixed space with a posterior of one output, legal points to evaluate it at, and two centres."""
 
     def __init__(self, name: str = "conv_net", kind: str = "unit") -> None:
         self.domain = Domain.of(ALL[name]())
@@ -41,7 +41,7 @@ class Setting:
 
 
 def sections_agree(acquisition, setting: Setting, rtol: float = 2e-4) -> None:
-    """Sections have the values of batches, and the slopes of finite differences."""
+    """Assert that sections have the values of batches and the slopes of finite differences."""
     values = acquisition.values(setting.points)
     for point, value in zip(setting.points, values, strict=True):
         section, u = acquisition.section(point.one_hot(setting.domain.program)), point.units
@@ -60,7 +60,7 @@ def test_the_penalty_is_the_sum_of_squared_distances(name: str, kind: str) -> No
     sections_agree(setting.quadratic(), setting)
 
 
-def test_categories_are_as_far_apart_as_ends_and_what_is_inactive_does_not_count() -> None:
+def test_categories_and_ends_of_ranges_have_distance_one_and_inactive_parameters_none() -> None:
     setting = Setting("bound_numbers")
     here = {"a": 0.0, "b": 0.0, "kind": "plain", "size": 1, "level": 0}
     deep = {**here, "kind": "deep", "extra": 1.0}
@@ -74,7 +74,7 @@ def test_categories_are_as_far_apart_as_ends_and_what_is_inactive_does_not_count
     assert widths["selector.percentile.percentile"] == pytest.approx(98.0)
 
 
-def test_optimality_improvement_is_what_monte_carlo_says() -> None:
+def test_optimality_improvement_agrees_with_monte_carlo() -> None:
     """Eq. 11: E max(0, u+ - f - q), f ~ N(mu, sd^2)."""
     setting = Setting()
     known = setting.quadratic()
@@ -90,7 +90,7 @@ def test_optimality_improvement_is_what_monte_carlo_says() -> None:
 
 
 @pytest.mark.parametrize("above", [0.0, 1.2])
-def test_feasibility_improvement_is_what_monte_carlo_says(above: float) -> None:
+def test_feasibility_improvement_agrees_with_monte_carlo(above: float) -> None:
     """Eq. 13: E max(0, h+ - 1(c > 0) - q), c ~ N(mu, sd^2)."""
     setting = Setting()
     known, interval = setting.quadratic(), Interval(-math.inf, 0.2)
@@ -106,7 +106,7 @@ def test_feasibility_improvement_is_what_monte_carlo_says(above: float) -> None:
     assert inside.any()
     assert np.all(np.abs(found - gains.mean(axis=0))[inside] < 5.0 * error[inside] + 1e-9)
     assert np.array_equal(acquisition.improves(setting.points), bool(np.any(q < best)))
-    # eq. 14 just above 1, where nothing else is left: kept with next to no probability
+    # eq. 14; the last value lies just above 1, with a probability of feasibility close to 0
     log, _, _ = acquisition.logarithm(np.array([0.4, 1.4, 1.0 + 1e-9]), np.log(np.array([0.3, 0.3, 1e-30])))
     assert np.exp(log[:2]) == pytest.approx([0.4 * 0.3, 1.4 * 0.3 + 0.4 * 0.7])
     assert np.exp(log[2]) == pytest.approx(1e-9, rel=1e-6)
@@ -114,7 +114,7 @@ def test_feasibility_improvement_is_what_monte_carlo_says(above: float) -> None:
 
 
 def test_where_the_improvement_is_zero_its_logarithm_leads_to_the_centre() -> None:
-    """Finite, once differentiable where it is continued, falling with the distance; whatever h+ is."""
+    """For every h+, the logarithm is finite, differentiable at its continuation, and falls with the distance."""
     setting = Setting()
     for best in (0.0, 1e-12, 0.01, 1.0):
         acquisition = FeasibilityEI(setting.posterior, Interval(-math.inf, -50.0), setting.quadratic(), best)
@@ -137,7 +137,7 @@ SETTINGS = AdmmboSettings(balance=None, tolerance=1e-6)
 
 
 def test_with_exact_subproblems_it_is_admm_and_finds_the_constrained_minimum() -> None:
-    """min ||x - (2, 2)||^2 where x_1 <= 1 and x_1 + x_2 <= 2: (1, 1), as projections solve FEAS exactly."""
+    """Minimise ||x - (2, 2)||^2 with x_1 <= 1 and x_1 + x_2 <= 2. The solution is (1, 1); projections solve FEAS."""
     state, rho = AdmmState.started(2, 2, 0.5, 1.0), 0.5
 
     def projected(p: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def test_with_exact_subproblems_it_is_admm_and_finds_the_constrained_minimum() -
     assert state.iteration > 5
 
 
-def test_residuals_are_those_of_the_paper_and_an_answer_that_violates_a_limit_is_no_end() -> None:
+def test_residuals_are_those_of_the_paper_and_an_infeasible_solution_is_not_converged() -> None:
     state = replace(AdmmState.started(1, 2, 0.1, 1.0), x=np.array([0.3, 0.4]))
     z = np.array([[0.0, 0.4]])
     after = state.restored(z, True, SETTINGS)
@@ -172,7 +172,7 @@ def test_rho_is_balanced_as_in_eq_15() -> None:
     settings = AdmmboSettings()
     state = replace(AdmmState.started(1, 1, 0.1, 1.0), x=np.array([1.0]), z=np.array([[0.5]]))
     moved = {z: state.restored(np.array([[z]]), True, settings).rho for z in (0.5, 0.0, 1.0)}
-    assert moved == {0.5: 0.2, 0.0: 0.2, 1.0: 0.05}  # r 0.5 and s 0; r 1 and s 0.05; r 0 and s 0.05
+    assert moved == {0.5: 0.2, 0.0: 0.2, 1.0: 0.05}  # residuals (r, s): (0.5, 0), (1, 0.05), (0, 0.05)
     even = replace(state, rho=1.0).restored(np.array([[0.75]]), True, settings)
     assert even.rho == 1.0
     fixed = state.restored(np.array([[0.5]]), True, AdmmboSettings(balance=None))
@@ -200,15 +200,15 @@ def test_the_state_goes_through_json() -> None:
 def test_feasibility_subproblems_take_turns_and_do_not_wait_for_each_other() -> None:
     state = AdmmState.started(3, 2, 0.1, 1.0).optimised(np.zeros(2))
     order = []
-    for k in range(6):  # nothing is told: all are pending
+    for k in range(6):  # no result is reported: all are pending
         order.append(state.next(2))
         state = state.counted(order[-1], k)
     assert order == [1, 2, 3, 1, 2, 3]
     assert not state.solved(2)
     told = replace(state, asked=tuple(a for a in state.asked if a.subproblem != 2))
-    assert told.next(2) == 2  # beyond its steps, while the others are waited for
+    assert told.next(2) == 2  # beyond its steps, while the other subproblems are pending
     assert replace(state, asked=()).solved(2)
-    assert replace(state, made=(0, 4, 4, 4)).solved(2)  # and not for ever
+    assert replace(state, made=(0, 4, 4, 4)).solved(2)  # at most twice its steps
 
 
 def test_the_optimality_subproblem_has_its_steps_first() -> None:
@@ -218,4 +218,4 @@ def test_the_optimality_subproblem_has_its_steps_first() -> None:
         assert not state.solved(3)
         state = state.counted(OPT, k)
     assert not state.solved(3)
-    assert replace(state, asked=(Asked(0, 7, OPT),)).solved(3)  # pending since another iteration
+    assert replace(state, asked=(Asked(0, 7, OPT),)).solved(3)  # pending from another iteration
