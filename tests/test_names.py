@@ -97,8 +97,8 @@ def test_command_line_options_have_the_names_of_the_arguments() -> None:
 def test_settings_can_be_given_as_a_dict() -> None:
     space = mc.Space("one")
     space.integer("a", 1, 9)
-    study = mc.Study(space, optimizer=mc.Method(settings={"n_initial": 3, "acquisition": "mes"}))
-    assert study.optimizer.settings == mc.settings.HybridSettings(n_initial=3, acquisition="mes")  # type: ignore[attr-defined]
+    study = mc.Study(space, optimizer=mc.Method(settings={"n_initial": 3, "acquisition": "thompson"}))
+    assert study.optimizer.settings == mc.settings.HybridSettings(n_initial=3, acquisition="thompson")  # type: ignore[attr-defined]
     with pytest.raises(MipcashError, match=r"optimizer 'hybrid' has no setting 'n_init'; did you mean 'n_initial'\?"):
         mc.Study(space, optimizer=mc.Method(settings={"n_init": 3}))
     with pytest.raises(MipcashError, match=r"optimizer 'random' has no setting 'n_initial'; it has"):

@@ -106,33 +106,6 @@ class ConfidenceBound:
 
 
 @dataclass(frozen=True)
-class MaxValueEntropy:
-    """Negative max-value entropy search (Wang and Jegelka 2017, Eq. 6) for minimisation.
-
-    Attributes:
-        minima: sampled values of the minimum, shape (K,). The gain is the mean of ``g phi(g) / (2 Phi(g)) - log Phi(g)`` over them,
-            with g = (mu - minimum) / sd.
-    """
-
-    minima: Vector
-
-    def __call__(self, mu: Vector, sd: Vector) -> Vector:
-        g = (mu[..., None] - self.minima) / sd[..., None]
-        log_cdf = log_ndtr(g)
-        ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_cdf)
-        return np.asarray(-np.mean(0.5 * g * ratio - log_cdf, axis=-1))
-
-    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
-        g = (mu - self.minima) / sd
-        log_cdf = log_ndtr(g)
-        ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_cdf)
-        # d/dg [g r / 2 - log Phi] = r/2 - r - g r (g + r) / 2,  since r' = -r (g + r)
-        by_g = 0.5 * ratio - ratio - 0.5 * g * ratio * (g + ratio)
-        value = float(-np.mean(0.5 * g * ratio - log_cdf))
-        return value, float(-np.mean(by_g / sd)), float(np.mean(by_g * g / sd))
-
-
-@dataclass(frozen=True)
 class AnalyticAcquisition:
     """A closed form of the mean and deviation of one posterior, as an ``mipcash.acquisition.acquisition.Acquisition``.
 

@@ -4,7 +4,6 @@
                 alone while no observation is feasible (``mipcash.acquisition.constrained``).
     thompson    A sample of the posterior. Under outcome constraints, SCBO's selection by one joint draw
                 (``mipcash.acquisition.feasible_first``).
-    mes         Max-value entropy, without outcome constraints. With them, use the optimizer ``cmes``.
 
 A subclass of ``hybrid`` may use another function by overriding ``acquisition_of``.
 
@@ -33,7 +32,6 @@ from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import (
     AnalyticAcquisition,
     LogEI,
-    MaxValueEntropy,
     SampleAcquisition,
     log_h,
 )
@@ -87,23 +85,6 @@ class FantasisedSection:
         return value, np.asarray(first @ by_means + second * by_deviation)
 
 
-NOISES = 5.0
-"""Least distance of a sampled minimum below the observations, in deviations of the noise (Wang and Jegelka 2017)."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An acquisition function in the catalogue.
-
-    Attributes:
-        make: makes the function from acquisition inputs.
-        takes_limits: True if it uses ``AcquisitionInputs.limited``.
-    """
-
-    make: Callable[[AcquisitionInputs], Acquisition]
-    takes_limits: bool = False
-
-
 def log_ei(given: AcquisitionInputs) -> Acquisition:
     """Return expected improvement; with pending evaluations, its mean over their possible outcomes.
 
@@ -121,14 +102,6 @@ def log_ei(given: AcquisitionInputs) -> Acquisition:
     return LogConstrainedEI(improvement, feasibility) if math.isfinite(given.best) else feasibility
 
 
-def mes(given: AcquisitionInputs) -> Acquisition:
-    """Return the max-value entropy search."""
-    # Samples lack the residual, so their minima may lie above the observed values. The true minimum cannot.
-    least = given.best - NOISES * math.sqrt(given.loss.fitted_noise)
-    minima = [min(least, d.value) for d in given.drawn]
-    return AnalyticAcquisition(given.loss, MaxValueEntropy(np.array(minima or [least])))
-
-
 def thompson(given: AcquisitionInputs) -> Acquisition:
     """Return the sample with the lowest minimum; at least one sample must have been drawn.
 
@@ -139,8 +112,5 @@ def thompson(given: AcquisitionInputs) -> Acquisition:
     return SampleAcquisition(min(given.drawn, key=lambda d: d.value).sample)
 
 
-ACQUISITIONS: Mapping[str, Entry] = {
-    "log-ei": Entry(log_ei, takes_limits=True),
-    "mes": Entry(mes),
-    "thompson": Entry(thompson, takes_limits=True),
-}
+ACQUISITIONS: Mapping[str, Callable[[AcquisitionInputs], Acquisition]] = {"log-ei": log_ei, "thompson": thompson}
+"""Makers of acquisition functions by name."""

@@ -71,10 +71,8 @@ FAILURE = ""
 """Name of the output that indicates failures; no output of an objective has this name."""
 EXCHANGES = 4
 """Minimum number of exchanges under outcome constraints and if rules tie numbers to levels, so that no level can move alone."""
-DRAWN = ("mes", "thompson")
-"""Acquisition functions that need posterior samples of the loss."""
-JOINT = ("thompson",)
-"""Acquisition functions that also need samples of the constrained outputs."""
+SAMPLED = "thompson"
+"""The acquisition function that needs posterior samples, of the loss and of the constrained outputs."""
 FIT, POOL, SEARCH, CERTIFY = 0.35, 0.5, 0.75, 0.75
 """Shares of the remaining time for steps 2 to 5 of the module's description."""
 
@@ -84,11 +82,11 @@ class HybridSettings:
     """Settings of the default optimizer, ``hybrid``.
 
     Args:
-        acquisition: ``log-ei``, ``mes`` (max-value entropy) or ``thompson`` (``mipcash.acquisition.catalogue``).
+        acquisition: ``log-ei`` or ``thompson`` (``mipcash.acquisition.catalogue``).
         n_initial: size of the initial design.
-        samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean. ``mes``
-            estimates the least loss from them, ``thompson`` proposes the lowest of their minimisers. None: one sample in purely
-            discrete spaces and for these two functions; otherwise no minimiser at all.
+        samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean.
+            ``thompson`` proposes the lowest of their minimisers. None: one sample in purely discrete spaces and for ``thompson``;
+            otherwise no minimiser at all.
         inflation: factor of the posterior covariance of a sample.
         refit: iterations of L-BFGS-B on the evidence per proposal, from the last hyperparameters.
         restart_every: every so many fits, one takes twice as many iterations, also starts from the prior's medians, and fits the
@@ -139,7 +137,7 @@ class HybridSettings:
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if self.samples is not None:
-            at_least(self, samples=int(self.acquisition in DRAWN))
+            at_least(self, samples=int(self.acquisition == SAMPLED))
         at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, cover=0)
 
     @property
@@ -167,6 +165,7 @@ class Hybrid(ModelBased):
     """The default optimizer; see the module's description."""
 
     name: ClassVar[str] = "hybrid"
+    takes_limits = True
 
     def learned(self, data: Data) -> Data:
         """Return the training data of the surrogates. A subclass may add penalties for violations to the losses."""
@@ -174,12 +173,11 @@ class Hybrid(ModelBased):
 
     def acquisition_of(self, given: AcquisitionInputs, step: Step) -> Acquisition:
         """Return the acquisition function of a proposal. A subclass may return another one."""
-        return ACQUISITIONS[self.settings.acquisition].make(given)
+        return ACQUISITIONS[self.settings.acquisition](given)
 
     def __init__(self, domain: Domain, settings: HybridSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
-        self.takes_limits = ACQUISITIONS[self.settings.acquisition].takes_limits
         self.cover = self.settings.cover
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
@@ -269,7 +267,7 @@ class Hybrid(ModelBased):
         All outputs share the tables that depend on the points only. The state is that of the loss; ``outputs`` has the others.
         """
         tables = self.surrogate.prepare(data.points)
-        deadline, learns = self.domain.deadline, self.takes_limits and bool(len(data.known))
+        deadline, learns = self.domain.deadline, bool(len(data.known))
         rows = data.known if learns else np.arange(len(data.losses))
         part = tables if len(rows) == len(tables) else tables.part(rows)
         loss, after = self._loss_surrogate(data).fit(
@@ -298,7 +296,7 @@ class Hybrid(ModelBased):
             rows, values = data.values(output)
             learned[output] = (rows, scale(values), scale.ends)
         rows = data.judged
-        if self.takes_limits and data.failed.any() and not data.failed[rows].all():
+        if data.failed.any() and not data.failed[rows].all():
             learned[FAILURE] = (rows, np.where(data.failed[rows], 1.0, -1.0), (-math.inf, 0.0))
         return learned
 
@@ -324,10 +322,10 @@ class Hybrid(ModelBased):
         ]
         drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima[1:], strict=True) if m is not None]
         step.clock.add("search", began, searching.domain.deadline)
-        if settings.acquisition in DRAWN and not drawn:
+        if settings.acquisition == SAMPLED and not drawn:
             return None
         began = time.perf_counter()
-        if settings.acquisition in JOINT:
+        if settings.acquisition == SAMPLED:
             fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
         acquisition = self.acquisition_of(replace(fitted, drawn=drawn), step)
         acquisition = per_cost(acquisition, fitted, step.request)
@@ -348,7 +346,7 @@ class Hybrid(ModelBased):
     @property
     def _samples(self) -> int | None:
         """The number of samples to minimise beside the posterior mean; None: do not minimise the mean either."""
-        settings, drawn = self.settings, self.settings.acquisition in DRAWN
+        settings, drawn = self.settings, self.settings.acquisition == SAMPLED
         if self.domain.wide and not drawn:
             return 0
         if settings.samples is None and not drawn and len(self.scale):

@@ -90,7 +90,7 @@ class Neighbours:
         after: Indices = self.domain.free_legality.effective(latent[None])[0]
         was, on = self.active(levels), self.active(after)
         if np.any(was != on):
-            u = self.scale.rounded(np.where(on, np.where(was, u, rng.random(len(u))), INACTIVE))
+            u = np.where(on, self.scale.rounded(np.where(was, u, rng.random(len(u)))), INACTIVE)
         moved = Point(after, u)
         return moved if self._legal(moved) else None
 

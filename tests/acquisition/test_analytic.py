@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, LogEI, MaxValueEntropy, log_h, log_h_at
+from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, LogEI, log_h, log_h_at
 from mipcash.acquisition.constrained import Interval, LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.inputs import Limited
 from mipcash.surrogates.limit_scale import LimitScale
@@ -21,7 +21,6 @@ from tests.spaces import ALL
 ACQUISITIONS = {
     "log-ei": LogEI(0.3),
     "ucb": ConfidenceBound(1.5),
-    "mes": MaxValueEntropy(np.array([-0.3, -0.7, 0.1])),
 }
 
 
@@ -56,21 +55,6 @@ def test_slopes_agree_with_finite_differences(name: str, mu: float, sd: float) -
     assert at == pytest.approx(value(mu, sd), rel=1e-12)
     assert by_mu == pytest.approx((value(mu + step, sd) - value(mu - step, sd)) / (2 * step), rel=1e-4, abs=1e-7)
     assert by_sd == pytest.approx((value(mu, sd + step) - value(mu, sd - step)) / (2 * step), rel=1e-4, abs=1e-7)
-
-
-def test_max_value_entropy_is_the_entropy_lost_by_truncation() -> None:
-    mu, sd, least = 0.2, 0.6, -0.4
-    z = (least - mu) / sd
-    mass = norm.sf(z)
-
-    def surprise(f: float) -> float:
-        log_density = norm.logpdf(f, mu, sd) - math.log(mass)
-        return -math.exp(log_density) * log_density
-
-    truncated, _ = quad(surprise, least, mu + 12 * sd)
-    gain = norm.entropy(mu, sd) - truncated
-    found = -MaxValueEntropy(np.array([least]))(np.array([mu]), np.array([sd]))[0]
-    assert found == pytest.approx(gain, abs=1e-6)
 
 
 # -- outcome constraints -----------------------------------------------------------------------------------------------

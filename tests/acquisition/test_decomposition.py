@@ -117,7 +117,7 @@ def test_the_bound_is_valid_after_any_number_of_iterations(space, preset, seed, 
     found = decompose(f, domain, limits, np.random.default_rng(seed), primal)
     program, scale = domain.program, domain.scale
     z = primal.point.one_hot(program)
-    reached = f.value(z, scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.point.units, 0.5)))
+    reached = f.value(z, np.where(scale.active(z[None])[0] > 0, scale.rounded(primal.point.units), 0.5))
     truth = min(least(f, space, domain), reached)
     assert max(found.history) <= truth + 1e-6  # the raw bound, before it is capped at the value
     assert list(found.history) == sorted(found.history)
@@ -126,6 +126,21 @@ def test_the_bound_is_valid_after_any_number_of_iterations(space, preset, seed, 
     assert found.gap == pytest.approx(found.value - found.lower)
     again = domain.encode([domain.decode(found.best.point)])[0]
     assert f.value(again.one_hot(program), again.units) == pytest.approx(found.value, abs=1e-6)
+
+
+def test_an_inactive_integer_is_at_its_place_and_not_at_the_nearest_value():
+    """The preset ``paper`` sees the value of an inactive number, 0.5, which is no value of this integer."""
+    space = mc.Space("inactive", expand_limit=6)
+    space.categorical("kind", ["a", "b", "c"])
+    level = space.integer("level", 0, 3)
+    space.real("x", 0.0, 1.0)
+    space.integer("y", 0, 9, when=level.is_(0))
+    for seed in range(12):
+        f, domain = drawn(space, "paper", seed)
+        limits = DecompositionSettings(iterations=0, nodes=0, splits=0)
+        found = decompose(f, domain, limits, np.random.default_rng(seed), alternation(f, domain, seed))
+        again = domain.encode([domain.decode(found.best.point)])[0]
+        assert f.value(again.one_hot(domain.program), again.units) == pytest.approx(found.value, abs=1e-6)
 
 
 def test_the_bound_is_exact_without_mixed_terms():

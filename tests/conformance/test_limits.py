@@ -26,7 +26,7 @@ LIMITS = (Limit("heat", high=0.4), Limit("grip", low=0.45))
 """A fifth of the configurations is feasible; the configurations with the lowest losses violate a constraint."""
 NAMES = (
     *OPTIMIZERS,
-    *(f"hybrid:{name}" for name, entry in ACQUISITIONS.items() if entry.takes_limits and name != "log-ei"),
+    *(f"hybrid:{name}" for name in ACQUISITIONS if name != "log-ei"),
 )
 UNLEARNED, MODELLESS = ("random",), ("random", "mutation")
 

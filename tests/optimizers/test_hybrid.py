@@ -10,11 +10,10 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings
-from mipcash.acquisition.catalogue import ACQUISITIONS, mes
-from mipcash.acquisition.inputs import AcquisitionInputs, Drawn
+from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.backends.task import SolverSettings
-from mipcash.errors import MipcashError, SpaceError
+from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -97,7 +96,6 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         (HybridSettings, {"n_initial": 0}, "n_initial must be at least 1, got 0"),
         (HybridSettings, {"samples": -1}, "samples must be at least 0"),
         (HybridSettings, {"acquisition": "thompson", "samples": 0}, "samples must be at least 1"),
-        (HybridSettings, {"acquisition": "mes", "samples": 0}, "samples must be at least 1"),
         (HybridSettings, {"best": 0}, "best must be at least 1"),
         (HybridSettings, {"restart_every": 0}, "restart_every must be at least 1"),
         (HybridSettings, {"inflation": -1.0}, "inflation must be at least 0"),
@@ -142,20 +140,6 @@ def test_minimisers_are_sought_by_default_only_in_purely_discrete_spaces(
     assert len(calls) == sought
 
 
-def test_sampled_minima_of_the_entropy_search_lie_below_the_fitted_losses() -> None:
-    space = ALL["conv_net"]()
-    optimizer = Hybrid(Domain.of(space), HybridSettings(acquisition="mes"))
-    data, rng = optimizer.data(history_of(space, 25)), np.random.default_rng(0)
-    posterior, drawn = optimizer._fitted(data, {}, rng)[0].loss, []
-    for sample in (posterior.sample(rng) for _ in range(3)):
-        point = optimizer._minimum(sample, data.best(5), [], rng)
-        assert point is not None
-        drawn.append(Drawn(sample, point, optimizer._value(sample, point)))
-    minima = mes(AcquisitionInputs(posterior, posterior.fitted.min(), drawn=drawn)).form.minima  # type: ignore[attr-defined]
-    assert len(np.unique(minima)) == 3
-    assert minima.max() < posterior.fitted.min()
-
-
 def test_a_number_under_several_conditions_is_proposed_with_its_own_certificate() -> None:
     """The certificate is that of the configuration. The search's value of an inactive number does not count."""
     space = alternatives()
@@ -197,12 +181,6 @@ def limited_request(*known: int) -> Request:
         Observation(c, "done", loss(c), {"g": float(c["level"])} if k in known else {}) for k, c in enumerate(configs)
     ]
     return Request(history, np.random.default_rng(0), limits=(Limit("g", high=2.5),))
-
-
-def test_an_acquisition_refuses_limits_that_it_would_ignore() -> None:
-    optimizer = Hybrid(Domain.of(ALL["bound_numbers"]()), HybridSettings(acquisition="mes"))
-    with pytest.raises(MipcashError, match="does not learn from limits"):
-        optimizer.ask(limited_request(*range(8)))
 
 
 @pytest.mark.parametrize("acquisition", ["log-ei", "thompson"])

@@ -252,14 +252,13 @@ class _Search:
         z = self.program.one_hot(levels)
         u = found.copies[0].copy()
         columns = {n.label: n.column for n in self.program.numbers}
-        for d, (label, on) in enumerate(zip(self.scale.labels, self.scale.active(z[None])[0], strict=True)):
-            if not on:
-                u[d] = INACTIVE
-            elif label in columns:
+        on = self.scale.active(z[None])[0] > 0
+        for d, label in enumerate(self.scale.labels):
+            if on[d] and label in columns:
                 u[d] = natural_unit(self.scale.domains[d], float(found.answer.columns[columns[label]]))
-        u = self.scale.rounded(u)
+        u = np.where(on, self.scale.rounded(u), INACTIVE)
         moved = self.step.minimise(self.f, Point(levels, u), self.rng, columns=found.answer.columns)
-        point = Point(levels, self.scale.rounded(moved))
+        point = Point(levels, np.where(on, self.scale.rounded(moved), INACTIVE))
         value = self.f.value(z, point.units)
         if value < self.value:
             self.best = Minimum.unproven(self.domain, point, value)
@@ -289,6 +288,6 @@ def decompose(
     if primal is not None:
         # the value is that of the configuration: without inactive numerical parameters, integers rounded, and f's own
         z = primal.point.one_hot(domain.program)
-        units = domain.scale.rounded(np.where(domain.scale.active(z[None])[0] > 0, primal.point.units, INACTIVE))
+        units = np.where(domain.scale.active(z[None])[0] > 0, domain.scale.rounded(primal.point.units), INACTIVE)
         primal = replace(primal, point=Point(primal.point.levels, units), value=f.value(z, units))
     return _Search(f, domain, settings, rng, primal, excluded).run()
