@@ -37,6 +37,8 @@ SMALL = 1e-8
 """Reduced cost relative to the largest cost up to which HiGHS may take it for zero; its tolerance is 1e-9."""
 NOISE = 1e-14
 """Rounding error of a reduced cost relative to its terms."""
+ITERATIONS = 1000
+"""Limit on the iterations with magnified costs; beyond it, the point without them is taken."""
 LARGEST = 1e14
 """Largest magnification."""
 NEAR = 1e4
@@ -128,10 +130,9 @@ class Polytope:
         reduced = cost - prices @ self._rows
         noise = NOISE * (np.abs(cost) + np.abs(prices) @ np.abs(self._rows))
         wrong = np.maximum(np.where(v > low, reduced, 0.0), np.where(v < high, -reduced, 0.0))
-        if not np.any(wrong > noise):
+        firm, tight, body = np.abs(reduced) > SMALL, np.abs(prices) > SMALL, self._rows @ v
+        if not np.any(~firm & (wrong > noise)):
             return v
-        firm, body = np.abs(reduced) > SMALL, self._rows @ v
-        tight = np.abs(prices) > SMALL
         columns, rows = np.arange(len(v), dtype=np.int32), np.arange(len(body), dtype=np.int32)
         small = np.where(firm | (np.abs(reduced) <= noise), 0.0, reduced)
         self._highs.changeColsCost(len(v), columns, small / np.abs(small).max())
@@ -139,7 +140,10 @@ class Polytope:
         if len(rows):
             least, most = self._sides
             self._highs.changeRowsBounds(len(rows), rows, np.where(tight, body, least), np.where(tight, body, most))
+        self._highs.setOptionValue("simplex_iteration_limit", ITERATIONS)
         found = self._run()
+        self._highs.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
+        self._highs.changeColsCost(len(v), columns, cost)
         return v if found is None else found
 
     def _solved(self, around: Vector, factor: float) -> Vector | None:
