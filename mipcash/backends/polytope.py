@@ -126,19 +126,25 @@ class Polytope:
         Beside a cost of 1e10 the tolerance of HiGHS ignores one of 1: what has a large reduced cost or price is fixed, and the
         reduced costs that are left are magnified.
         """
-        (low, high), prices = self._ends, np.array(self._highs.getSolution().row_dual)
+        (low, high), (least, most), body = self._ends, self._sides, self._rows @ v
+        prices = np.array(self._highs.getSolution().row_dual)
         reduced = cost - prices @ self._rows
         noise = NOISE * (np.abs(cost) + np.abs(prices) @ np.abs(self._rows))
         wrong = np.maximum(np.where(v > low, reduced, 0.0), np.where(v < high, -reduced, 0.0))
-        firm, tight, body = np.abs(reduced) > SMALL, np.abs(prices) > SMALL, self._rows @ v
-        if not np.any(~firm & (wrong > noise)):
+        at_low = np.abs(body - least) <= np.abs(body - most)
+        against = np.where(least == most, 0.0, np.where(at_low, -prices, prices))
+        if not (np.any((wrong > noise) & (wrong < SMALL)) or np.any((against > 0.0) & (against < SMALL))):
+            return v
+        tight = np.abs(prices) > SMALL
+        reduced = cost - np.where(tight, prices, 0.0) @ self._rows
+        firm = np.abs(reduced) > SMALL
+        small = np.where(firm | (np.abs(reduced) <= noise), 0.0, reduced)
+        if not np.any(small):
             return v
         columns, rows = np.arange(len(v), dtype=np.int32), np.arange(len(body), dtype=np.int32)
-        small = np.where(firm | (np.abs(reduced) <= noise), 0.0, reduced)
         self._highs.changeColsCost(len(v), columns, small / np.abs(small).max())
         self._highs.changeColsBounds(len(v), columns, np.where(firm, v, low), np.where(firm, v, high))
         if len(rows):
-            least, most = self._sides
             self._highs.changeRowsBounds(len(rows), rows, np.where(tight, body, least), np.where(tight, body, most))
         self._highs.setOptionValue("simplex_iteration_limit", ITERATIONS)
         found = self._run()

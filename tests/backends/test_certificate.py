@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Cut, So
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
+from tests.fuzz.simplex import Row, Simplex, System
 
 SETTINGS = SolverSettings(time_limit=20.0)
 
@@ -168,3 +170,25 @@ def test_an_answer_without_levels_raises_or_goes_to_the_fallback_solver() -> Non
         certified(task, SETTINGS, solve, "liar")
     answer = certified(task, SETTINGS, solve, "liar", HighsBackend().solve)
     assert (answer.status, program.levels_of(answer.columns).tolist()) == (OPTIMAL, [0])
+
+
+def test_a_vertex_is_optimal_in_small_costs_beside_large_ones() -> None:
+    """Linear programs with costs that differ by up to twelve magnitudes, against the exact optimum in fractions."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        k, m = int(rng.integers(2, 6)), int(rng.integers(0, 4))
+        low, high = rng.integers(-3, 1, k).astype(float), rng.integers(1, 4, k).astype(float)
+        matrix = rng.integers(-3, 4, (m, k)).astype(float)
+        inside = low + (high - low) * rng.integers(0, 5, k) / 4
+        row_high = matrix @ inside + rng.integers(0, 3, m)
+        cost = np.sign(rng.normal(size=k)) * 10.0 ** -rng.choice([0, 0, 6, 10, 12], size=k)
+        found = Polytope(low, high, matrix, np.full(m, -np.inf), row_high).minimise(cost)
+        assert found is not None
+        rows = tuple(
+            Row(tuple(map(Fraction, a)), None, Fraction(b), Fraction(1)) for a, b in zip(matrix, row_high, strict=True)
+        )
+        exact = Simplex(System(tuple(map(Fraction, low)), tuple(map(Fraction, high)), rows))
+        best = -exact.best([-Fraction(c) for c in cost])
+        value = sum(Fraction(c) * Fraction(v) for c, v in zip(cost, found, strict=True))
+        # a vertex is exact up to rounding; a cost that is ignored would be worth 0.1 of itself at least
+        assert float(value - best) <= 0.05 * float(np.abs(cost).min()) + 1e-15
