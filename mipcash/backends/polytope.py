@@ -39,6 +39,8 @@ NOISE = 1e-14
 """Rounding error of a reduced cost relative to its terms."""
 ITERATIONS = 1000
 """Limit on the iterations with magnified costs; beyond it, the point without them is taken."""
+NO_LIMIT = 2**31 - 1
+"""The default of HiGHS for its limit on iterations."""
 LARGEST = 1e14
 """Largest magnification."""
 NEAR = 1e4
@@ -148,7 +150,7 @@ class Polytope:
             self._highs.changeRowsBounds(len(rows), rows, np.where(tight, body, least), np.where(tight, body, most))
         self._highs.setOptionValue("simplex_iteration_limit", ITERATIONS)
         found = self._run()
-        self._highs.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
+        self._highs.setOptionValue("simplex_iteration_limit", NO_LIMIT)
         self._highs.changeColsCost(len(v), columns, cost)
         return v if found is None else found
 
