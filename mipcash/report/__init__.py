@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mipcash.lazy import attributes_of
 
 _HOMES = {
+    "plot_contour": "mipcash.report.contour",
     "plot_convergence": "mipcash.report.axes",
     "plot_front": "mipcash.report.axes",
     "plot_gaps": "mipcash.report.axes",
@@ -21,6 +22,7 @@ _HOMES = {
     "plot_parallel_coordinates": "mipcash.report.axes",
     "plot_residuals": "mipcash.report.axes",
     "plot_slice": "mipcash.report.axes",
+    "plot_timeline": "mipcash.report.timeline",
     "plot_times": "mipcash.report.axes",
     "write_page": "mipcash.report.page.writing",
 }
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
     from mipcash.report.axes import plot_residuals as plot_residuals
     from mipcash.report.axes import plot_slice as plot_slice
     from mipcash.report.axes import plot_times as plot_times
+    from mipcash.report.contour import plot_contour as plot_contour
     from mipcash.report.page.writing import write_page as write_page
+    from mipcash.report.timeline import plot_timeline as plot_timeline
 
 
 if not TYPE_CHECKING:

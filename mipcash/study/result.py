@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from numbers import Real
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -448,6 +449,26 @@ class Result:
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
         return f"{found} in {counted(self.n_evaluations, 'evaluation')}{failed}{stopped}"
+
+    def plot(self, kind: str = "convergence", *args: Any, **options: Any) -> Any:
+        """Draw a picture of the run; a notebook shows it. ``result.plot("slice", "rate")`` is ``plot_slice(result, "rate")``.
+
+        Args:
+            kind: name of a function of ``mipcash.report`` without its ``plot_``: ``convergence``, ``importance``, ``slice`` ...
+            args, options: further arguments of that function.
+
+        Returns:
+            The matplotlib axes.
+
+        Raises:
+            ValueError: there is no such picture.
+            MipcashError: see the function.
+        """
+        report = import_module("mipcash.report")  # by name: the core does without its leaves
+        kinds = [name.removeprefix("plot_") for name in report.__all__ if name.startswith("plot_")]
+        if kind not in kinds:
+            raise ValueError(f"there is no picture {shown(kind)}; there are {', '.join(kinds)}")
+        return getattr(report, f"plot_{kind}")(self, *args, **options)
 
     def _repr_html_(self) -> str:
         best = self.best

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tinyrun
-from reported import RUNS
+from reported import RUNS, told
 
 import mipcash as mc
 import mipcash.report as pictures
 from mipcash.errors import MipcashError
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
+from mipcash.program.points import Points
 from mipcash.report import convergence as plots
+from mipcash.report.contour import predicted
 from mipcash.report.data.convergence import curve
 from mipcash.report.data.effects import effects
 from mipcash.report.data.run import Run
+from mipcash.report.data.settings import Variable
+from mipcash.report.data.slices import along_equations, slices
+from mipcash.report.page.document import page
 from mipcash.report.residuals import Residuals
+from mipcash.report.timeline import rows
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
@@ -153,6 +161,8 @@ def test_every_picture_draws_and_returns_axes() -> None:
         pictures.plot_importance(run),
         pictures.plot_interactions(run),
         pictures.plot_slice(run),
+        pictures.plot_contour(run),
+        pictures.plot_timeline(run),
         pictures.plot_times(run),
         pictures.plot_limits(run),
     ]
@@ -186,6 +196,9 @@ def test_plots_that_cannot_be_drawn_raise_an_error_with_the_reason(
         (lambda: pictures.plot_gaps(tmp_path / "run.db"), "read without its space="),
         (lambda: pictures.plot_importance(few), "takes four evaluations with different losses"),
         (lambda: pictures.plot_slice(some, "nothing"), "no slice along str 'nothing'.*there are .*rate"),
+        (lambda: pictures.plot_contour(some, "x", "no"), r"no contour over str 'x' and str 'no'.*there are .*rate"),
+        (lambda: pictures.plot_contour(some, "x", "x"), "needs two different parameters"),
+        (lambda: pictures.plot_timeline(result(1.0, 2.0)), "no evaluation of this run has started"),
         (lambda: pictures.plot_limits(some, "ms"), "no output str 'ms'; there are none"),
         (lambda: pictures.plot_residuals(some), "tells no residuals"),
         (lambda: pictures.plot_front(some), "there is no front: the run has one objective"),
@@ -215,3 +228,96 @@ def test_several_runs_are_compared_on_the_same_axes() -> None:
     assert [float(line.get_ydata()[-1]) for line in lines] == [run.value for run in runs]
     assert axes.get_legend() is not None
     plt.close("all")
+
+
+def test_a_result_draws_its_pictures_by_name() -> None:
+    run = RUNS["some"]()
+    assert run.plot().get_xlabel() == "evaluation"
+    assert run.plot("slice", "rate").get_xlabel() == "rate"
+    assert run.plot("contour", "x", second="rate").get_ylabel() == "rate"
+    with pytest.raises(ValueError, match="no picture str 'history'; there are contour, convergence, front,"):
+        run.plot("history")
+
+
+def test_a_contour_shows_the_forbidden_region() -> None:
+    run = Run.of(RUNS["some"]())
+    best, place = run.result.best, run.place
+    assert best is not None
+    assert place is not None
+    x, n = (variable(run, name) for name in ("x", "n"))
+    value = predicted(run, x, n)
+    assert value.shape == (len(n.settings), len(x.settings))
+    for i, k in np.ndindex(value.shape):
+        config = {**best.config, "x": x.settings[k].value, "n": n.settings[i].value}
+        assert np.isfinite(value[i, k]) == place.space.is_legal(config)
+    here = slices(run, ["x"])[0]
+    row = value[[s.value for s in n.settings].index(best.config["n"])]
+    shared = {v: m for v, m, l in zip(here.values, here.mean, here.legal, strict=True) if l}
+    same = [(m, shared[s.value]) for m, s in zip(row, x.settings, strict=True) if s.value in shared]
+    assert len(same) > 5
+    assert all(a == pytest.approx(b) for a, b in same)
+
+
+def variable(run: Run, label: str) -> Variable:
+    assert run.place is not None
+    assert run.result.best is not None
+    rng = np.random.default_rng(0)
+    found = Variable.of(
+        run.place.domain, label, 21, run.place.extents[label], rng, whole=True, also=run.result.best.config[label]
+    )
+    assert found is not None
+    return found
+
+
+def test_in_a_mixture_the_other_shares_move_in_proportion() -> None:
+    space = mc.Space("mixture")
+    a, b, c, d = (space.real(name, 0.0, 1.0) for name in "abcd")
+    grade = space.categorical("grade", ["fine", "coarse"])
+    space.rule("shares", a + b + c + d == 1)
+    space.rule("coarse needs a", a >= 0.1, when=grade["coarse"])
+    run = Run.of(told(space, [lambda config: config["a"] + config["b"] ** 2] * 12))
+    best, place = run.result.best, run.place
+    assert best is not None
+    assert place is not None
+    start = place.domain.encode([best.config])
+    setting = replace_unit(start, place.domain.scale.place["a"], 0.5 * (best.config["a"] + 1.0))
+    (moved,) = (place.domain.raw(p) for p in along_equations(place.domain, ["a"], start[0], setting))
+    assert moved["a"] == pytest.approx(0.5 * (best.config["a"] + 1.0))
+    assert place.space.is_legal(moved)
+    factor = (1.0 - moved["a"]) / (1.0 - best.config["a"])
+    assert [moved[n] for n in "bcd"] == pytest.approx([factor * best.config[n] for n in "bcd"])
+    (found,) = slices(run, ["a"])
+    legal = [found.values[k] for k in np.flatnonzero(found.legal)]
+    assert len(legal) > 50
+    assert max(legal) == 1.0
+    (other,) = slices(run, ["grade"])
+    assert other.legal.tolist() == [space.is_legal({**best.config, "grade": g}) for g in other.values]
+
+
+def replace_unit(points: Points, place: int, unit: float) -> Points:
+    units = points.units.copy()
+    units[:, place] = unit
+    return Points(points.levels, units)
+
+
+def test_slices_have_the_other_evaluations() -> None:
+    run = Run.of(RUNS["some"]())
+    for s in slices(run, ["x", "kind"]):
+        trials = [t for t in run.result.history if t.done and t is not run.result.best]
+        expected = [(t.config[s.label] if s.number else s.values.index(t.config[s.label]), t.loss) for t in trials]
+        assert s.evaluated.tolist() == [list(map(float, pair)) for pair in expected]
+        pictures.plot_slice(run, s.label)
+    assert "other evaluations" in page(run)
+
+
+def test_rows_of_a_timeline_do_not_overlap() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        begin = rng.integers(0, 30, size=12) / 4
+        spans = [(float(b), float(b + w)) for b, w in zip(begin, rng.integers(1, 12, size=12) / 4, strict=True)]
+        at = rows(spans)
+        for row in set(at):
+            own = sorted(span for span, r in zip(spans, at, strict=True) if r == row)
+            assert all(end <= start for (_, end), (start, _) in itertools.pairwise(own))
+        together = max(sum(b <= t < e for b, e in spans) for t, _ in spans)
+        assert max(at) + 1 == together

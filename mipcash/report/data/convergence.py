@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.program.forms import Booleans, Vector
 from mipcash.study.result import Result
+from mipcash.study.trial import Trial
 
 LOG_FROM, MOST_FROM = 20.0, 3.0
 """Ratios of the maximum and of the 90 % quantile of the losses to the minimum, from which their axis is logarithmic."""
@@ -103,6 +104,14 @@ def loss_limits(objectives: Objectives, loss: Vector) -> tuple[float, float, boo
     return (-high, -low, False) if objectives.maximised else (low, high, log)
 
 
+def span_of(t: Trial) -> tuple[float, float]:
+    """Return the start and the end of the evaluation of a started trial, in seconds since the epoch; equal while it is pending."""
+    if t.finished is None:
+        return t.started, t.started
+    end = max(t.finished, t.started)
+    return max(t.started, end - (t.duration or 0.0)), end
+
+
 def at_work(result: Result) -> NDArray[np.float64]:
     """Return the seconds of work up to the end of each trial; for a pending trial, up to its start: (n,)."""
     spans = []
@@ -110,10 +119,8 @@ def at_work(result: Result) -> NDArray[np.float64]:
         if t.known or not t.started:
             spans.append((np.inf, np.inf))
             continue
-        ask, duration = t.seconds.get("ask", 0.0), t.duration or 0.0
-        end = t.started if t.finished is None else max(t.finished, t.started)
-        begin = max(t.started, end - duration) if t.finished is not None else t.started
-        spans.append((begin - ask, end))
+        begin, end = span_of(t)
+        spans.append((begin - t.seconds.get("ask", 0.0), end))
     order = sorted((k for k, s in enumerate(spans) if np.isfinite(s[0])), key=lambda k: spans[k])
     covered, until, pieces = 0.0, -np.inf, list[tuple[float, float, float]]()
     for k in order:  # union of the spans, as pieces: begin, end, seconds before

@@ -2,20 +2,26 @@
 
 A parameter that a value makes active takes the middle of its range. The band is of the loss without noise: two standard deviations
 on the scale of the surrogate, transformed to the loss.
+
+If linear equations tie a real to other reals, as in a mixture, the others move with it, each in proportion to its distance from its
+lower bound: Cox's direction (Cox 1971). With the equations E x = e, a shift s of the parameters that vary, and these distances on
+the diagonal of W, 0 for the parameters that vary, the shift of all is
+
+    s - W E' (E W E')^+ E s
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mipcash.errors import SolverError
 from mipcash.modelling.domains import Integer, Real, Value, same_value
 from mipcash.program.forms import Booleans, Vector
-from mipcash.program.points import Points
+from mipcash.program.points import Point, Points
 from mipcash.report.data.box import effective
 from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run
@@ -27,6 +33,8 @@ NUMBERS, LEVELS = 61, 24
 SHOWN = 12
 """Largest number of slices in a report."""
 DEVIATIONS = 2.0
+EXACT = 1e-9
+"""Largest residual of an equation after a shift, relative to its coefficients."""
 SECONDS = 3.0
 """Total time limit for the legality checks."""
 
@@ -46,6 +54,7 @@ class Slice:
         at: index of that setting.
         incumbent: its loss as observed.
         word: name of the loss.
+        evaluated: of m other trials, shape (m, 2): the value of a numerical parameter, else the index of the setting; and the loss.
     """
 
     label: str
@@ -61,6 +70,7 @@ class Slice:
     at: int
     incumbent: float
     word: str = "loss"
+    evaluated: Vector = field(default_factory=lambda: np.empty((0, 2)))
 
     @property
     def forbidden(self) -> list[tuple[int, int]]:
@@ -93,7 +103,7 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
         return []
     domain, config = place.domain, best.config
     rng, began, found = np.random.default_rng(0), time.perf_counter(), list[Slice]()
-    point = _latent(domain, domain.encode([config]))
+    point = latent(domain, domain.encode([config]))
     for label in config if labels is None else labels:
         if label not in config or label not in place.extents or len(found) == SHOWN:
             continue
@@ -104,26 +114,86 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
             continue
         at = next(k for k, s in enumerate(variable.settings) if same_value(s.value, config[label]))
         moved = effective(domain, Points.joined(*(s.at(point) for s in variable.settings)))
+        moved = along_equations(domain, [label], domain.encode([config])[0], moved)
         mean, deviation = model.predict(moved)
-        legal = _legal(domain, moved, began + SECONDS)
+        legal = legal_points(domain, moved, began + SECONDS)
         values = tuple(s.value for s in variable.settings)
         sign = run.result.objectives.sign
         middle, low, high = (sign * model.losses(mean + sign * d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
         here, loss = setting_text(config[label]), float("nan") if best.loss is None else best.loss
         kind, texts = (variable.number, variable.log), tuple(variable.texts)
         found.append(
-            Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss, word_of(run.result.objectives))
+            Slice(
+                label,
+                *kind,
+                values,
+                texts,
+                middle,
+                low,
+                high,
+                legal,
+                here,
+                at,
+                loss,
+                word_of(run.result.objectives),
+                _evaluated(run, best, label, None if variable.number else values),
+            )
         )
     return found
 
 
-def _latent(domain: Domain, points: Points) -> Points:
+def _evaluated(run: Run, best: Trial, label: str, values: Sequence[Value] | None) -> Vector:
+    """Return ``Slice.evaluated``; ``values`` are the settings of a list, None for a numerical parameter."""
+    found = list[tuple[float, float]]()
+    for trial in run.result.history:
+        if trial is best or trial.loss is None or not trial.complete or label not in trial.config:
+            continue
+        value = trial.config[label]
+        if values is None:
+            found.append((float(value), trial.loss))
+        else:
+            found += [(float(k), trial.loss) for k, v in enumerate(values) if same_value(v, value)]
+    return np.array(found, dtype=float).reshape(-1, 2)
+
+
+def along_equations(domain: Domain, labels: Sequence[str], start: Point, moved: Points) -> Points:
+    """Return points in which the reals that are tied to some parameters move with them (see the module's description).
+
+    Args:
+        labels: names of the parameters that differ from the start.
+        start: the incumbent.
+        moved: shape (B,), with its other parameters. They are returned unchanged if no equation ties the parameters.
+    """
+    rules = domain.legal_numbers(start.levels, domain.columns(start))
+    chosen = [] if rules is None else [k for k, label in enumerate(rules.labels) if label in labels]
+    if rules is None or not chosen:
+        return moved
+    natural = domain.in_rules(start.units)
+    x = np.array([natural[label] for label in rules.labels])
+    part = rules.part_at(x)
+    if part is None or not (equations := part.linear[part.equal & ~part.curved])[:, chosen].any():
+        return moved
+    places = [domain.scale.place[label] for label in rules.labels]
+    domains = [domain.scale.domains[place] for place in places]
+    shift = np.zeros((len(moved), len(x)))
+    for k in chosen:
+        shift[:, k] = [domains[k].from_unit(u) - x[k] for u in moved.units[:, places[k]]]
+    weight = np.where(part.integer, 0.0, np.maximum(x - part.low, 0.0))
+    weight[chosen] = 0.0
+    shift -= shift @ equations.T @ np.linalg.pinv(equations * weight @ equations.T) @ (equations * weight)
+    units = moved.units.copy()
+    for row in np.flatnonzero(np.abs(shift @ equations.T).max(axis=1) <= EXACT * np.abs(equations).max()):
+        units[row, places] = [d.to_unit(v) for d, v in zip(domains, (x + shift[row]).tolist(), strict=True)]
+    return Points(moved.levels, units)
+
+
+def latent(domain: Domain, points: Points) -> Points:
     """Replace the level of every inactive group by its middle level."""
     sizes = np.array([group.n_levels for group in domain.program.groups], dtype=np.int64)
     return Points(np.where(points.levels < sizes, points.levels, (sizes - 1) // 2), points.units)
 
 
-def _legal(domain: Domain, moved: Points, until: float) -> Booleans:
+def legal_points(domain: Domain, moved: Points, until: float) -> Booleans:
     """Return True for legal points. Points that are not checked in time count as legal if their levels are."""
     legal = domain.free_legality.check(moved.levels)
     if domain.free_legality.complete or not domain.program.has_base_rows:

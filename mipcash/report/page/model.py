@@ -89,6 +89,7 @@ def _line(chart: Chart, shown: Slice, y: Scale) -> str:
         legal = "" if shown.legal[k] else "\nforbidden by the rules here"
         tip = f"{shown.label} = {shown.texts[k]}\npredicted {number(float(shown.mean[k]))}"
         chart.dot(xs[k], y(float(shown.mean[k])), "ghost", f"{tip} ({_between(shown, k)}){legal}", 7)
+    _evaluated(chart, shown, x, y)
     _here(chart, shown, x(float(shown.values[shown.at])), y)
     return chart.svg("slice")
 
@@ -113,12 +114,19 @@ def _levels(chart: Chart, shown: Slice, y: Scale) -> str:
             chart.text(at + 4, chart.y0 + 12, text, "end", "tick", -38)
         elif not turned:
             chart.text(at, chart.y0 + 17, text, "middle", "tick")
+    _evaluated(chart, shown, Scale(0.0, count - 1.0, xs[0], xs[-1]), y)
     _here(chart, shown, xs[shown.at], y)
     return chart.svg("slice")
 
 
 def _between(shown: Slice, k: int) -> str:
     return f"{number(float(shown.low[k]))} to {number(float(shown.high[k]))}"
+
+
+def _evaluated(chart: Chart, shown: Slice, x: Scale, y: Scale) -> None:
+    """Mark the other evaluations within the range of the loss axis."""
+    inside = [(v, l) for v, l in shown.evaluated.tolist() if y.low <= l <= y.high]
+    chart.dots([(x(v), y(l), f"{shown.word} {number(l)}") for v, l in inside], "evaluated", 2.2)
 
 
 def _here(chart: Chart, shown: Slice, at: float, y: Scale) -> None:

@@ -20,6 +20,7 @@ SWATCHES = {
     "off": '<path class="off" d="M3 12h10l-5 -8z"/>',
     "best": '<path class="best" d="M1 11H8V5H15"/>',
     "thin": '<path class="best thin" d="M1 11H8V5H15"/>',
+    "evaluated": '<circle class="evaluated" cx="8" cy="8" r="3"/>',
     "star": '<circle class="star" cx="8" cy="8" r="5"/>',
     "band": '<rect class="band" x="1" y="3" width="14" height="10"/><path class="mean" d="M1 8h14"/>',
     "forbidden": '<rect class="forbidden" x="1" y="2" width="14" height="12"/>',

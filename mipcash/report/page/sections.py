@@ -176,9 +176,11 @@ def slices_card(run: Run, effects: Effects | None) -> str:
     bounds = model.slice_bounds(found, curve(run.result).log)
     body = "".join(f"<figure>{model.slice_chart(s, bounds)}</figure>" for s in found)
     entries = [("band", f"predicted {found[0].word} ± 2 standard deviations"), ("star", "incumbent")]
+    entries += [("evaluated", "other evaluations")] if any(len(s.evaluated) for s in found) else []
     entries += [("forbidden", "forbidden by the rules")] if any(s.forbidden for s in found) else []
     active = len(incumbent(run).config) - len(found)  # type: ignore[union-attr]
     note = "One parameter moves, the others stay at the best configuration; what it switches on takes the middle of its range."
+    note += " Reals that an equation ties to it move in proportion." if run.place.domain.program.has_base_rows else ""
     note += f" {counted(active, 'active parameter')} not shown." if active > 0 else ""
     return parts.card(
         "Slices through the incumbent", f'<div class="grid">{body}</div>{parts.legend(*entries)}', note, ident="slices"
