@@ -6,8 +6,10 @@ texts that no file can hold and numbers too large for a surrogate become failure
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -205,10 +207,13 @@ def _further(name: str, value: Any, text: bool) -> Output:
     """
     if isinstance(value, Failed):
         return Output(FAILED, message=_why(value))
-    if text and isinstance(value, str):
-        return Output(TEXT, message=str.__str__(value))
     try:
-        number, cause = _number(value), "a further value is a number" + (" or a text" if text else "")
+        if text and (message := _text(value)) is not None:
+            if len(message) <= MESSAGE_LIMIT or isinstance(value, str):
+                return Output(TEXT, message=message)
+            cause = f"it has {len(message):,} characters as JSON: write it to a file, and return its path"
+            return Output(FAILED, message=f"{RETURNED}{readable(name, repr)}: {shown(value)}; {cause}")
+        number, cause = _number(value), "a further value is a number" + (", a text, a path or a list" if text else "")
     except BaseException as error:
         if stops(error):
             raise
@@ -218,6 +223,20 @@ def _further(name: str, value: Any, text: bool) -> Output:
     if number is not None:
         cause = f"what is wanted must lie within {LOSS_LIMIT:g} of 0"
     return Output(FAILED, message=f"{RETURNED}{readable(name, repr)}: {shown(value)}; {cause}")
+
+
+def _text(value: Any) -> str | None:
+    """Return the text that is kept of a text, a path or a container (lists, dicts and arrays as JSON); None of anything else."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if not isinstance(value, (list, tuple, Mapping)) and not getattr(value, "ndim", 0):
+        return None
+    try:
+        return json.dumps(value, ensure_ascii=False, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v))
+    except (TypeError, ValueError):
+        return None
 
 
 def _left_out(required: Sequence[str], found: Mapping[str, Output], returned: Any) -> dict[str, Output]:

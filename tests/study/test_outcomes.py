@@ -134,6 +134,23 @@ def test_names_and_texts_beside_the_loss_are_kept(space: mc.Space, journal: Path
         assert "[note] early stop at 7" in str(study.result)
 
 
+def test_lists_arrays_and_paths_are_kept_as_texts(space: mc.Space, journal: Path) -> None:
+    outcome = {
+        "loss": 1.0,
+        "curve": (1.0, 0.5),
+        "gradient": np.arange(3.0),
+        "model": Path("m.bin"),
+        "by": {"a": np.float64(1)},
+    }
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        study.tell(study.ask(), outcome)
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        kept = study.trials[0].texts
+    assert kept == {"curve": "[1.0, 0.5]", "gradient": "[0.0, 1.0, 2.0]", "model": "m.bin", "by": '{"a": 1.0}'}
+    asked = read_outcome({"loss": 1.0, "ms": [1.0]}, ("loss", "ms"))
+    assert asked["ms"].message == "the objective returned 'ms': list [1.0]; a further value is a number"
+
+
 def test_show_prints_the_texts_of_the_best_trial(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         study.tell(study.ask(), {"loss": 1.0, "note": "early\n stop \x1b[31m"})
@@ -142,9 +159,12 @@ def test_show_prints_the_texts_of_the_best_trial(space: mc.Space, journal: Path)
     assert "texts: note = early stop \\x1b[31m" in shown.output
 
 
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
 FURTHER: dict[str, tuple[Any, str]] = {
-    "nothing": (None, "the objective returned 'more': None; a further value is a number or a text"),
-    "a list": ([1.0, 2.0], "the objective returned 'more': list [1.0, 2.0]; a further value"),
+    "nothing": (None, "the objective returned 'more': None; a further value is a number, a text, a path or a list"),
+    "a long list": ([0.25] * 1000, "has 6,000 characters as JSON: write it to a file, and return its path"),
+    "a list that contains itself": (CYCLE, "; a further value is a number, a text, a path or a list"),
     "a complex number": (np.complex64(1), "'more': complex64"),
     "bytes": (b"x", "'more': bytes b'x'"),
     "float raises": (BadFloat(), "cannot be read: RuntimeError: no number"),
