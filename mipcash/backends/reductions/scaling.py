@@ -168,14 +168,16 @@ class ScaledTask(Reduced):
     def neglected(self) -> float:
         """Largest sum of the objective's terms that a solver may have ignored, and that no bound includes.
 
-        These are terms with costs below its tolerance, and the effect of this tolerance over the range of a wide real.
+        These are terms with costs below its tolerance, and the effect of this tolerance over the range of a real, if that effect is
+        large or exceeds the cost of an integer.
         """
         costs, program = self._costs, self.scaled.program
         k = len(costs)
         worth = costs * (program.high - program.low)[:k] * self.unit
         ignored = np.where((costs > 0.0) & (costs < NEGLECTED), 1.0, 0.0)
         real = self.scaled.real[:k]
-        beside = np.where(real & (worth > COARSE), REDUCED, 0.0)
+        least = float(np.min(costs[~real & (worth > 0.0)], initial=math.inf)) * self.unit
+        beside = np.where(real & (worth > min(COARSE, least / REDUCED)), REDUCED, 0.0)
         return float(np.sum(np.maximum(ignored, beside) * worth))
 
     @property
