@@ -7,7 +7,7 @@ Read in this order:
     constrained, feasible_first    Expected improvement and Thompson sampling under outcome constraints.
     neighbourhood            Legal points around a point, in batches.
     mixed_search             Legal moves from a pool of points. The variant for wide spaces is wide_search.
-    alternating, continuous_step    MIP and L-BFGS-B in turn, and the optimisation of numbers at fixed levels.
+    alternating, continuous_step    MIP and L-BFGS-B in turn, and the optimisation of numerical parameters at fixed levels.
 
 To add a function, write it like one of analytic and enter it in catalogue.
 """

@@ -1,7 +1,7 @@
 """The protocol of acquisition functions, which the searches minimise.
 
 Notation
-    Points    B points: levels (B, G), units (B, D);   z (n_z,) binaries of one point;   lower values are better
+    Points    B points: levels (B, G), unit values (B, D);   z (n_z,) binaries of one point;   lower values are better
 
 An ``Acquisition`` owns the models it is made of: one or several posteriors, samples of a minimum, multipliers. The mixed
 search uses only its values over points and its sections. An acquisition function that is quadratic in the binaries, as posterior

@@ -1,19 +1,19 @@
 """Alternating minimisation of a function over a mixed space (daxberger2019, Sec. 3.3).
 
 Notation
-    z (n_z,), s (G,)    binaries and levels;   u (D,) numbers on the unit scale;   f(z, u) a surrogate sample
+    z (n_z,), s (G,)    binaries and levels;   u (D,) numerical parameters on the unit scale;   f(z, u) a surrogate sample
 
 From each start, alternate
 
-    s <- argmin_z f(z, u)    the MIP, at fixed numbers, started from local search
+    s <- argmin_z f(z, u)    the MIP, at fixed numerical values, started from local search
     u <- argmin_u f(z, u)    the continuous step (``mipcash.acquisition.continuous_step``)
 
 until f stops falling. In each step the variables of the other step are constant, and the start is legal. Integers are rounded and
 legality is checked before a step is taken, so f decreases along legal points only.
 
 If legality can be checked without a solver, local search replaces the MIP until the alternation stops. The best start then
-continues with the MIP, until the MIP proves that its levels are optimal at its numbers. Either way the end point is a fixed point
-of the alternation above. But the proof is made once instead of in every round of every start.
+continues with the MIP, until the MIP proves that its levels are optimal at its numerical values. The end point is a fixed point of
+the alternation above in both cases, but the proof is made once instead of in every round of every start.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from mipcash.surrogates.protocols import MixedFunction
 
 @dataclass(frozen=True)
 class AlternatingSettings:
-    """Limits of the alternation between a MIP over the levels and a continuous step over the numbers.
+    """Limits of the alternation between a MIP over the levels and a continuous step over the numerical parameters.
 
     The time limit of a proposal also limits the total time.
 
     Args:
         rounds: alternations per start.
         tolerance: relative decrease of f below which the alternation stops; also that of the continuous step without rules.
-        continuous_starts: random starts of the continuous step besides the current point (without rules on numbers).
+        continuous_starts: random starts of the continuous step besides the current point (without rules on numerical parameters).
         restarts: local search descents per round.
         solver: limits of each MIP.
 
@@ -73,7 +73,7 @@ class Minimum:
     Attributes:
         point: a legal point.
         value: f there.
-        answer: the solver's answer at the point's numbers, with value and bound of f(., u).
+        answer: the solver's answer at the point's numerical values u, with value and bound of f(., u).
     """
 
     point: Point
@@ -128,7 +128,7 @@ class Alternation:
         return self._with_proof(f, best, known, excluded, rng, clock)
 
     def decides_levels(self, point: Point) -> bool:
-        """Return True if the legality of levels at a point's numbers can be checked without a solver."""
+        """Return True if the legality of levels at a point's numerical values can be checked without a solver."""
         return self.domain.legality(point.units) is not None
 
     def descend(
@@ -156,7 +156,7 @@ class Alternation:
             if not len(self.domain.scale):
                 break
             began = time.perf_counter()
-            # Other levels hardly move the minimum over the numbers, so later rounds continue from where the first one ended.
+            # Other levels hardly move the minimum over the numerical values, so later rounds start where the first one ended.
             here = Point(here.levels, self.step.minimise(f, here, rng, None if k == 0 else 0))
             clock.add("continuous", began)
             best = f.value(here.one_hot(self.domain.program), here.units)
@@ -171,7 +171,7 @@ class Alternation:
         rng: np.random.Generator,
         clock: Clock,
     ) -> Minimum | None:
-        """Alternate with the MIP until it confirms the levels at the final numbers. Return None if it found nothing."""
+        """Alternate with the MIP until it confirms the levels at the final numerical values. Return None if it found nothing."""
         best: Minimum | None = None
         here = start
         for _ in range(self.settings.rounds):

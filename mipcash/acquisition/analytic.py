@@ -128,7 +128,7 @@ class AnalyticAcquisition:
 
 @dataclass(frozen=True)
 class AnalyticSection:
-    """A closed form as a function of the numbers, with its gradient."""
+    """A closed form as a function of the numerical parameters, with its gradient."""
 
     posterior: MomentSection
     form: ClosedForm

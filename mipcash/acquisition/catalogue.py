@@ -68,7 +68,7 @@ class FantasisedEI:
 
 @dataclass(frozen=True)
 class FantasisedSection:
-    """Expected improvement over fantasies as a function of the numbers, with its gradient."""
+    """Expected improvement over fantasies as a function of the numerical parameters, with its gradient."""
 
     moments: OutcomeSection
     best: Vector

@@ -116,7 +116,7 @@ class Interval:
         return cls(limited.low - short, limited.high + short)
 
     def truncation(self, mu: Vector, sd: Vector) -> Truncation:
-        """Return the truncation for the outputs' normal variables, (B,), (B,), in units of their deviations."""
+        """Return the truncation of normal outputs with means and deviations (B,), (B,), in units of these deviations."""
         if math.isinf(self.low):
             return Truncation.below((self.high - mu) / sd)
         if math.isinf(self.high):
@@ -174,7 +174,7 @@ class LogFeasibility:
 
 @dataclass(frozen=True)
 class FeasibilitySection:
-    """Negative log probability of feasibility as a function of the numbers, with its gradient."""
+    """Negative log probability of feasibility as a function of the numerical parameters, with its gradient."""
 
     limits: Sequence[tuple[MomentSection, Interval]]
 
@@ -211,7 +211,7 @@ class LogConstrainedEI:
 
 @dataclass(frozen=True)
 class SumSection:
-    """Sum of two functions of the numbers."""
+    """Sum of two functions of the numerical parameters."""
 
     one: Section
     other: Section

@@ -1,13 +1,14 @@
 """The continuous step: legal numerical values at fixed levels, by descent or random walk.
 
 Notation
-    z (n_z,) binaries, fixed;   u (D,) numbers on the unit scale;   f(z, .) a section of the function
-    x (n_active,)    the active numbers;   v (n_bound,) natural values of the numbers in rules, integers relaxed
+    z (n_z,) binaries, fixed;   u (D,) numerical parameters on the unit scale;   f(z, .) a section of the function
+    x (n_active,)    the active numerical parameters
+    v (n_bound,)     natural values of the numerical parameters in rules, integers relaxed
 
-If no rule contains an active number, L-BFGS-B runs on the unit box from the current point and from random ones. If rules do, SLSQP
-runs under them from the current point alone, block by block if there are many numbers. Its end point is moved back towards the
-start until it is legal. Integers are rounded before a step is taken, so f never increases. A descent ends where it is when the
-deadline of the domain passes.
+If no rule contains an active numerical parameter, L-BFGS-B runs on the unit box from the current point and from random points. If
+rules do, SLSQP runs under them from the current point alone, block by block if there are many numerical parameters. Its end point
+is moved back towards the start until it is legal. Integers are rounded before a step is taken, so f never increases. When the
+deadline of the domain passes, a descent ends at its current point.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ NEARER = 3.0
 
 
 class ContinuousStep:
-    """Optimises or perturbs the numbers of points.
+    """Optimises or perturbs the numerical parameters of points.
 
     Args:
         domain: domain of the points.
-        starts: random starts besides the current point, if no rule contains the numbers.
-        tolerance: relative decrease of the function below which such a descent stops.
+        starts: random starts of L-BFGS-B besides the current point.
+        tolerance: relative decrease of the function below which L-BFGS-B stops.
     """
 
     def __init__(self, domain: Domain, starts: int, tolerance: float) -> None:
@@ -70,7 +71,7 @@ class ContinuousStep:
         tolerance: float | None = None,
         columns: Vector | None = None,
     ) -> Vector:
-        """Minimise f(z, .) over the active numbers under the rules that contain them.
+        """Minimise f(z, .) over the active numerical parameters under the rules that contain them.
 
         Args:
             point: legal.
@@ -78,7 +79,7 @@ class ContinuousStep:
             columns: base columns of a solver's answer with these levels, shape (n,); None to compute them from the point.
 
         Returns:
-            Legal numbers at the same levels, (D,), never worse than those of ``point``.
+            Legal unit values u at the same levels, (D,), never worse than those of ``point``.
         """
         z = point.one_hot(self.domain.program)
         active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
@@ -93,7 +94,8 @@ class ContinuousStep:
                 for block in _blocks(active, rng):
                     current = self._bound_step(section, _BoundNumbers(here, self.scale, current, block))
                 return current
-            if here is None:  # rules that only a solver can check: the numbers in rules keep the MIP's values
+            # if only a solver can check the rules, the numerical parameters in rules keep the MIP's values
+            if here is None:
                 active = active[~np.isin(active, list(self._held.values()))]
                 if not len(active):
                     return current
@@ -102,7 +104,7 @@ class ContinuousStep:
         return self._free_step(section, current, active, [current[active], *random], tolerance)
 
     def _rules_at(self, point: Point, columns: Vector | None = None) -> NumberRules | None:
-        """Return the rules on the numbers at the levels of a point; None if only the program can check them."""
+        """Return the rules on the numerical parameters at the levels of a point; None if only the program can check them."""
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
         if legal is None:
             return None
@@ -110,7 +112,7 @@ class ContinuousStep:
         return legal.part_at(np.array([natural[label] for label in legal.labels]))
 
     def _rules_near(self, point: Point) -> NumberRules | None:
-        """Return the rules for numbers that violate them: the part of the legal set with the smallest violation, or None."""
+        """Return the part of the legal numerical set that a point violates least; None if only the program has the rules."""
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if legal is None:
             return None
@@ -119,13 +121,13 @@ class ContinuousStep:
         return min(legal.parts, key=lambda part: part.missed(x))
 
     def repaired(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
-        """Minimise f(z, .) from numbers that may violate rules at these levels.
+        """Minimise f(z, .) from numerical values that may violate rules at these levels.
 
         Args:
             point: its levels satisfy the rules on levels alone.
 
         Returns:
-            Repaired numbers that satisfy the rules on numbers, (D,); None if none are found.
+            Unit values that satisfy the rules on numerical parameters, (D,); None if none are found.
         """
         here = self._rules_near(point) if self._held else None
         active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
@@ -139,7 +141,9 @@ class ContinuousStep:
         return trial if numbers.legal(trial[active]) else None
 
     def perturbed(self, point: Point, rng: np.random.Generator) -> Vector:
-        """Return perturbed legal numbers at the same levels, (D,): a hit-and-run walk for numbers in rules, else a normal step.
+        """Return perturbed legal unit values at the same levels, (D,).
+
+        Numerical parameters in rules make a hit-and-run walk, the other ones a normal step.
 
         Every second move is shortened, by up to ``NEARER`` orders of magnitude.
         """
@@ -213,7 +217,10 @@ def _descended(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> 
 
 
 def _under_few(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:
-    """Return the same with only violated rules added, in rounds, as the time of SLSQP grows with the square of their number."""
+    """Return the end point x of SLSQP under equations and curved rules, and further rules as they are violated, in rounds.
+
+    The time of SLSQP grows with the square of the number of rules.
+    """
     taken = numbers.rules.equal | numbers.rules.curved
     for _ in range(TAKINGS):
         end = _descended(section, numbers.under(np.flatnonzero(taken)), deadline)
@@ -226,13 +233,13 @@ def _under_few(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> 
 
 
 class _BoundNumbers:
-    """The rules over the active numbers of one point, as functions of x (see the module's notation).
+    """The rules over the active numerical parameters of one point, as functions of x (see the module's notation).
 
     Args:
-        rules: the rules on the numbers.
-        scale: scale of the numbers.
+        rules: the rules on the numerical parameters.
+        scale: scale of the numerical parameters.
         current: u, shape (D,).
-        active: the numbers that move, shape (n_active,).
+        active: the numerical parameters that move, shape (n_active,).
     """
 
     def __init__(self, rules: NumberRules, scale: UnitScale, current: Vector, active: Indices) -> None:
@@ -250,7 +257,7 @@ class _BoundNumbers:
         return self.rules.legal(np.array(natural), tolerance=0.5)
 
     def under(self, rows: Indices) -> _BoundNumbers:
-        """Return the same numbers under some of the rules."""
+        """Return the same problem with only some of the rules."""
         return _BoundNumbers(self.rules.part(rows), self.scale, self.current, self.active)
 
     def missed(self, x: Vector) -> Vector:
@@ -306,14 +313,14 @@ class _BoundNumbers:
 
 
 def _blocks(active: Indices, rng: np.random.Generator) -> list[Indices]:
-    """Return the sets of numbers that move together: all numbers, or random parts of at most BLOCK if there are more."""
+    """Return the sets of numerical parameters that move together: one set, or random sets of at most BLOCK if there are more."""
     if len(active) <= BLOCK:
         return [active]
     return np.array_split(rng.permutation(active), -(-len(active) // BLOCK))
 
 
 def _over_active(section: Section, current: Vector, active: Indices, deadline: Deadline) -> Section:
-    """Return a section as a function of the active numbers alone, constant after the deadline."""
+    """Return a section as a function of the active numerical parameters alone, constant after the deadline."""
 
     def objective(x: Vector) -> tuple[float, Vector]:
         value, gradient = section(_whole(current, active, x))
@@ -337,7 +344,7 @@ def flat_after(objective: Section, deadline: Deadline) -> Section:
 
 
 def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
-    """Return u with the active numbers replaced by x: (D,)."""
+    """Return u with the active numerical parameters replaced by x: (D,)."""
     trial = current.copy()
     trial[active] = x
     return trial

@@ -9,18 +9,17 @@ Notation
 
 If no point is feasible, the points with the smallest violation have the lowest values.
 
-Samples here interpolate the observations: the mean of the residual is added to that of the structured part. Only the residual's
-variation between observations is left out. With samples this is the selection of SCBO (Eriksson and Poloczek 2021, Section 3):
-the lowest sampled loss of the candidates that are feasible by their samples, else the smallest total violation. Here it is
-minimised over all legal points instead of a finite set of candidates, and without trust regions.
+With samples as a and e_i this is the selection of SCBO (Eriksson and Poloczek 2021, Section 3): the lowest sampled loss of the
+candidates that are feasible by their samples, else the smallest total violation. Here it is minimised over all legal points
+instead of a finite set of candidates, and without trust regions.
 
-A sample of the structured part plus the mean of the residual given what the sample leaves of the observations:
+Samples of the structured part q~ do not interpolate the observations, so the conditional mean of the residual is added:
 
-Notation
     q~(x) = q0(x) + K(x, X) w    the sample (``mipcash.surrogates.structured.functions.surface.Surface``)
-    f~(x) = q~(x) + R(x, X) w    interpolates the observations, which q~ alone does not
+    f~(x) = q~(x) + R(x, X) w    interpolates the observations
 
-R is not quadratic, so a MIP cannot minimise f~. Far from all observations the residual is at its mean, 0.
+Only the residual's variation between observations is left out. R is not quadratic, so a MIP cannot minimise f~. Far from all
+observations the residual is at its mean, 0.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class FeasibleFirst:
 
 @dataclass(frozen=True)
 class FeasibleFirstSection:
-    """The penalised function of the numbers, with its gradient (one-sided at a bound)."""
+    """The penalised function of the numerical parameters, with its gradient (one-sided at a bound)."""
 
     function: Section
     limits: Sequence[tuple[Section, float, float]]

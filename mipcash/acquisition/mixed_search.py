@@ -4,8 +4,9 @@ Posterior variance is quartic in the one-hot binaries, so there is no exact prog
 entropies. The pool holds minimisers of the posterior mean and of samples, which exact programs can find, the best observations,
 and random legal walks from both. The best points of the pool are improved by
 
-    levels     best-improvement single moves, all points of the pool in one batch; pair moves once single moves end
-    numbers    L-BFGS-B on the analytic gradient; SLSQP if rules contain active numbers
+    level moves             best-improvement single moves, all points of the pool in one batch; pair moves once no single move
+                            improves
+    numerical parameters    L-BFGS-B on the analytic gradient; SLSQP if rules contain active numerical parameters
 
 Every intermediate point is legal, so the search can stop at any time. It stops at the deadline of the domain.
 """
@@ -39,14 +40,15 @@ class LocalSearchSettings:
     Args:
         walks: random legal points in the pool.
         survivors: points of the pool that are improved.
-        moved: of those, the number of best points after the first sweep whose numbers are moved.
-        finalists: of those, the number of points that continue after the first round.
-        rounds: rounds of levels, then numbers.
-        sweeps: single moves per round.
-        pairs: random pair moves tried once single moves end.
-        tolerance: relative decrease below which the numbers stop moving; larger in the first round, which selects the
-            finalists.
-        exchanges: from the second round on, single moves of the best point whose numbers are then optimised too.
+        moved: points that remain after the level moves of a round; their numerical parameters are then optimised.
+        finalists: points that continue after the first round.
+        rounds: rounds of level moves followed by the optimisation of numerical parameters.
+        sweeps: maximum number of single moves of each point per round.
+        pairs: random pair moves tried once no single move improves.
+        tolerance: relative decrease at which the optimisation of numerical parameters stops; larger in the first round, which
+            selects the finalists.
+        exchanges: from the second round on, number of single moves of the best point that are tried with its numerical parameters
+            optimised afterwards.
         forbidden: restrict exchanges to moves that the rules forbid at the current numerical values.
 
     Examples:
@@ -86,7 +88,7 @@ class Pool:
     values: Vector
 
     def best(self, count: int) -> Pool:
-        """Return the best ``count`` points, without near duplicates: equal levels and nearly equal numbers."""
+        """Return the best ``count`` points, without near duplicates: equal levels and nearly equal numerical values."""
         levels, units = self.points.levels, self.points.units
         chosen: list[int] = []
         for k in np.argsort(self.values, kind="stable").tolist():
@@ -109,7 +111,7 @@ class MixedSearch:
     """Minimises acquisition functions over the legal points of a domain.
 
     Args:
-        step: moves over the numbers.
+        step: moves over the numerical parameters.
         near: moves over the levels.
         settings: limits of the search.
     """
@@ -175,7 +177,7 @@ class MixedSearch:
         return Points(np.concatenate([self.near.walk(legality, part, n, rng) for part, n in parts]), moved)
 
     def _bound_walks(self, starts: Points, rng: np.random.Generator) -> Points:
-        """Return walks if rules contain numbers: the numbers walk at fixed levels, then the levels at the new numbers."""
+        """Return random points if rules contain numerical parameters: perturb these at fixed levels, then walk over the levels."""
         found = [starts[:0]]
         share = max(1, self.settings.walks // (2 * len(starts)))
         for start in starts:
@@ -191,7 +193,7 @@ class MixedSearch:
         return Points.joined(*found)
 
     def _jittered(self, units: Vector, rng: np.random.Generator) -> Vector:
-        """Return numbers (R, D), each at random uniform, perturbed or unchanged."""
+        """Return unit values (R, D), of which each is drawn anew, perturbed or unchanged at random."""
         far, near = rng.random(units.shape) < 0.3, rng.random(units.shape) < 0.5
         moved = np.where(
             far, rng.random(units.shape), np.where(near, units + 0.1 * rng.normal(size=units.shape), units)
@@ -233,7 +235,7 @@ class MixedSearch:
         Args:
             owner: row of the point of each move, shape (N,).
             latent: the levels that each move leads to, shape (N, G).
-            shared: legality common to all points; None if it depends on their numbers.
+            shared: legality common to all points; None if it depends on their numerical values.
         """
         if shared is None or not len(owner):
             return self._take_singly(acquisition, pool, owner, latent)
@@ -251,7 +253,7 @@ class MixedSearch:
     def _take_singly(
         self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices
     ) -> tuple[Pool, Indices]:
-        """Do the same if legality depends on each point's numbers: promising moves are checked separately for each point."""
+        """Move as ``_take`` does if legality depends on each point's numerical values: check promising moves point by point."""
         moved = []
         for r in np.unique(owner):
             if self.step.domain.deadline.passed:
@@ -271,16 +273,16 @@ class MixedSearch:
         return pool, np.array(moved, dtype=np.int64)
 
     def _exchange(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator) -> Pool:
-        """Try the most promising single moves of the best point with its numbers optimised too, and return the pool.
+        """Try the most promising single moves of the best point, each followed by a continuous step, and return the pool.
 
-        If a rule that ties numbers to levels is active at a point, all moves at fixed numbers may be illegal.
+        If a rule that ties numerical parameters to levels is active at a point, all moves at fixed numerical values may be illegal.
         """
         best = int(np.argmin(pool.values))
         units, free = pool.points.units[best], self.near.domain.free_legality
         levels = free.effective(self.near.singles(pool.points.levels[best][None])[1])
         levels = levels[free.check(levels) & self.near.admitted(levels)]
         beside = self.near.legality_at(units) if self.settings.forbidden else None
-        if beside is not None:  # moves that are legal at the current numbers have been tried
+        if beside is not None:  # moves that are legal at the current numerical values have been tried
             levels = levels[~beside.check(levels)]
         if not len(levels):  # all neighbours are illegal or left out
             return pool

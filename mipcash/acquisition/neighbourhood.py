@@ -43,9 +43,9 @@ class Neighbourhood:
 
     @classmethod
     def beside(cls, domain: Domain, excluded: Sequence[Exclusion], observed: Points) -> Neighbourhood:
-        """Return the neighbourhood with the memory of observations, best first.
+        """Return the neighbourhood whose memory is that of the observations, which are ordered best first.
 
-        The memory of a group is its level in the first observation where it is active, else its first level.
+        The memory of a group is its level in the best observation in which it is active, or else its first level.
         """
         on = observed.levels != domain.program.off_levels
         first: Indices = np.argmax(on, axis=0)
@@ -53,18 +53,18 @@ class Neighbourhood:
         return cls(domain, excluded, np.where(on.any(axis=0), memory, 0))
 
     def legality_at(self, u: Vector) -> Legality | None:
-        """Return the legality of levels at numbers u, (D,); None if only a solver can check it."""
+        """Return the legality of levels at unit values u, (D,); None if only a solver can check it."""
         key = tuple(self.domain.in_rules(u).values())
         if key not in self._legality:
             self._legality[key] = self.domain.legality(u)
         return self._legality[key]
 
     def admitted(self, levels: Indices) -> Booleans:
-        """Return True for levels that keep their distance from the excluded ones: (R, G) -> (R,)."""
+        """Return a mask of the level vectors that no exclusion forbids: (R, G) -> (R,)."""
         return self._excluded.admitted(levels)
 
     def latent(self, levels: Indices) -> Indices:
-        """Return a level for every group, from memory if it is off: (..., G) -> (..., G)."""
+        """Return a level for every group, for an inactive group the one in memory: (..., G) -> (..., G)."""
         return self._moves.latent(levels, self._memory)
 
     def singles(self, levels: Indices) -> tuple[Indices, Indices]:
@@ -80,13 +80,13 @@ class Neighbourhood:
         return legality.effective(self._moves.walk(legality, levels, steps, rng))
 
     def legal(self, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
-        """Return the effective levels of latent ones, and True for those that are legal and admitted.
+        """Return the effective levels of latent ones, and a mask of those that are legal and admitted.
 
         If a solver is needed, at most ASKED are checked, and only the first legal one is True.
 
         Args:
             latent: shape (N, G).
-            u: shape (D,), their common numbers.
+            u: shape (D,), their common unit values.
             order: rows by decreasing promise, the order of the solver's checks.
         """
         legality = self.legality_at(u)

@@ -28,7 +28,7 @@ class WideSearch(MixedSearch):
                 if self.step.domain.deadline.passed:
                     return pool
                 point = pool.points[r]
-                if legality is None:  # a solver checks a few moves
+                if legality is None:  # only a solver can check moves, so few are tried
                     owner, latent = self.near.singles(point.levels[None])
                     pool, moved = self._take_singly(acquisition, pool, np.full(len(owner), r), latent)
                     if not len(moved):

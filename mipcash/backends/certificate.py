@@ -1,15 +1,15 @@
 """Certification of answers: every answer is checked against the rows, and repaired or excluded, before its backend returns it.
 
-A solver works within tolerances, also on integers: an indicator of 1e-7 rounds to 0, yet its big-M row admits a numerical parameter
-that the indicator should switch off. An answer is therefore rounded and checked against the rows with their own slack
+A solver works within tolerances, also on integers: an indicator of 1e-7 rounds to 0, yet in its big-M row it lets an inactive
+numerical parameter be nonzero. An answer is therefore rounded and checked against the rows with their own slack
 (``mipcash.modelling.rules``). An answer that violates a row is solved again with
 
     1. its integers fixed: a linear program over the numerical columns, at the tightest tolerance
     2. its levels fixed, if it has further integers
 
 If both are infeasible, the levels are proven illegal: a cut excludes them and the task is solved again. Levels are also excluded if
-step 1 proves their best numerical values while the solver's bound, which depends on its tolerance, is below their objective: beside
-a term of 1e6 a solver may overlook other levels that are better by 1e-3.
+step 1 proves their best objective value but the solver's bound still lies below it. The task is then solved again because a solver
+may overlook better levels: beside a term of 1e6 its tolerance hides an improvement of 1e-3.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Solve = Callable[[Task, SolverSettings], Answer]
 
 
 def closes(value: float, bound: float, settings: SolverSettings) -> bool:
-    """Return True if a bound that a solver returned itself closes the requested gap."""
+    """Return True if the solver's own bound closes the requested gap, up to ``CLOSED``."""
     return relative_gap(value, bound) <= settings.gap + CLOSED
 
 
@@ -68,8 +68,8 @@ def certified(
 ) -> Answer:
     """Return the answer of ``solve`` after certification: its columns, if any, satisfy every row.
 
-    A program with products of reals is solved by spatial branch and bound, and so is one with integers of more than two values
-    for which the solver's tolerances are too coarse: as the ranges of its integers are split, fewer terms are left to round.
+    A program with products of reals is solved by spatial branch and bound. So is a program with integers of more than two values
+    for which the solver's tolerances are too coarse: splitting the ranges of its integers reduces the rounding errors.
 
     Args:
         name: name of the solver, for messages.
@@ -128,7 +128,7 @@ def _certified(
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
-        elif not proven or not _with_levels(task.program, columns):  # the levels may still be legal, or it has none
+        elif not proven or not _with_levels(task.program, columns):  # not proven illegal, or no levels
             if second is None:
                 break
             solve, second = second, None
@@ -146,9 +146,10 @@ def _certified(
 
 
 def _gap_checked(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
-    """Return the answer, marked feasible if neither its bound nor that of the ranges closes the gap.
+    """Return the answer, with status ``FEASIBLE`` instead of ``OPTIMAL`` if its bound does not close the gap.
 
-    Beside costs of 1e9 a solver ignores 1e-3.
+    The bound is first raised to the least value of the objective over the column ranges, if that is higher. The solver's own
+    status is not enough: beside costs of 1e9, a solver ignores a difference of 1e-3.
     """
     if answer.value > answer.bound:
         answer = replace(answer, bound=min(answer.value, max(answer.bound, _least(task))))
@@ -163,7 +164,7 @@ def _least(task: Task) -> float:
 
 
 def _with_numbers(task: Task) -> bool:
-    """Return True if the objective depends on free numerical columns, so that a tolerance shows in its value."""
+    """Return True if the objective depends on free numerical columns, which a solver returns only to within its tolerance."""
     program, form = task.program, task.form
     free = (program.integer[: program.n] == 0) & (program.low[: program.n] < program.high[: program.n])
     free[list(task.fixed)] = False
@@ -171,13 +172,13 @@ def _with_numbers(task: Task) -> bool:
 
 
 def _improved(task: Task, answer: Answer, columns: Vector) -> Answer:
-    """Return the answer with the best numerical values for its integers if they are better; its bound is lowered with them."""
+    """Return the answer with the best numerical values for its integers if they are better; its bound is at most its value."""
     better, _ = _with_integers(task, columns)
     return answer if better is None or not task.form.value(better) < answer.value else _at(answer, better, task)
 
 
 def _with_levels(program: BinaryProgram, columns: Vector) -> bool:
-    """Return True if a point has one level per group, which a no-good cut excludes; a solver may return all zeros."""
+    """Return True if a point has one level per group, as a no-good cut requires; a solver may return all zeros."""
     z = columns[: program.n_z]
     return bool(np.all(np.round(z) == program.one_hot(program.levels_of(columns))))
 
@@ -212,7 +213,7 @@ def _at(answer: Answer, columns: Vector, task: Task) -> Answer:
 
 
 def _better(best: Answer | None, answer: Answer, settings: SolverSettings) -> Answer:
-    """Return the better of two answers, with the bound of the later one, which covers everything but the excluded levels."""
+    """Return the better of two answers, with the bound of the later one, which holds for all levels that are not excluded."""
     if best is not None and best.value <= answer.value:
         answer = replace(best, bound=min(best.value, answer.bound))
     close = relative_gap(answer.value, answer.bound) <= settings.gap + TIGHT_GAP
@@ -220,7 +221,7 @@ def _better(best: Answer | None, answer: Answer, settings: SolverSettings) -> An
 
 
 def _best_of(best: Answer | None, last: Answer) -> Answer:
-    """Return the final answer once the solver finds no further point beside the excluded levels."""
+    """Return the final answer once the solver finds no point outside the excluded levels; ``last`` is its last answer."""
     if best is None:
         return last
     bound = best.value if last.status == INFEASIBLE else min(best.value, max(best.bound, last.bound))
@@ -228,7 +229,7 @@ def _best_of(best: Answer | None, last: Answer) -> Answer:
 
 
 def _exact(task: Task) -> bool:
-    """Return True if all free integers are binaries: one cut excludes them, a linear program finds the best numerical values."""
+    """Return True if all free integers are binaries, so that one no-good cut excludes their values."""
     program = task.program
     low, high = program.low, program.high
     free = [c for c in range(program.n_z, program.n) if program.integer[c] and low[c] < high[c] and c not in task.fixed]
@@ -256,7 +257,7 @@ def kept(task: Task, columns: Vector) -> Vector | None:
 
 
 def _switched_off(program: BinaryProgram, columns: Vector) -> Vector:
-    """Return the columns with inactive numerical parameters set to exactly zero, where a big-M constant leaves them more."""
+    """Return the columns with inactive numerical parameters set to exactly zero; within tolerances, big-M rows allow more."""
     z, changed = columns[: program.n_z], columns
     for number in program.numbers:
         if columns[number.column] and not all(bool(c.holds(z)) for c in number.conditions):
@@ -288,7 +289,7 @@ def _bounds(program: BinaryProgram, fixed: Mapping[int, float]) -> tuple[Vector,
 
 
 def _repaired(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
-    """Return columns near the given ones that satisfy every row, or None, and what is proven as in ``_with_integers``.
+    """Return columns near the given ones that satisfy every row, or None, with a proof flag as in ``_with_integers``.
 
     All integers are kept if possible, else only the levels.
     """
@@ -321,7 +322,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
     rows = (matrix @ slope).toarray() if len(free) else np.zeros((matrix.shape[0], 0))
     cuts = np.array([cut.weights(program.n) for cut in task.cuts]).reshape(len(task.cuts), program.n)
     for share in (0.0, 0.5):
-        # rows over integers alone hold to within their slack, the other rows exactly if possible
+        # rows over integers alone get their whole slack; the other rows get none at first, then half of it
         slack = np.where(np.any(rows, axis=1), share, 1.0) * program.row_slack
         numbers = _bounded(
             Polytope(
@@ -339,7 +340,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
         gradient = _gradient(task, base)[free]
         best = found = numbers.minimise(gradient)
         if best is None and np.any(gradient):
-            # with a huge range, the objective can lead the linear program out of a set that it finds without objective
+            # with a huge range, HiGHS may fail with this objective although it finds a feasible point without one
             found = numbers.minimise(np.zeros(len(free)))
         if found is not None:
             base[free] = found
@@ -349,7 +350,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
 
 
 def _bounded(numbers: Polytope) -> Polytope | None:
-    """Return the polytope with rows over one column as its bounds, so that a switched-off column has no range.
+    """Return the polytope with single-column rows turned into bounds, so that the range of an inactive parameter is a point.
 
     Return None if bounds cross.
     """
@@ -369,7 +370,7 @@ def _bounded(numbers: Polytope) -> Polytope | None:
 def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector, sparse.csr_array]:
     """Return all columns as ``constant + slope x`` of the free ones, (n_columns,) and (n_columns, k).
 
-    Products contain at most one free column each; its factor is a binary.
+    Each product contains at most one free column, and its other factor is a binary.
     """
     constant = program.lifted(base)
     rows, cols, values = [free], [np.arange(len(free), dtype=np.int64)], [np.ones(len(free))]
@@ -388,7 +389,7 @@ def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector
 
 
 def _gradient(task: Task, base: Vector) -> Vector:
-    """Return the slopes of the objective at the integers, shape (n,); it has no products of two numerical parameters."""
+    """Return the gradient of the objective at given integers, shape (n,); no product has two numerical factors."""
     form = task.form
     slope = form.linear.copy()
     np.add.at(slope, form.rows, form.values * base[form.cols])

@@ -119,7 +119,7 @@ class HighsBackend:
         return certified(task, settings, self._solve, self.name, self._widely)
 
     def _widely(self, task: Task, settings: SolverSettings) -> Answer:
-        """Solve with the options of a second run from the beginning."""
+        """Solve with the options of the second run already in the first one."""
         return self._solve(task, settings, WIDER)
 
     def _solve(self, task: Task, settings: SolverSettings, first: Mapping[str, float | str] | None = None) -> Answer:
@@ -139,7 +139,7 @@ class HighsBackend:
         program = scaled.task.program
         _, highs = self._instances.get(id(program), lambda: (program, _load(program)))
         usual: Mapping[str, float | str] = {**({} if scaled.start is None else STARTED), **(first or {})}
-        tiny = scaled.scaled.tiny  # tiny costs alone are handled by their unit
+        tiny = scaled.scaled.tiny  # in rows; tiny costs are handled by the unit of the objective
         with _posed(highs, scaled):
             answer = None
             for options in (usual, {**usual, **(UNREDUCED if tiny else WIDER)}):

@@ -3,10 +3,10 @@
 Notation
     x (k,)      low <= x <= high,  row_low <= A x <= row_high,  A of shape (m, k)
 
-Columns are scaled to their ranges and rows to their largest coefficient, since the tolerances of HiGHS are absolute; they are set
-to the smallest that it accepts. Remaining violations are magnified and solved again (iterative refinement, Gleixner, Steffy and
-Wolter 2016): beside ranges of 1e6 that tolerance is 1e-4. If there are very many rows, HiGHS gets only those that some vertex has
-violated so far. The other rows are slack, and are checked by a matrix-vector product.
+Columns are scaled to their ranges and rows to their largest coefficient, since the tolerances of HiGHS are absolute. The smallest
+tolerance that HiGHS accepts is still 1e-4 beside ranges of 1e6, so the remaining violations are magnified and solved again
+(iterative refinement, Gleixner, Steffy and Wolter 2016). If there are very many rows, HiGHS gets only those that some vertex has
+violated so far. The other rows are checked by a matrix-vector product.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Polytope:
             return None if empty else np.zeros(0)
         if self.lazy and len(self.row_low) > MANY:
             return self._lazily(cost)
-        # a column without rows goes to its end, and its cost, which may be far larger, is no part of the program
+        # a column without rows is set to its better bound; its cost, which may be far larger, stays out of the program
         alone = ~np.any(self.matrix, axis=0)
         scaled = np.where(alone, 0.0, cost * self._scale)
         largest = float(np.abs(scaled).max(initial=0.0))
@@ -84,7 +84,7 @@ class Polytope:
             step = self._solved(v, min(1.0 / missed, LARGEST))
             if step is None:
                 if missed > TRUSTED and self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-                    return None  # the point satisfied the tolerance only: the set is empty
+                    return None  # the point satisfied the rows only within the tolerance
                 break
             v = np.clip(v + step, *self._ends)
         if v is None:
@@ -94,7 +94,7 @@ class Polytope:
         return x
 
     def _lazily(self, cost: Vector) -> Vector | None:
-        """Minimise with rows added once violated; rows added for earlier objectives stay."""
+        """Minimise with rows that are added once they are violated; they are kept for later objectives."""
         taken = self._taken
         while (found := taken.part.minimise(cost)) is not None:
             body = self._rows @ ((found - self.low) / self._scale)
@@ -110,7 +110,7 @@ class Polytope:
 
     @cached_property
     def _taken(self) -> _Taken:
-        """The rows that HiGHS gets: equations, to begin with."""
+        """The rows that HiGHS gets; at first only the equations."""
         rows = np.flatnonzero(self.row_low == self.row_high)
         return _Taken(rows, self._of_rows(rows))
 
@@ -123,10 +123,10 @@ class Polytope:
         return float(np.max(np.maximum(self._sides[0] - body, body - self._sides[1]), initial=0.0))
 
     def _by_small_costs(self, v: Vector, cost: Vector) -> Vector:
-        """Return the best point of the face of an optimum over which large costs are constant.
+        """Return the best point, by the small costs, of the face of optima for the large costs.
 
-        Beside a cost of 1e10 the tolerance of HiGHS ignores one of 1: what has a large reduced cost or price is fixed, and the
-        reduced costs that are left are magnified.
+        Beside a cost of 1e10 the tolerance of HiGHS ignores a cost of 1. Columns with large reduced costs and rows with large dual
+        prices are therefore fixed, and the remaining reduced costs are magnified.
         """
         (low, high), (least, most), body = self._ends, self._sides, self._rows @ v
         prices = np.array(self._highs.getSolution().row_dual)
@@ -155,7 +155,10 @@ class Polytope:
         return v if found is None else found
 
     def _solved(self, around: Vector, factor: float) -> Vector | None:
-        """Return the best step from a point, in scaled units, with all distances magnified by a factor; None without an optimum."""
+        """Return the best step from the point ``around``, in scaled units; None if HiGHS finds no optimum.
+
+        HiGHS solves for the step times ``factor``, so that small violations exceed its tolerance.
+        """
         highs, (low, high) = self._highs, self._ends
         reach = np.inf if factor == 1.0 else NEAR
         columns, body = np.arange(len(low), dtype=np.int32), self._rows @ around

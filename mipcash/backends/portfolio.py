@@ -108,7 +108,7 @@ def _continued(
 
 
 def _limited(task: Task, settings: SolverSettings) -> SolverSettings:
-    """Return the settings with a time limit for tasks that HiGHS solves well."""
+    """Return the settings, with a short time limit if the objective has no products, since HiGHS solves such tasks well."""
     return settings if len(task.form.rows) else replace(settings, time_limit=min(settings.time_limit, LINEAR_SECONDS))
 
 
@@ -119,7 +119,7 @@ def _suited(task: Task) -> tuple[str, ...]:
         not program.integer[n.column] and n.column not in task.fixed and n.latent not in task.fixed
         for n in program.numbers
     ):
-        return ()  # its variables would not have finite domains
+        return ()  # toulbar2 needs finite domains
     return (NATIVE, DISCRETE) if _dense_bits(task) else (DISCRETE,)
 
 

@@ -1,7 +1,7 @@
 """Solver profiles: TOML files that describe solvers; unknown keys and wrong types are errors.
 
 Keys
-    name = "gurobi"                       the flag's value
+    name = "gurobi"                       value of ``solver=`` and ``--solver``
     module = "gurobipy"                   Python module by which the solver is detected
     package = "gurobipy"                  its distribution, for the version
     install = "pip install ..."           how to get it
@@ -132,7 +132,7 @@ class SolverProfile:
     """Description of a solver, read from its TOML file.
 
     Attributes:
-        name: the flag's value.
+        name: value of ``solver=`` and ``--solver``.
         module, package: Python module and distribution that provide the solver.
         install: how to install it.
         licence: what the licence allows.
@@ -231,8 +231,8 @@ WANTED = {
 def _error_text(error: Mapping[str, Any]) -> str:
     """Return a validation error of pydantic as location, cause and remedy."""
     kind, given, path = error["type"], error["input"], list(error["loc"])
-    is_key = path[-1] == "[key]"  # of a table whose keys are limited
-    is_item = isinstance(path[-1], int)  # of a list
+    is_key = path[-1] == "[key]"  # the error is about a key of a table with fixed keys
+    is_item = isinstance(path[-1], int)  # the error is about an item of a list
     path = [str(part) for part in (path[:-1] if is_key or is_item else path)]
     place = repr(path[0] if len(path) == 1 else f"[{path[0]}] {path[1]}")
     if kind == "unexpected_keyword_argument" or is_key:

@@ -23,7 +23,7 @@ class SolverInfo:
     """Main entries of a solver's profile, and whether the solver is installed.
 
     Attributes:
-        name: the flag's value.
+        name: value of ``solver=`` and ``--solver``.
         installed: whether its Python package can be imported.
         version: of the package; "" if not installed.
         licence: what the licence allows.

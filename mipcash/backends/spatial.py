@@ -17,8 +17,8 @@ steps:
 The node with the least bound comes next, so that a limit ends the search with an incumbent and a bound for all legal points.
 
 An integer of more than WHOLE values is relaxed to a real, and branched on like a factor if it is fractional, until its box is
-narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances. The box
-of any integer is split where nothing else is left to split: with its integers fixed, a node is decided exactly.
+narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances. If nothing
+else is left to split, the range of an integer is split: once its integers are fixed, a node is decided exactly.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Box:
         return _Box(low, high)
 
     def near(self, columns: Vector, at: list[int], radius: float) -> _Box:
-        """Return the part of the box in which some columns change by at most ``radius`` of their values."""
+        """Return the part of the box in which the columns ``at`` change by at most the share ``radius`` of their values."""
         low, high = self.low.copy(), self.high.copy()
         room = radius * np.abs(columns[at])
         low[at] = np.minimum(np.maximum(low[at], columns[at] - room), high[at])
@@ -112,8 +112,8 @@ def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: K
 
     Args:
         solve: solves a relaxation, in which bilinear columns are treated as ordinary columns.
-        native: solves a relaxation with its products as they are; None: the solver does not accept such rows.
-        keeps: returns base columns, (n,), those near a bound moved onto it, if they satisfy every row, bound and cut; else None.
+        native: solves a relaxation with its products as they are; None if the solver does not accept products of reals.
+        keeps: moves base columns, (n,), onto nearby bounds and returns them if they satisfy every row, bound and cut; else None.
     """
     return _Search(task, settings, solve, keeps, native).run()
 
@@ -277,7 +277,7 @@ class _Search:
                 return
 
     def _last_points(self, box: _Box, columns: Vector | None) -> Iterator[Vector]:
-        """Yield the corners and middles of a box that is too narrow for a split, over few factors: no solver tells them apart."""
+        """Yield the corners and midpoints of a box that is too narrow to split, unless it has more than ``FEW`` factors."""
         factors = np.array(sorted({c for p in self.products for c in (p.first, p.second)}), dtype=np.int64)
         factors = factors[box.low[factors] < box.high[factors]]
         ends = np.stack([box.low, box.high, 0.5 * (box.low + box.high)])[:, factors]

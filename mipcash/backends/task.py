@@ -31,7 +31,10 @@ SOLVED = 1e-12
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return the gap between value and bound relative to the larger of them, between 0 and 2 also around 0; inf without a bound."""
+    """Return the gap between value and bound, divided by the larger absolute value of the two; inf without a bound.
+
+    It is at most 2, also if value and bound differ in sign.
+    """
     apart = abs(value - bound)
     if math.isinf(apart):
         return math.inf

@@ -5,5 +5,5 @@ admm      ADMM for CASH (Liu et al. 2020; Ram et al. 2020), and its baseline JOP
 admmbo    ADMMBO (Ariafar et al. 2019)
 cmes      constrained max-value entropy search (Perrone et al. 2019)
 
-A README in each holds the paper's algorithm line by line against the functions.
+The README of each package maps the lines of the paper's algorithm to functions.
 """

@@ -67,7 +67,7 @@ class Data:
         legal = np.array([o.legal for o in reported], dtype=bool)
         whole = np.array([not o.outcome.pruned for o in reported], dtype=bool)
         ranked = known[legal[known] & whole[known]]
-        if not len(ranked):  # limits may be known where no loss is
+        if not len(ranked):  # constrained outputs may be known although no loss is
             ranked = np.flatnonzero(legal & np.isfinite(outside))
         order = ranked[np.lexsort((losses[ranked], outside[ranked]))]
         points = domain.encode([o.config for o in reported])
@@ -108,9 +108,10 @@ class Data:
 
     @property
     def merits(self) -> Vector:
-        """Losses of feasible observations; infeasible ones are ranked above all of them, by violation: shape (t,).
+        """One value per observation in the order of Deb (2000), for models with one output: shape (t,).
 
-        A single number per observation in the order of Deb (2000), for models with one output.
+        It is the loss of a feasible observation. For the other observations it grows with the violation, from the worst feasible
+        loss upwards.
         """
         kept = self.violations == 0.0
         if kept.all():
@@ -127,7 +128,7 @@ class Data:
 
     @property
     def judged(self) -> Indices:
-        """Rows at which failure was observable: all but those whose loss was not evaluated."""
+        """Rows whose success or failure is known: the loss was evaluated, or an output failed."""
         reported = [o.outcome[LOSS].status != MISSING for o in self.observations]
         return np.flatnonzero(self.failed | np.array(reported, dtype=bool))
 

@@ -110,7 +110,7 @@ class LogCost:
 
 @dataclass(frozen=True)
 class CostSection:
-    """log C as a function of the numbers, with its gradient."""
+    """log C as a function of the numerical parameters, with its gradient."""
 
     limits: Sequence[tuple[MomentSection, Interval]]
     costs: Vector
@@ -205,9 +205,9 @@ class PartiallyEvaluated:
 
     @classmethod
     def of(cls, data: Data, request: Request, domain: Domain, broken: bool = False) -> PartiallyEvaluated:
-        """Return the legal configurations with missing outputs that may be continued.
+        """Return the partially evaluated configurations that may be continued.
 
-        No output of them failed or is pending, and they keep the batch's minimum distance.
+        They are legal, none of their outputs failed or is pending, and they keep the batch's minimum distance.
 
         Args:
             broken: include configurations that are known to violate an outcome constraint.
@@ -279,7 +279,7 @@ def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: R
     if not decoupled(request):
         return proposal
     limits = _limited(request)
-    if not any(name in fitted.limited for name in limits):  # constraints are on the loss itself, or no data on them yet
+    if not any(name in fitted.limited for name in limits):  # the only constraints are on the loss, or without data
         return proposal
     partial, new = PartiallyEvaluated.of(data, request, domain), Observation(proposal.config, PENDING)
     seen = [*partial.observations, new]
@@ -300,7 +300,7 @@ def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: R
 def predicted(
     seen: Sequence[Observation], points: Points, fitted: AcquisitionInputs, limits: Collection[str]
 ) -> tuple[Vector, dict[str, Vector]]:
-    """Return log G, (B,), and by output the probability that its value leaves the configuration a possible improvement, (B,)."""
+    """Return log G, (B,), and by output the probability p that its value does not rule out an improvement, (B,)."""
     some = math.isfinite(fitted.best)
     mu, sd = fitted.loss.predict(points)
     log_gain = -AnalyticAcquisition(fitted.loss, LogEI(fitted.best)).values(points) if some else np.zeros(len(points))

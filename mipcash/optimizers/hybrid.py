@@ -1,8 +1,8 @@
 """The default optimizer, ``hybrid``: a structured surrogate, and an acquisition function minimised over the legal points.
 
 1. Initial design: solver-made configurations that cover the values a legal configuration can take.
-2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations count with what the posterior
-   expects of them (``mipcash.optimizers.pending``).
+2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations are imputed with their posterior
+   means (``mipcash.optimizers.pending``).
 3. Pool: the best observations. In a purely discrete space, or if samples are asked for, also minimisers of the posterior mean and
    of a few samples over the legal configurations, by alternation.
 4. Search: the acquisition function is minimised from that pool by legal moves and L-BFGS-B.
@@ -183,7 +183,7 @@ class Hybrid(ModelBased):
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
         structure = Structure.of(self.program, self.scale, graph)
         self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
-        # the scale of an outcome constraint compresses already, about the bound
+        # no warp: outputs with an outcome constraint are compressed by ``LimitScale``
         self.beside: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(
             structure, replace(self.settings.surrogate, warp=False)
         )
@@ -250,7 +250,7 @@ class Hybrid(ModelBased):
         return chosen(proposal, fitted, step.data, step.request, self.domain)
 
     def _for(self, part: float) -> Hybrid:
-        """Return the optimizer for one part of the proposal, with a share of the remaining time."""
+        """Return a copy of the optimizer for one part of the proposal, limited to a share of the remaining time."""
         return self.until(self.domain.deadline.share(part))
 
     # -- the models ---------------------------------------------------------------------------------------------
@@ -264,7 +264,8 @@ class Hybrid(ModelBased):
     ) -> tuple[AcquisitionInputs, dict[str, Any]]:
         """Return the posterior of every modelled output, and the hyperparameters for the next fit.
 
-        All outputs share the tables that depend on the points only. The state is that of the loss; ``outputs`` has the others.
+        All outputs share the tables that depend on the points only. The state has the hyperparameters of the loss, and those of
+        the other outputs under ``outputs``.
         """
         tables = self.surrogate.prepare(data.points)
         deadline, learns = self.domain.deadline, bool(len(data.known))
@@ -301,7 +302,7 @@ class Hybrid(ModelBased):
         return learned
 
     def _loss_surrogate(self, data: Data) -> Surrogate[Tables, StructuredPosterior]:
-        """Return the surrogate of the loss; under outcome constraints its warp keeps losses of feasible observations."""
+        """Return the surrogate of the loss; its warp does not compress losses up to the median of feasible observations."""
         surrogate = self.surrogate_for(LOSS)
         kept = data.losses[data.known[data.feasible[data.known]]]
         if not data.limits or not len(kept) or not isinstance(surrogate, StructuredSurrogate):
@@ -366,9 +367,10 @@ class Hybrid(ModelBased):
     def _minimum(
         self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
     ) -> Point | None:
-        """Return a legal minimiser by alternation, with local search if legality needs no solver; None if none is left.
+        """Return a legal minimiser by alternation; None if none is found.
 
-        In a wide space, minimise by moves from the best observation.
+        Local search replaces the MIP of the alternation if legality can be checked without a solver. In a wide space, minimise by
+        moves from the best observation.
         """
         if self.domain.wide:
             alone = replace(self.local_search, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
@@ -391,7 +393,7 @@ class Hybrid(ModelBased):
     def _solved(
         self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion], known: Indices
     ) -> tuple[Point | None, float, str]:
-        """Return the MIP's minimiser of a function at a point's numbers, a lower bound on all configurations there, and the solver.
+        """Return the MIP's minimiser of a function at a point's numerical values, a lower bound over all levels, and the solver.
 
         The minimiser is None unless it is proven, because a result cut off by a limit differs between solvers. The bound is on the
         scale of the function. In a wide space no form is made, and the bound is -inf.

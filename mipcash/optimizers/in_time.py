@@ -116,7 +116,7 @@ def _other_numbers(domain: Domain, near: Neighbourhood, point: Point, request: R
 
 
 def _other_levels(domain: Domain, near: Neighbourhood, point: Point, request: Request) -> Configuration | None:
-    """Try legal moves in random order, of one level first. Numbers keep their values."""
+    """Return a new configuration by legal moves in random order, single moves before pair moves, at the same numerical values."""
     _, singles = near.singles(point.levels[None])
     for latent in (singles, near.pairs(point.levels, PAIRS, request.rng)):
         left = request.rng.permutation(len(latent))

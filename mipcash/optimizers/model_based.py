@@ -3,7 +3,7 @@
 1. Initial design: solver-made configurations that cover the values that legal configurations can take. Known results count as
    part of it.
 2. The subclass's proposal, made from the data.
-3. If it makes none, the solver finds a configuration that is left, or proves that there is none.
+3. If the subclass makes none, the solver finds a configuration that was not proposed yet, or proves that there is none.
 
 The solver and every search over the domain end with the deadline of the request.
 
@@ -104,7 +104,7 @@ class ModelBased(Optimizer):
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
-        made: Optimizer = type(self)(self.domain.restricted(fixed), self.settings)  # type: ignore[call-arg]  # as of every optimizer
+        made: Optimizer = type(self)(self.domain.restricted(fixed), self.settings)  # type: ignore[call-arg]  # see ``Optimizer``
         return made
 
     @abstractmethod
@@ -164,9 +164,10 @@ class ModelBased(Optimizer):
         return self.domain.exclusions(step.before, step.request.min_distance)
 
     def _moved(self, numbers: ContinuousStep, found: Point, step: Step) -> Point | None:
-        """Return other numbers, near the best observation if it has the same levels, for a point whose configuration is a repeat.
+        """Return a point with other numerical values for a point whose configuration was proposed before.
 
-        The model then expects nothing better than what it knows, within its noise. Return None if every try is a repeat too.
+        Such a repeat means that the model expects no improvement beyond its noise. The new values are near those of the best
+        observation, if it has the same levels, or near the given ones. Return None if every try is a repeat too.
         """
         best = step.data.best(1)[0]
         starts = [best, found] if np.array_equal(best.levels, found.levels) else [found]
@@ -194,7 +195,7 @@ def any_success(request: Request) -> bool:
 
 
 def shown(history: History) -> int:
-    """Return how many configurations of the initial design are done: proposals and known results, each configuration once."""
+    """Return the number of proposals and known results that count for the initial design, each configuration once."""
     if any(o.asked for o in history):  # with decoupled evaluation a configuration may be proposed several times
         return len({repr(o.config) for o in history})
     known = {repr(o.config) for o in history if o.known}

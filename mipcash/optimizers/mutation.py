@@ -9,8 +9,10 @@ A move is to a legal neighbour:
 
     levels     One group changes its level, or two members of an ordering change places. Sometimes two such changes are made at
                once, since rules that tie parameters together may forbid either change alone.
-    a number   A Gaussian step, reflected into [0, 1]. An integer moves by at least one.
-    numbers in rules           One step of hit-and-run inside their rules, which is needed for equations.
+    a numerical parameter
+               A Gaussian step, reflected into [0, 1]. An integer moves by at least one.
+    numerical parameters in rules
+               One step of hit-and-run inside their rules, which is needed for equations.
 """
 
 from __future__ import annotations
@@ -38,13 +40,13 @@ MORE = 30
 
 
 class Neighbours:
-    """Random legal moves over one domain, for one proposal. Results that depend on levels or numbers alone are cached.
+    """Random legal moves over one domain, for one proposal. Results that depend on levels or numerical parameters alone are cached.
 
     Args:
         domain: domain of the points.
         memory: levels that groups take when they become active, shape (G,).
         pairs: share of the moves over levels that make two changes.
-        width: standard deviation of a step of a number, on the unit scale.
+        width: standard deviation of a step of a numerical parameter, on the unit scale.
     """
 
     def __init__(self, domain: Domain, memory: Indices, pairs: float = 0.3, width: float = 0.15) -> None:
@@ -59,7 +61,7 @@ class Neighbours:
         self._known: dict[tuple[bytes, bytes], bool] = {}
 
     def active(self, levels: Indices) -> NDArray[np.bool_]:
-        """Return True for active numbers, shape (D,)."""
+        """Return True for active numerical parameters, shape (D,)."""
         key = levels.tobytes()
         if key not in self._active:
             self._active[key] = self.scale.active(self.program.one_hot(levels)[None])[0] > 0
@@ -70,7 +72,7 @@ class Neighbours:
         on = self.active(point.levels)
         free, tied = np.flatnonzero(on & ~self.bound), bool(np.any(on & self.bound))
         n_discrete = self.moves.n_choices
-        # one chance for each discrete parameter, and one for each of the two kinds of numbers
+        # one chance for each discrete parameter, one for the numerical parameters in rules, one for the other ones
         drawn = int(rng.integers(max(1, n_discrete + int(len(free) > 0) + int(tied))))
         if drawn < n_discrete:
             return self._level(point, drawn, rng)
@@ -79,7 +81,7 @@ class Neighbours:
         return self._bound_step(point, rng) if tied else None
 
     def _level(self, point: Point, drawn: int, rng: np.random.Generator) -> Point | None:
-        """Return the point with another level, or None if it is illegal. Newly active numbers are drawn at random."""
+        """Return the point with another level, or None if it is illegal. Newly active numerical parameters are drawn at random."""
         levels, u = point.levels, point.units
         before = self.moves.latent(levels, self.memory)
         latent = self.moves.change(levels, before, drawn, rng)
@@ -108,7 +110,7 @@ class Neighbours:
         return self._known[key]
 
     def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
-        """Return u after a Gaussian step of one number that is in no rule."""
+        """Return u after a Gaussian step of one numerical parameter that is in no rule."""
         moved, domain = u.copy(), self.scale.domains[d]
         value = abs(u[d] + self.width * rng.normal())
         moved[d] = min(1.0, max(0.0, 2.0 - value if value > 1.0 else value))
@@ -120,13 +122,13 @@ class Neighbours:
         return moved
 
     def _bound_step(self, point: Point, rng: np.random.Generator) -> Point | None:
-        """Return the point after one step of hit-and-run over the numbers in rules; None if that is not possible."""
+        """Return the point after one step of hit-and-run over the numerical parameters in rules; None if that is not possible."""
         key = point.levels.tobytes()
         if key not in self._rules:
             self._rules[key] = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         rules = self._rules[key]
         if rules is None or not rules.labels:
-            return None  # rules that only a solver can check: the numbers keep their values
+            return None  # rules that only a solver can check: the numerical parameters keep their values
         natural = self.scale.natural(point.units)
         start = np.array([natural[label] for label in rules.labels])
         if not rules.legal(start):

@@ -31,7 +31,7 @@ class Objective:
 
     @property
     def sign(self) -> float:
-        """The sign that makes its values ones to be minimised: -1 if they are to be maximised, else 1."""
+        """Factor that converts its values to minimisation form: -1 if they are to be maximised, else 1."""
         return -1.0 if self.direction == MAXIMIZE else 1.0
 
 
@@ -56,7 +56,7 @@ class Objectives:
         return tuple(objective.output for objective in self.each)
 
     def completed(self, outcome: Outcome) -> Outcome:
-        """Return an outcome of several objectives with its loss added: the output of that name, or the first objective.
+        """Return an outcome of several objectives with its loss added: the output named loss, or else the first objective.
 
         The loss is failed if an objective has no finite value.
         """
@@ -71,13 +71,13 @@ class Objectives:
 
     @property
     def maximised(self) -> bool:
-        """True if the loss is to be maximised. With several objectives, none of which is named loss, the first one decides."""
+        """True if the loss is to be maximised; if no objective is named loss, True if the first objective is to be maximised."""
         found = next((objective for objective in self.each if objective.output == LOSS), self.each[0])
         return found.direction == MAXIMIZE
 
     @property
     def sign(self) -> float:
-        """The sign that makes losses ones to be minimised: -1 if the loss is to be maximised, else 1."""
+        """Factor that converts losses to minimisation form: -1 if the loss is to be maximised, else 1."""
         return -1.0 if self.maximised else 1.0
 
     @property

@@ -31,8 +31,8 @@ class Observation:
     Args:
         config: the configuration.
         status: ``done``, ``failed`` (raised, nan, inf, or reported as Failed) or ``pending`` (being evaluated).
-        loss: finite if known, else None. A done observation has one unless only other outputs were evaluated. A pending one has one
-            if the loss was reported before the remaining outputs.
+        loss: finite if known, else None. A done observation has a loss unless only other outputs were evaluated. A pending
+            observation has a loss if it was reported before the remaining outputs.
         values: further black-box values by name, nan and inf included.
         outcome: every output with its status, message and cost; by default made from loss and values.
         known: True if the result was imported and the configuration was never proposed.

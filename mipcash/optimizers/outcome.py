@@ -163,7 +163,9 @@ class Outcome:
         return Outcome({**self.outputs, **part.outputs})
 
     def status(self, asked: Iterable[str] = ()) -> str:
-        """Return ``done``, or ``failed`` if the loss failed; if it was not in ``asked``, if all of these failed or are texts.
+        """Return ``failed`` if the loss failed or is a text, else ``done``.
+
+        If the loss was not to be evaluated, return ``failed`` if every output of ``asked`` failed or is a text.
 
         Args:
             asked: the outputs that were to be evaluated; empty for all.

@@ -69,7 +69,7 @@ class StructuredOutcomes:
         return (k @ self.weights).T, deviation
 
     def section(self, z: Vector) -> StructuredOutcomesSection:
-        """Return the moments at fixed binaries z (n_z,), as functions of the numbers."""
+        """Return the moments at fixed binaries z (n_z,), as functions of the numerical parameters."""
         return StructuredOutcomesSection(self.posterior.section(z), self.weights)
 
 

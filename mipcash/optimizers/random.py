@@ -38,7 +38,7 @@ class RandomSettings:
 class RandomSearch(Optimizer):
     """Proposes legal, well-spread samples, and never the same configuration twice.
 
-    It ignores losses and outcome constraints. Only its recommendation is feasible.
+    It ignores losses and outcome constraints when it proposes, but recommends a feasible observation.
     """
 
     name: ClassVar[str] = "random"
@@ -63,7 +63,7 @@ class RandomSearch(Optimizer):
                 break
             if not self.domain.repeats(config, request.before) and self._far(config, request.min_distance):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
-        # The space is nearly exhausted: the solver finds a configuration that is left, or proves that there is none.
+        # The space is nearly exhausted: the solver finds a new configuration, or proves that there is none.
         return solver_made(domain, "what is left", request)
 
     def _far(self, config: Configuration, min_distance: MinimumDistance | None) -> bool:

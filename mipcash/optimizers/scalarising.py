@@ -1,7 +1,7 @@
 """Scalarisation of several objectives: each proposal minimises a weighted combination with random weights (ParEGO, Knowles 2006).
 
 The objectives of all evaluations are scaled to 0 at the best and 1 at the worst of the front. They are combined by the augmented
-Tchebycheff function, with new random weights for each proposal. The optimizer is given a history with this number as its loss.
+Tchebycheff function, with new random weights for each proposal. The optimizer is given a history with this value as its loss.
 Outcome constraints, pending trials, failures, rules and certificates work as for one objective.
 """
 

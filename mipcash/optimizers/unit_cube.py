@@ -2,7 +2,7 @@
 
 Notation
     x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
-                column per member of an ordering (its position), the unit values of the numbers; the middle where inactive
+                column per member of an ordering (its position), the unit values of the numerical parameters; 1/2 where inactive
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class UnitCube:
 
     Attributes:
         size: d.
-        variables: for each column, the index of its parameter, groups before numbers, shape (d,).
+        variables: for each column, the index of its parameter, groups before numerical parameters, shape (d,).
         n_variables: number of parameters.
         ordered: True for columns that are not one-hot, shape (d,).
     """

@@ -1,6 +1,6 @@
 """Pictures of results: ``write_page`` writes the page of a run, the other functions draw on matplotlib axes.
 
-data/ has the numbers behind every picture, page/ the HTML page with its charts, axes and drawing the matplotlib version of
+data/ has the data of every picture, page/ the HTML page with its charts, axes and drawing the matplotlib version of
 the charts. failures finds the settings with which evaluations fail, server serves the page of a run in progress. No module
 of the core imports this package.
 """

@@ -1,4 +1,4 @@
-"""The pictures of a report on matplotlib axes; the numbers are those of the page (``mipcash.report.data``).
+"""The pictures of a report on matplotlib axes, from the same data as the page (``mipcash.report.data``).
 
 Every function takes a result, a study, or the path of a journal (with ``space=`` if the picture needs the space). It draws on
 ``ax`` or on new axes, and returns them. matplotlib is the extra ``plots``.
@@ -107,7 +107,7 @@ def plot_parallel_coordinates(
 
     Args:
         source: a result, a study, or the path of a journal.
-        parameters: those to show; None: the most important ones.
+        parameters: the parameters to show; None: the most important ones.
         ax: axes to draw on; None: new axes.
         space: space of a journal; a result or a study has its own.
 
@@ -229,11 +229,11 @@ def plot_interactions(source: Source, *, ax: Axes | None = None, space: Space | 
 def plot_slice(
     source: Source, parameter: str | None = None, *, ax: Axes | None = None, space: Space | None = None
 ) -> Axes:
-    """Plot the predicted loss along one parameter, the others fixed at the incumbent; forbidden values are grey.
+    """Plot the predicted loss along one parameter, with the other parameters fixed at the incumbent; forbidden values are grey.
 
     Args:
         source: a result, a study, or the path of a journal.
-        parameter: one that is active in the incumbent; None: the most important one.
+        parameter: a parameter that is active in the incumbent; None: the most important one.
         ax: axes to draw on; None: new axes.
         space: space of a journal; a result or a study has its own.
 
@@ -270,11 +270,11 @@ def plot_slice(
 def plot_limits(
     source: Source, output: str | None = None, *, ax: Axes | None = None, space: Space | None = None
 ) -> Axes:
-    """Plot an output against the loss, with its limit and the best loss that each bound would admit.
+    """Plot an output against the loss, with its outcome constraint and the best feasible loss for each possible bound.
 
     Args:
         source: a result, a study, or the path of a journal.
-        output: its name; None: the first with an outcome constraint, or else the first.
+        output: name of the output; None: the first output with an outcome constraint, or the first output if there is none.
         ax: axes to draw on; None: new axes.
         space: space of a journal; a result or a study has its own.
 
@@ -330,7 +330,8 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
         The axes.
 
     Raises:
-        MipcashError: there is one objective, nothing is known of two, matplotlib is missing, or the source is no run.
+        MipcashError: there is only one objective, no trial has values of two objectives, matplotlib is missing, or the source is
+            no run.
 
     Examples:
         >>> import mipcash as mc
@@ -361,7 +362,7 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
 
 
 def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Plot the residuals of an optimizer by operator splitting, on a logarithmic scale.
+    """Plot the residuals of an ADMM optimizer, on a logarithmic scale.
 
     Args:
         source: a result, a study, or the path of a journal.
@@ -426,7 +427,7 @@ def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = 
 
 
 def plot_gaps(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Plot the relative gap of the solve behind each proposal, in percent.
+    """Plot the relative optimality gap of the solver call of each proposal, in percent.
 
     Args:
         source: a result, a study, or the path of a journal.

@@ -87,7 +87,7 @@ def failing(listing: Mapping[str, str], trials: Sequence[Trial]) -> list[Kind]:
         trials: by number.
     """
     first = {repr(t.config): t for t in reversed(trials) if t.failed}
-    # decoupled evaluations of other outputs do not outweigh a failed loss
+    # a configuration whose loss failed counts as failed, even if its other outputs were evaluated
     works = {repr(t.config): t for t in trials if t.loss is not None or (t.done and repr(t.config) not in first)}
     failed = sorted((t for key, t in first.items() if key not in works and t.legal), key=lambda t: t.number)
     evaluated = [*failed, *works.values()]
@@ -101,7 +101,10 @@ def failing(listing: Mapping[str, str], trials: Sequence[Trial]) -> list[Kind]:
 
 
 def _shares(settings: Sequence[Setting], failed: Booleans) -> list[Share]:
-    """Return the settings associated with failures, most significant first; none nested in, or equivalent to, an earlier one."""
+    """Return the settings associated with failures, most significant first.
+
+    A setting is left out if an earlier setting is of the same parameter, or if one of the two implies the other.
+    """
     n, k = len(failed), int(failed.sum())
     judged = []
     for order, setting in enumerate(settings):

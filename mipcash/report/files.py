@@ -50,6 +50,6 @@ def write_file(target: Path, content: bytes, mode: int) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             new.unlink()
-        if isinstance(error, OSError):  # it names the temporary file
+        if isinstance(error, OSError):  # the message should name the target
             raise OSError(error.errno, error.strerror, str(target)) from None
         raise

@@ -1,4 +1,4 @@
-"""Residuals of an optimizer by operator splitting, as recorded in the traces of its proposals."""
+"""Residuals of an ADMM optimizer, as recorded in the traces of its proposals."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Waves:
 
 
 def embed(omega: Vector, dims: Indices, n_numbers: int) -> Vector:
-    """Return frequencies over all numbers, zero for numbers that the features do not depend on: (M, D') -> (M, D)."""
+    """Return frequencies over all numerical parameters, zero where the features do not depend on them: (M, D') -> (M, D)."""
     whole = np.zeros((len(omega), n_numbers))
     whole[:, dims] = omega
     return whole

@@ -22,7 +22,7 @@ class FourierFeatures:
     """Random Fourier features over some of the numerical parameters.
 
     Attributes:
-        dims: the numbers that the features depend on, shape (D',).
+        dims: the numerical parameters that the features depend on, shape (D',).
         omega: frequencies already divided by the length-scales, shape (M, D').
         phase: shape (M,).
     """
@@ -61,5 +61,5 @@ class FourierFeatures:
         return cosine_gradient(self.embedded(len(u)), self.phase, self.amplitude, u)
 
     def embedded(self, n_numbers: int) -> Vector:
-        """Return the frequencies over all numbers, zero for numbers that the features do not depend on: (M, D)."""
+        """Return the frequencies over all numerical parameters, zero where the features do not depend on them: (M, D)."""
         return embed(self.omega, self.dims, n_numbers)

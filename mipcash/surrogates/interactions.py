@@ -1,10 +1,10 @@
-"""Interacting parameters: pairs of names declared by the user, as pairs of groups and numbers of the program.
+"""Interacting parameters: pairs of names declared by the user, as pairs of groups and numerical parameters of the program.
 
 Notation
-    g, h    groups of the program, indices 0 .. G - 1;   d, e   tuned numbers of the scale, indices 0 .. D - 1
+    g, h    groups of the program, indices 0 .. G - 1;   d, e   tuned numerical parameters of the scale, indices 0 .. D - 1
     (g, h)  a pair whose products are discrete features phi_d
     (g, d)  a pair whose products are mixed features phi_m
-    (d, e)  numbers that share a continuous feature phi_c
+    (d, e)  numerical parameters that share a continuous feature phi_c
 
 The interaction graph of a generalised additive model (daxberger2019, Sec. 3.1): only declared pairs may be multiplied.
 """
@@ -43,7 +43,7 @@ class Interactions:
     numbers: frozenset[Pair]
 
     def components(self, dims: Iterable[int]) -> list[tuple[int, ...]]:
-        """Return the sets of the numbers ``dims`` that share a continuous feature: pairs, and single numbers that are in no pair.
+        """Return the sets of the numerical parameters ``dims`` that share a continuous feature: pairs, and single ones in no pair.
 
         If all of ``dims`` interact they form one set, the joint kernel, instead of a sum over pairs.
         """
@@ -60,7 +60,7 @@ class Shared:
     """Numbers that share a feature, and the groups whose effects the feature may multiply.
 
     Attributes:
-        dims: indices into the list of numbers passed to ``shared``.
+        dims: indices into the list of numerical parameters passed to ``shared``.
         constant: share of the constant that multiplies the feature, which makes it a phi_c.
         groups: 0/1, shape (G,): the groups that the feature multiplies, which makes it a phi_m.
     """
@@ -71,13 +71,13 @@ class Shared:
 
 
 def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
-    """Return the sets of numbers that share a feature.
+    """Return the sets of numerical parameters that share a feature.
 
-    Without declared pairs this is one set of all numbers. With declared pairs, it is the components of the declared graph, and a
-    set of one for each number that interacts with groups.
+    Without declared pairs this is one set of all numerical parameters. With declared pairs, these are the components of the
+    declared graph, and a set of one for each numerical parameter that interacts with groups.
 
     Args:
-        dims: the numbers; the sets hold indices into this array.
+        dims: the numerical parameters; the sets hold indices into this array.
     """
     if not len(dims):
         return ()
@@ -113,7 +113,7 @@ def resolve(
     scale: UnitScale,
     interactions: Iterable[Sequence[str]] | None,
 ) -> Interactions:
-    """Return the declared pairs of names as pairs of groups and numbers.
+    """Return the declared pairs of names as pairs of groups and numerical parameters.
 
     Args:
         declaration: the space, for its parameters' names.

@@ -4,11 +4,11 @@ Notation
     L       levels of a group;   p (L,) their places on [0, 1];   H = I - 11'/L
     k = E / mean diag(E),   E = H K H;   K = I for categories, K = exp(-(p_l - p_m)^2 / (2 lo^2)) + 1e-3 I for ordered groups
 
-For a conditional group, ACTIVE is added as the effect of being active at all. The row of its off column is 0, since an inactive
-group contributes nothing.
+For a conditional group, ACTIVE is added to k between levels: the variance of the effect of being active at all. The row of its off
+level is 0, since an inactive group contributes nothing.
 
-    d (size, size)    squared distance of two levels: 1 between categories; (p_l - p_m)^2 between places of an ordered group;
-                      off is at distance 1 from the middle, at a right angle
+    d (size, size)    squared distance of two levels: 1 between categories; (p_l - p_m)^2 between levels of an ordered group;
+                      (p_l - 1/2)^2 + 1 between an ordered level and off, 1 between a category and off
 
 A matrix over more than DENSE levels is never formed. K depends on |l - m| alone, so its means are sums of one row, and single
 entries of k, of its derivative and of d are evaluated on demand.
@@ -208,7 +208,7 @@ class LevelDistance(LevelMatrix):
         if not self.group.ordered:
             return np.where(same, 0.0, 1.0)
         n = self.group.n_levels
-        # off is placed in the middle and adds a squared distance of 1
+        # between a level and off: (p_l - 1/2)^2 + 1
         left, right = (np.where(np.less(at, n), at / (n - 1), 0.5) for at in (rows, cols))
         off = np.greater_equal(rows, n) | np.greater_equal(cols, n)
         return np.where(same, 0.0, (left - right) ** 2 + off)

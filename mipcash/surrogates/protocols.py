@@ -1,8 +1,8 @@
 """Protocols of surrogates: the interface between the models that are fitted to evaluations and the searches.
 
 Notation
-    Points      B points: levels (B, G), units (B, D)  (``mipcash.program.points``)
-    z (n_z,)    one-hot binaries of one point's levels;   u (D,) its numbers on the unit scale
+    Points      B points: levels (B, G), unit values (B, D)  (``mipcash.program.points``)
+    z (n_z,)    one-hot binaries of one point's levels;   u (D,) its numerical parameters on the unit scale
     y (t,)      values of one output at t observed points;   v their known noise variances, in addition to the fitted one
     f           the noise-free output on the surrogate's own scale
 
@@ -11,8 +11,8 @@ each fit, as JSON. Data that depend on the observed points alone are a ``Prepare
 if these are of one kind over one space.
 
 A fit returns a ``Posterior``: f given the observations, at fixed hyperparameters. Its mean and its samples are
-``MixedFunction`` objects, which a MIP minimises at fixed numbers. Acquisition functions that need only values or sections can
-be built from its moments.
+``MixedFunction`` objects, which a MIP minimises at fixed numerical values. Acquisition functions that need only values or sections
+can be built from its moments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ State = Mapping[str, Any]
 
 
 class Sectioned(Protocol):
-    """A function whose numbers can vary while its levels are fixed."""
+    """A function that can be restricted to fixed levels, as a function of the numerical parameters."""
 
     def section(self, z: Vector) -> Section:
         """Return the function at fixed binaries, (n_z,)."""
@@ -59,7 +59,7 @@ class MixedFunction(Sectioned, Protocol):
         """Return the values at a batch: shape (B,)."""
 
     def form_at(self, u: Vector) -> QuadraticForm:
-        """Return the exact quadratic form over the base columns of the program that the function is at fixed numbers, (D,)."""
+        """Return the function at fixed unit values, (D,), as an exact quadratic form over the base columns of the program."""
 
     def loss(self, value: float) -> float:
         """Return a value of the function, transformed to the scale of the output."""
@@ -104,7 +104,8 @@ class Posterior(Moments, Protocol):
         Args:
             points: B of them.
             values: on the scale of f, as predictions are; shape (B,).
-            noise: variances on that scale, added to the fitted one; for values of f itself, minus the fitted one or slightly above.
+            noise: noise variances on that scale, in addition to the fitted one. For noise-free values of f, pass minus the fitted
+                variance, or slightly more.
         """
 
 

@@ -1,18 +1,16 @@
 """``solver="enumeration"``: proof by soft consistency and enumeration, without a solver, for programs that allow it.
 
 A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
-pairs and linear rows over few states (``mipcash.backends.enumeration.network``). It also allows it if it has few joint levels at
-all. Of wide programs only those are accepted in which no rule or cost connects groups. The effort is limited in nodes, so that a
-proof does not depend on the clock; without a proof the answer is the best point found and a bound.
-
-If rules are more than pairs and linear rows, an exact answer needs a list of all legal levels of a small program.
+pairs and linear rows over few states (``mipcash.backends.enumeration.network``). Otherwise its joint levels must be few: they are
+then all listed. A wide program (``mipcash.program.width``) is accepted only if no rule or cost connects its groups. The effort is
+limited in nodes, so that a proof does not depend on the clock; without a proof the answer is the best point found and a bound.
 
 Notation
     s (S, G)    all legal level vectors;   c_g = starts[g] + s_g  the column that group g sets to one
     q(s)        constant + sum_g l[c_g] + sum_{g < h} (Q + Q')[c_g, c_h]
 
-A rule over three groups that leaves thousands of combinations is no pairwise network. If all groups together have few joint levels,
-it takes milliseconds to enumerate them, where a solver takes tenths of a second.
+A rule over three groups with thousands of legal combinations does not fit into a pairwise network. If all groups together have few
+joint levels, enumerating them takes milliseconds, where a solver takes tenths of a second.
 """
 
 from __future__ import annotations
@@ -251,13 +249,13 @@ def _separated(task: Task, began: float) -> Answer:
 
 
 def _proven(columns: Vector, value: float, bound: float, settings: SolverSettings, began: float) -> Answer:
-    """Return the answer of a completed proof; it is optimal if the precision of the costs closes the gap."""
+    """Return the answer of a completed proof; its status is ``OPTIMAL`` if its bound closes the gap."""
     seconds, status = time.perf_counter() - began, OPTIMAL if closes(value, bound, settings) else FEASIBLE
     return Answer(status, columns, value, bound, seconds, EnumerationBackend.name)
 
 
 def _least(legal_levels: LegalLevels, legality: Legality, task: Task, settings: SolverSettings, began: float) -> Answer:
-    """Return the least of the level vectors that the cuts allow, the first among equals."""
+    """Return the answer with the least cost among the level vectors that satisfy the cuts; the first one if there are ties."""
     values = np.where(legal_levels.admitted(task.cuts), legal_levels.values(task.form), math.inf)
     at = int(np.argmin(values)) if len(values) else -1
     if at < 0 or values[at] == math.inf:

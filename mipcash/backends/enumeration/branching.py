@@ -6,10 +6,10 @@ Notation
     bound   spent + sum over the later variables of their least ``ahead``: pairs of later variables count as zero, which
             bounds them from below (``mipcash.backends.enumeration.bounds`` moves their cost into theta beforehand)
 
-The search is depth first by batches, the best bounds first. A network that is not exhausted within some nodes is split: one
-variable takes each of its states in turn, costs are moved again in the rest, and so on. A node's share is its part of the whole
-tree: a parent's share is divided among the children that its bound leaves. The closed shares therefore measure how much of the tree
-is done.
+The search is depth first by batches, the best bounds first. If the search of a network progresses too slowly, the network is split:
+one variable takes each of its states in turn, costs are moved again in the rest, and so on. A node's share is its part of the whole
+tree: a parent's share is divided equally among the children that its bound does not prune. The closed shares therefore measure how
+much of the tree is done.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Effort:
 
     Attributes:
         nodes: partial solutions that may be visited in any case.
-        most: nodes that the whole proof may be expected to need, by the closed share, to continue after that.
+        most: after ``nodes``, the search continues while ``spent / done``, the expected size of the whole proof, is below this.
         deadline: of ``time.perf_counter``.
         spent: nodes so far.
         done: share of the tree that is closed.

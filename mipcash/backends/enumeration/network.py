@@ -167,7 +167,7 @@ def _free_rules(
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
-    """Return the rules that hold at any numerical values and the variables that they join; None as in ``_as_tables``."""
+    """Return the rules that hold at any numerical values and the variables that they join; None if ``_as_tables`` gives None."""
     rules = _as_tables(program, [t for t, free in tables if free], [r for r, free in rows if free])
     if rules is None:
         return None
@@ -204,7 +204,7 @@ def _merged(tables: Sequence[RuleTable]) -> list[RuleTable]:
 
 @dataclass
 class _Joining:
-    """Joins variables as described in the module, fewest states first; ``rejected`` are joins that do not pay."""
+    """Joins variables as described in the module, fewest states first; ``rejected`` are joins with too many states."""
 
     tables: Sequence[RuleTable]
     rejected: set[tuple[tuple[int, ...], ...]]
@@ -224,7 +224,7 @@ class _Joining:
         return _join(members, [self.tables[k] for k in near if inside.issuperset(self.tables[k].scope)])
 
     def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable]:
-        """Return the variables, filtered and joined; ``news`` are the tables that may make a rejected join pay."""
+        """Return the variables, filtered and joined; ``news`` are new tables, because of which a rejected join is tried again."""
         left = [self._join([v]) or v for v in variables]
         scopes, new_scopes = {t.scope for t in self.tables}, {t.scope for t in news}
         tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}

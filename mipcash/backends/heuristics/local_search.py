@@ -130,7 +130,7 @@ def _reported(
 def _neighbours(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices) -> Indices:
     """Return the best solutions that differ from a given one in one variable: (V,) -> (k, V)."""
     clashes = network.forbidden[states]
-    # a clash with the state that is left does not count
+    # a conflict with the variable's old state does not count
     clashes = clashes.sum(axis=0) - clashes[network.variable_of, np.arange(len(theta))]
     field = theta + pairs[states].sum(axis=0)
     change = field - field[states][network.variable_of]

@@ -4,7 +4,7 @@ Notation
     W (m, n_z)  rows over the binaries;   b (m,) their values at the present levels
     cost        weighted sum of the violations of the rows, each in units of the row's largest coefficient
 
-    (r, c)      entries: a row and a column of a group with coefficients in the row; a move of a group changes no other rows
+    (r, c)      entries: every row r with every column c of the groups in the row; a move of a group changes only these rows
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class PyomoBackend:
         """See ``mipcash.backends.task.Backend.solve``; a program that exceeds the licence is refused before the solve."""
         products = self._pyomo.takes_products
         if task.program.bilinear and not (products and _moderate(task.program)):
-            # hundreds of relaxations, whose answers need checks at such ranges: HiGHS solves and checks them in milliseconds
+            # spatial branch and bound: hundreds of relaxations with checked answers, each a matter of milliseconds for HiGHS
             return self._highs.solve(task, settings)
         answer = certified(task, settings, self._unchecked, self.name, self._highs.solve, products=products)
         left = settings.time_limit - answer.seconds

@@ -126,7 +126,7 @@ class ContribInterface:
         if condition == "convergenceCriteriaSatisfied":
             return OPTIMAL
         if condition in ("provenInfeasible", "infeasibleOrUnbounded"):
-            return INFEASIBLE  # every column is bounded
+            return INFEASIBLE  # every column is bounded, so the program is not unbounded
         if condition in ("maxTimeLimit", "iterationLimit", "interrupted", "objectiveLimit", "unknown"):
             return FEASIBLE if has_incumbent else UNKNOWN
         raise SolverError(f"{self._name} stopped with {condition!r}: no proof and no limit that was set")
@@ -152,9 +152,9 @@ class LegacyInterface:
         if profile.persistent:
             self._solver.set_instance(model)
             own: Any = getattr(self._solver, "_solver_model", None)
-            # CPLEX prints a warning if its models are released only when the interpreter ends ...
+            # CPLEX prints a warning if its models are released only when the interpreter ends
             weakref.finalize(self, _end, own)
-            # ... and before it raises an exception, which is reported anyway
+            # CPLEX prints an error before it raises it as an exception, which is reported anyway
             for stream in ("set_error_stream", "set_warning_stream"):
                 if hasattr(own, stream):
                     getattr(own, stream)(None)
@@ -184,7 +184,7 @@ class LegacyInterface:
         if condition in ("optimal", "globallyOptimal"):
             return OPTIMAL
         if condition in ("infeasible", "infeasibleOrUnbounded"):
-            return INFEASIBLE  # every column is bounded
+            return INFEASIBLE  # every column is bounded, so the program is not unbounded
         # Pyomo calls some limits of CPLEX (nodes, time without an incumbent) errors; the solver's own status names them
         words = f"{condition} {self._words()}".lower()
         if any(word in words for word in ("limit", "maxiterations", "maxevaluations", "interrupt", "aborted")):

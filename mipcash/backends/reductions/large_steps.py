@@ -134,7 +134,7 @@ def _one_sided(
     least, largest = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     if not largest - least < step:
         return None
-    bound += 0.5 * slack  # the new rows are smaller, and so are their slacks
+    bound += 0.5 * slack  # the new rows have smaller coefficients, hence smaller slacks
     last = math.floor((bound - least) / step)
     left = bound - step * last
     found = [_Row(columns[:cut], weights, float(last))]
@@ -145,7 +145,9 @@ def _one_sided(
 
 
 def _rounded(value: float, step: float, rest: float, bound: float) -> tuple[float, float]:
-    """Return a binary's coefficient as a multiple of the step, and the bound, if the row is redundant on one side of the binary.
+    """Return a binary's coefficient rounded to a multiple of the step, and the bound; both unchanged if rounding is not valid.
+
+    Rounding is valid if the row is redundant at one value of the binary.
 
     Args:
         rest: the maximum of the other terms.

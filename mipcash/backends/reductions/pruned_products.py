@@ -75,9 +75,9 @@ class PrunedProducts:
 
 
 def _centred(dense: Vector, program: BinaryProgram) -> tuple[Vector, Vector]:
-    """Return R_gh of all pairs and the increase of the linear terms: symmetric (n_z, n_z) -> (n_z, n_z), (n_z,).
+    """Return R_gh of all pairs and the linear terms that r and c add: symmetric (n_z, n_z) -> (n_z, n_z), (n_z,).
 
-    The mean of a block counts once: r_a + c_b + R_ab = Q_ab with r the means of the rows less that of the block.
+    Row and column means both contain the mean of the block, so it is subtracted from r: r_a + c_b + R_ab = Q_ab.
     """
     rows = np.add.reduceat(dense, program.starts, axis=1) / program.sizes
     means = np.add.reduceat(rows, program.starts, axis=0) / program.sizes[:, None]

@@ -28,7 +28,7 @@ ALIKE = 1e-12
 
 @dataclass(frozen=True)
 class _Row:
-    """``low <= body . z <= high``; body has shape (n_z,) and the most frequent coefficient of every group at 0."""
+    """``low <= body . z <= high``; body, (n_z,), is shifted within each group so that its most frequent coefficient is 0."""
 
     body: Vector
     low: float
@@ -36,7 +36,7 @@ class _Row:
 
 
 class RltRows(ProgramReduction):
-    """Adds rows multiplied by levels whose products are columns, for a solver; the base rows are then incomplete."""
+    """Adds rows multiplied by levels if their products are columns; the new rows are in the matrix, not among the base rows."""
 
     def accepts(self, task: Task) -> bool:
         """Return True if the program has product columns."""

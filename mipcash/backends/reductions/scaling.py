@@ -9,11 +9,11 @@ A solver's tolerances are absolute. For a conditional numerical parameter x in [
 on = 1e-6, which rounds to 0. After scaling the row is ``x' <= on``. Powers of two leave every digit unchanged.
 
 Rows that are multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients) are
-written in that unit, with integer bounds. Points that are legal within the slack stay legal, and the tolerance no longer decides
-anything.
+written in that unit, with integer bounds. Points that are legal within the slack stay legal, and a solver's tolerance no longer
+decides which points are legal.
 
 An integer ``w = low + step k`` with a large step becomes a real in units of about the step: k is an integer, and w follows from it.
-As an integer it would keep its scale, and a coefficient of 1 beside a step of 1e14 is below what solvers keep.
+As an integer, w would not be scaled, and solvers drop a coefficient of 1 beside a step of 1e14.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class ScaledProgram:
     Attributes:
         program: the scaled program; only its rows, bounds and integrality are meant to be used.
         columns: c.
-        delicate: whether a tolerance may decide: there are free reals, rows in no whole unit, or large coefficients.
+        delicate: whether a solver's tolerance may decide feasibility: there are free reals, rows in no whole unit, or large
+            coefficients.
         contradictory: whether the bounds of some row contain no whole number.
         tiny: whether coefficients are so small or large that presolve may go wrong.
         stepped: integers that are scaled like reals.
@@ -126,7 +127,7 @@ class ScaledProgram:
 
     @cached_property
     def real(self) -> Booleans:
-        """True for columns that are no whole numbers at whole levels, (n_columns,): a product is real if its other factor is."""
+        """Mask of the columns that may take fractional values, (n_columns,); a product is real if its numerical factor is."""
         real: Booleans = self.program.integer == 0
         for product in self.program.products:
             _, h = product.key
@@ -166,10 +167,10 @@ class ScaledTask(Reduced):
 
     @property
     def neglected(self) -> float:
-        """Largest sum of the objective's terms that a solver may have ignored, and that no bound includes.
+        """Upper bound on the part of the objective that a solver may have ignored and that its bound does not cover.
 
-        These are terms with costs below its tolerance, and the effect of this tolerance over the range of a real, if that effect is
-        large or exceeds the cost of an integer.
+        It sums the terms with costs below the solver's tolerance, and the effect of that tolerance over the range of a real where
+        it is large or exceeds the cost of an integer.
         """
         costs, program = self._costs, self.scaled.program
         k = len(costs)
@@ -182,7 +183,7 @@ class ScaledTask(Reduced):
 
     @property
     def _costs(self) -> Vector:
-        """Absolute costs, in the unit."""
+        """Absolute costs, divided by ``unit``."""
         return np.abs(self.task.form.linear if self.cost is None else self.cost)
 
     def columns(self, columns: Vector) -> Vector:
@@ -237,7 +238,9 @@ def objective_unit(cost: Vector) -> float:
 
 
 def _least_unit(cost: Vector, reach: Vector) -> float:
-    """Return the largest unit at which all wide integers that matter have costs well above the tolerance on reduced costs.
+    """Return the largest unit at which the costs of wide integers stay well above the tolerance on reduced costs.
+
+    Integers with a negligible share of the objective do not count. Return inf if no integer counts.
 
     Args:
         cost: of the first k columns, shape (k,).
@@ -256,7 +259,7 @@ def _size(low: Vector, high: Vector) -> Vector:
 
 
 def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector) -> Vector:
-    """Return for each row the factor that makes it whole, 0 if there is none: shape (m,).
+    """Return for each row the factor that makes its coefficients whole numbers, 0 if there is none: shape (m,).
 
     Args:
         matrix: over columns of which the integral ones take whole numbers.
@@ -303,7 +306,7 @@ def _unit(values: Sequence[float]) -> float:
         return 0.0
     parts = [Fraction(v / largest).limit_denominator(DENOMINATOR) for v in values]
     if any(abs(float(part) - v / largest) > EXACT for part, v in zip(parts, values, strict=True)):
-        # not relative to the largest; perhaps in their decimal form, 0.03 and 0.001
+        # the ratios to the largest are no simple fractions; perhaps the coefficients are, such as 0.03 and 0.001
         parts = [Fraction(v).limit_denominator(DENOMINATOR) for v in values]
         if any(abs(float(part) - v) > EXACT * abs(v) for part, v in zip(parts, values, strict=True)):
             return 0.0

@@ -1,18 +1,18 @@
 """Bounds of numerical parameters that the rules imply, and big-M constants no larger than these bounds need.
 
 Notation
-    row     sum_c a_c v_c <= b   (other rows are brought into this form);   sup  the maximum of a part of it.
+    row     sum_c a_c v_c <= b   (other rows are brought into this form);   inf, sup  the minimum and maximum of some terms.
     s       the sum of a group's levels that have one coefficient a in a row: 0 or 1
 
     bounds      a_c v_c <= b - inf(rest of the row), repeated while ranges shrink.
     a < 0       if sup(rest) + a < b, the row is redundant at s = 1:       a <- b - sup(rest).
     a > 0       if sup(rest) < b, it is redundant at s = 0:                a <- a - (b - sup(rest)),  b <- sup(rest).
 
-    latent      of a conditional numerical parameter: the range that rules leave to the parameter itself, since the two are equal
-                if it is active
+    latent      range of the latent value of a conditional numerical parameter <- range that the rules leave to the parameter,
+                since the two are equal if the parameter is active
 
-(Savelsbergh 1994). Every point that is legal within its slack stays legal, and a constant that was larger than all terms of its row
-no longer hides a tolerance.
+(Savelsbergh 1994). Every point that is legal within its slack stays legal. Smaller constants matter since a solver's tolerance on a
+binary is multiplied by its constant.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Tightening(ProgramReduction):
 class LatentRanges(ProgramReduction):
     """Narrows the latent range of a conditional numerical parameter to the range that rules leave to it, if that is small.
 
-    Big-M rows connect the two, with constants as large as the latent range: beside 1e6, a solver's tolerance is larger than a value
-    of 1e-3. If the parameter is inactive, its latent value is arbitrary, so the reduction accepts only tasks that do not use it.
+    Big-M rows link the parameter to its latent value, with constants as large as the latent range: beside a constant of 1e6, a
+    solver's tolerance hides a value of 1e-3. The latent value of an inactive parameter is arbitrary, so the reduction accepts only
+    tasks that do not use latent values, and have no cuts and no start.
     """
 
     def accepts(self, task: Task) -> bool:
@@ -89,10 +90,11 @@ def tightened(program: BinaryProgram) -> BinaryProgram:
 
 
 def _keep_units(program: BinaryProgram, low: Vector, high: Vector) -> None:
-    """Widen ranges, in place, whose size is below 1 and was not before, to 1 or to the size that they had.
+    """Widen ranges in place so that tightening does not reduce a column's largest absolute value below 1.
 
-    The tolerance of a rule counts sizes up to 1 (``mipcash.modelling.rules``). A column that is scaled by a smaller size makes the
-    tolerance of a solver stricter than that of the rule.
+    If it was below 1 before, it is kept. Columns are scaled by their largest absolute value, and the slack of a rule is computed
+    from the same values, capped at 1 (``mipcash.modelling.rules``). After scaling by a smaller value, a solver's tolerance would be
+    stricter than the slack of the rule.
     """
     below, above = np.maximum(program.low, -1.0), np.minimum(program.high, 1.0)
     small = np.maximum(np.abs(low), np.abs(high)) < np.maximum(np.abs(below), np.abs(above))
@@ -178,7 +180,7 @@ def _switches(program: BinaryProgram, columns: Indices, values: Vector, binary: 
 
 
 def _most(program: BinaryProgram, columns: Indices, ends: Vector) -> float:
-    """Return the maximum of a row's terms; one level of each group counts."""
+    """Return the maximum of the sum of a row's terms, with one level of each group."""
     levels = columns < program.n_z
     total = float(ends[~levels].sum())
     if np.any(levels):

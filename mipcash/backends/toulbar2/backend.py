@@ -82,7 +82,7 @@ _Grown = tuple[list[Hashable], CostNetwork, Consistent | None]
 
 
 class _Made:
-    """The network of a program without cuts, and with those of the last task: in a run each task has one more than the last."""
+    """The network of a program without cuts, and its network with the cuts of the last task; the next task usually adds one."""
 
     def __init__(self, task: Task, wanted: set[int]) -> None:
         self.program = task.program  # kept beside its id, so that the id cannot be taken over by another object
@@ -168,7 +168,7 @@ class Toulbar2Backend:
         start: tuple[float, list[int]] | None,
         began: float,
     ) -> _Search:
-        """Search in the time left since ``began``, which includes building the network: with many pairs this takes time."""
+        """Search until ``settings.time_limit`` seconds after ``began``, a time before the network was built."""
         settled = [int(left[0]) for left in consistent.states]
         if not consistent.live:
             return _Search(settled, 0.0, False)
@@ -186,7 +186,7 @@ class Toulbar2Backend:
             left = settings.time_limit - (time.perf_counter() - began)
             if left <= 0.0:
                 return _Search(None, -math.inf, True)
-            # its timer counts whole seconds of processor time, and sets up the handler of the signal that ends a search
+            # toulbar2's timer counts whole seconds of processor time, and sets up the handler of the signal that ends a search
             solver.timer(math.ceil(left) + LONGER)
             with alarm(left):
                 solver.solve()
@@ -242,7 +242,7 @@ def _costs(consistent: Consistent, functions: Functions, reach: float) -> _Costs
     first = np.concatenate([[0], ends[:-1]])
     least = np.minimum.reduceat(flat, first)
     spread = float((np.maximum.reduceat(flat, first) - least).sum())
-    flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # constant functions then cost nothing
+    flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # constant functions become zero
     scale = reach / spread if spread > 0 else 1.0
     whole = np.round(flat * scale)
     error = float(np.maximum.reduceat(np.abs(flat - whole / scale), first).sum())

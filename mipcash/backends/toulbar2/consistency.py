@@ -1,4 +1,4 @@
-"""Consistency of a cost function network: states without support in a table or linear row are removed, fixed variables too.
+"""Consistency of a cost function network: remove states without support in a table or linear row, and variables with one state.
 
 Every table is made arc consistent and every linear row bounds consistent, repeatedly until nothing changes. The solver gets the
 rest: toulbar2 does not accept variables with one state (contradictions found while it is given a problem with such variables crash

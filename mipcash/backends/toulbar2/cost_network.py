@@ -8,9 +8,11 @@ Notation
 A row over few states becomes a table. A longer row without products becomes a linear constraint with integer weights per state. A
 longer row with products gets one more variable per product, X_i X_j, linked to its factors by tables.
 
-A continuous column is accepted only if it can take finitely many values. It may be a fixed numerical parameter. It may be the value
-in rules of a conditional numerical parameter whose latent value is fixed (0 or that value). Or it is the product of a binary and an
-integer that the compiler made.
+A continuous column is accepted only if it can take finitely many values:
+
+    * a fixed numerical parameter
+    * the value in rules of a conditional numerical parameter whose latent value is fixed: 0 or that value
+    * the product of a binary and an integer, made by the compiler
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ class CostNetwork:
 
     @cached_property
     def states(self) -> States:
-        """The variables with the base columns that follow from them, once all profiles are known; product variables have none."""
+        """Values of the base columns by variable and state, once all profiles are known; product variables determine none."""
         held: list[list[tuple[int, Vector]]] = [[] for _ in self.sizes]
         for c, (i, profile) in enumerate(self.profiles):
             if i >= 0:
@@ -162,7 +164,7 @@ def make_cost_network(program: BinaryProgram, fixed: Mapping[int, float], wanted
         wanted: base columns that an objective or a cut uses besides the binaries.
 
     Raises:
-        SolverError: a column or a row that finite domains do not express.
+        SolverError: a column or a row cannot be expressed with finite domains.
     """
     if not program.has_base_rows:
         raise SolverError("toulbar2 cannot take a program with rows or columns in its matrix alone; use solver='highs'")
@@ -228,7 +230,7 @@ def _values(program: BinaryProgram, c: int, fixed: Mapping[int, float], used: se
         if c == number.column != number.latent and number.latent in fixed:
             return np.unique([0.0, float(fixed[number.latent])])
         if c == number.latent != number.column and number.column in fixed:
-            # active: equal to the value in rules; inactive: any value within its bounds
+            # the latent value of an active parameter is its value in rules; that of an inactive one is any value within its bounds
             return np.array([float(np.clip(fixed[number.column], low, high))])
     if not program.integer[c]:
         if any(c in (number.column, number.latent) for number in program.numbers):

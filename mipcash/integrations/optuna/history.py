@@ -128,7 +128,7 @@ class Reader:
             legal = not self.space.validate(placed.config)
             placed = Placed(placed.config, "", legal, note is None)
         elif not trial.state.is_finished():
-            placed = Placed(None)  # it is not known yet
+            placed = Placed(None)  # some values are not known yet
         if trial.state.is_finished():
             self._placed[key] = placed
         return placed

@@ -61,9 +61,9 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     Raises:
         TypeError: ``space`` is no space, or ``optimizer`` no name.
-        ValueError: an invalid argument. While a study runs: several objectives, or a parameter that the space does not have, has
-            with other values, or that is not active in the proposal.
-        MipcashError: no such optimizer, or settings of another one.
+        ValueError: an invalid argument. While a study runs: several objectives, or the objective suggests a parameter that the
+            space does not have, that has other values in the space, or that is not active in the proposal.
+        MipcashError: there is no such optimizer, or the settings belong to another optimizer.
 
     Examples:
         >>> import mipcash as mc
@@ -109,7 +109,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._lacking = set[str]()
         if space is not None:
             _refuse_orderings(space)
-            self._searching(space)  # refuses a wrong name early
+            self._searching(space)  # raises an error for a wrong name now
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and copies, without caches."""
@@ -152,7 +152,8 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._check_asked(self._space, param_name, param_distribution)
         note = self._searching(self._space).reader.note(trial) or self._proposed(study, trial, self._space)
         if param_name not in note.config:
-            if _held(study.sampler) or "fixed_params" in trial.system_attrs:  # fixed values decide what is active
+            # fixed values may activate other parameters
+            if _held(study.sampler) or "fixed_params" in trial.system_attrs:
                 return self._independent.sample_independent(study, trial, param_name, param_distribution)
             raise ValueError(
                 f"the objective suggests {param_name!r}, which is not active in the proposal {note.config}: it is "
@@ -186,7 +187,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     def _proposed(self, study: Any, trial: Any, space: Space) -> Note:
         """Return a proposal for a trial, stored as a note on it."""
-        with self._lock:  # the next call sees it as pending
+        with self._lock:  # the next call sees this proposal as pending
             search = self._searching(space)
             trials = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, trial.number]))
@@ -197,7 +198,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
                 note = search.again(trials, study.direction, rng)
                 if self._space is not None:  # an inferred space may lack parameters
                     self._warn(FINISHED.format(repr(space.name)))
-                    with suppress(RuntimeError):  # ``study.ask`` without ``optimize``: nothing runs
+                    with suppress(RuntimeError):  # ``study.ask`` without ``optimize``: there is no loop to stop
                         study.stop()
             search.write(study._storage, trial._trial_id, note)
             for text in search.warnings():
@@ -205,13 +206,13 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             return note
 
     def _stop_if_finished(self, study: Any, space: Space) -> None:
-        """Stop before a configuration has to be evaluated twice; enqueued trials are evaluated first."""
+        """Stop the study once every legal configuration is evaluated and no enqueued trial is left."""
         with self._lock:
             trials = study.get_trials(deepcopy=False)
             waits = any(t.state == TrialState.WAITING for t in trials)
             if waits or not self._searching(space).finished(trials, study.directions[0]):
                 return
-        with suppress(RuntimeError):  # ``study.tell`` without ``optimize``: nothing runs
+        with suppress(RuntimeError):  # ``study.tell`` without ``optimize``: there is no loop to stop
             study.stop()
             self._warn(FINISHED.format(repr(space.name)))
 

@@ -66,8 +66,8 @@ class Search:
             fixed: parameters with fixed values; those that the space does not have are ignored.
 
         Raises:
-            SpaceExhaustedError: nothing is left.
-            IllegalProposalError: a bug.
+            SpaceExhaustedError: every legal configuration has been proposed.
+            IllegalProposalError: the optimizer proposed an illegal configuration, which is a bug.
         """
         held = self._wanted(fixed)
         placed = self.reader.placed(held, {})
@@ -169,13 +169,13 @@ class Search:
         return of_parts[key], held
 
     def _wanted(self, fixed: Mapping[str, Any]) -> dict[str, Value]:
-        """Return the fixed values that are in the space."""
+        """Return the fixed values of parameters of the space; values that are not in their domains are left out."""
         found = {}
         for name, value in fixed.items():
             if name in self.space.parameters:
                 try:
                     found[name] = as_declared(self.space.parameters[name].domain, value)
-                except ValueError as error:  # Optuna evaluates it anyway, and warns of values out of range
+                except ValueError as error:  # Optuna evaluates the value anyway, and warns if it is out of range
                     self._held.append(f"the value of {name!r} that is fixed or enqueued is none of the space: {error}")
         return found
 

@@ -280,7 +280,7 @@ class CrossValidated:
     def _fold(self, config: Mapping[str, Any], number: int, train: Rows, held_out: Rows) -> Fold:
         began = time.perf_counter()
         with warnings.catch_warnings(), self.threads:
-            warnings.simplefilter("ignore")  # the score reflects constant columns and slow convergence
+            warnings.simplefilter("ignore")  # constant columns, missing convergence: the score shows their effect
             estimator = self._built(config).fit(rows_of(self.x, train), self.y[train])
             seconds = time.perf_counter() - began
             x = rows_of(self.x, held_out)
@@ -335,7 +335,7 @@ def _task(task: str | None, scoring: Scoring, y: NDArray[Any]) -> str:
 
     if task not in (None, CLASSIFICATION, REGRESSION):
         raise DataError(f"task must be {CLASSIFICATION!r} or {REGRESSION!r}, got {shown(task)}")
-    first = shown(y[:1].tolist()[0])  # not as a type of NumPy's
+    first = shown(y[:1].tolist()[0])  # as a Python value, for messages
     continuous = type_of_target(y) not in ("binary", "multiclass")
     if task is None:
         task = REGRESSION if scoring.of_numbers or continuous else CLASSIFICATION

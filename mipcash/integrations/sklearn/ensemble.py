@@ -10,9 +10,9 @@ Notation
     m = 1..M members of the library, best first;   p_m their out-of-fold predictions, shape (rows,) or (rows, classes).
     n_m >= 0 count of a member;   the ensemble after t steps predicts (1 / t) sum_m n_m p_m, with sum_m n_m = t
 
-Each step adds the member that minimises the loss, among equals the best single one. The first is therefore the best single member.
-After ``size`` steps, the ensemble with the lowest loss on the way is kept, among equals the largest. On the predictions that it is
-selected by it is never worse than the best single member.
+Each step adds the member that minimises the loss of the ensemble, with ties broken by the member's own loss. The first step
+therefore adds the best single member. After ``size`` steps, the ensemble of the step with the lowest loss is kept, the largest one
+if there are ties. On the out-of-fold predictions, it is never worse than the best single member.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ class Selected:
 def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
     """Fit an ensemble of the best configurations of a run.
 
-    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never
-    worse than the best single configuration; on new rows it mostly is better. Members are fitted to all rows again.
+    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On these predictions the
+    ensemble is never worse than the best single configuration; on new rows it is mostly better. Members are fitted to all rows.
 
     Each member satisfies the outcome constraints of the run. The ensemble need not: its latencies, for instance, add up.
 

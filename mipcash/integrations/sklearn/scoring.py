@@ -70,7 +70,7 @@ class Scoring:
         """Check that the score accepts such a target, by scoring a dummy model.
 
         Raises:
-            DataError: it does not, as ``roc_auc`` for three classes, and ``f1`` for classes that are texts.
+            DataError: the score does not accept it, for example ``roc_auc`` with three classes, or ``f1`` with texts as classes.
         """
         from sklearn.dummy import DummyClassifier, DummyRegressor
         from sklearn.metrics import get_scorer_names

@@ -1,6 +1,6 @@
 """A space of ConfigSpace as a declaration: hyperparameters, conditions as activity, forbidden clauses as rules.
 
-    Float, Integer                     real and integer, with their log scale; only the bounds of normal and beta ones.
+    Float, Integer                     real and integer, with their log scale; of normal and beta distributions only the bounds.
     Categorical, Ordinal, Constant     the same; a constant is a categorical of one value.
     conditions                         ``when=``: a conjunction of disjunctions over the levels of discrete parents.
     forbidden clauses                  one rule for each conjunction of literals: they do not all hold.

@@ -176,13 +176,13 @@ class _Back:
     def _with_parents(self, groups: list[OneHot]) -> list[OneHot]:
         """Return the groups together with all groups that determine where they are active."""
         found = list(groups)
-        for group in found:  # it grows
+        for group in found:  # ``found`` grows in the loop
             for w in self.declaration.conditions.get(group.parameter, ()):
                 found += [g for g in self._groups(w.ids) if g not in found]
         return found
 
     def _forbidding(self, rule: Rule, broken: Sequence[Setting], groups: Sequence[OneHot]) -> Iterator[Any]:
-        """Yield clauses for violating settings; settings that differ in the longest list only share one clause."""
+        """Yield clauses for violating settings; settings that differ only in the group with most levels share one clause."""
         longest = max(range(len(groups)), key=lambda k: len(groups[k].values), default=0)
         joined: dict[Setting, list[int | None]] = {}
         for setting in broken:

@@ -11,12 +11,12 @@
 
 The choices z are modules, plain categories, categories on which other parameters depend, and orders. The hyperparameters theta are
 all integers, ordinals and reals, and the categories among an algorithm's hyperparameters. A space without modules is treated as one
-of plain categories without hyperparameters. A space without choices has theta-min alone, one without hyperparameters z-min alone.
+of plain categories without hyperparameters. Without choices only theta-min runs, and without hyperparameters only z-min.
 
 Rules hold in every subproblem: each proposal is legal, since theta~ is evaluated at its legal projection with z fixed, and z is the
-legal choice that a solver finds. Proposals do not wait for pending trials: a phase continues beyond its I, up to twice, until its
-trials are complete. Residuals are in ``Proposal.trace`` and do not end a run by themselves. Details that the papers leave open:
-docs/decisions/050-admm-for-pipelines.md.
+legal choice that a solver finds. Proposals do not wait for pending trials: a phase continues beyond its I evaluations, up to 2 I,
+until its trials are complete. Residuals are in ``Proposal.trace`` and do not end a run by themselves. Details that the papers leave
+open: docs/decisions/050-admm-for-pipelines.md.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Admm(ModelBased):
         self._encoded: dict[int, tuple[Configuration, Encoded]] = {}
 
     def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
-        """Return no observations: ADMM reads the history in the order in which its trials were asked for."""
+        """Return empty data: ADMM reads the history itself, in the order in which its trials were asked for."""
         return Data.of(self.domain, (), limits)
 
     def _search(self, step: Step) -> Proposal | None:
@@ -174,7 +174,7 @@ class _Ask:
         return state
 
     def _absorbed(self, state: AdmmState) -> AdmmState:
-        """Return the state with the rewards of pulls that have settled since, and without trials that no longer count."""
+        """Return the state with the rewards of pulls that are now complete, and without trials that no longer count."""
         self.state = state = self._scaled(state)
         measured, row_of = self._measured(), self._row_of
         kept = list[Asked]()
@@ -188,7 +188,7 @@ class _Ask:
         return replace(state, asked=tuple(kept))
 
     def _scaled(self, state: AdmmState) -> AdmmState:
-        """Return the state with units, once the values have a range."""
+        """Return the state with the units of the loss and of the constrained outputs, as soon as their values have a range."""
         unit, units = state.unit, state.units.copy()
         if unit == 0.0:
             losses = np.array([np.nan if o.loss is None else o.loss for o in self.settled], dtype=float)
@@ -198,7 +198,7 @@ class _Ask:
         return replace(state, unit=unit, units=units)
 
     def _credited(self, state: AdmmState, row: int, measured: Measured) -> AdmmState:
-        """Return the state after the pull of a row: liu2020, Algorithm A1, lines 9 to 14."""
+        """Return the state in which a row counts as a pull of the bandit: liu2020, Algorithm A1, lines 9 to 14."""
         earned = float(self.rng.random() < self._reward(row, measured))
         return state.credited(one_hot(self.variables.sizes, self.z[row][None])[0], earned)
 
@@ -290,7 +290,8 @@ class _Ask:
     def _theta_rows(self, measured: Measured, answering: bool = False) -> tuple[Indices, Vector, Indices]:
         """Return the rows that theta-min is fitted to, their theta~ in the active set, and which of them are of this phase.
 
-        If a phase has no settled rows of its own, its answer is taken from all rows with its z.
+        Args:
+            answering: whether the phase ends; its answer is then taken from all rows with its z if it has none of its own.
         """
         own = [a for a in self.state.own if a.number in self._row_of and a.phase == THETA]
         at = [self._row_of[a.number] for a in own]

@@ -1,13 +1,13 @@
-"""Legal points in the subproblems: the nearest with z fixed (delta-min under rules), and legal choices (z-min under rules).
+"""Legal points in the subproblems: the nearest legal point with z fixed (delta-min), and legal choices (z-min).
 
 Notation
     z (Z,), theta (P,)     as in ``mipcash.methods.admm.variables``
     P_z(theta)             the legal configuration with these choices that is nearest to theta
 
 Without rules P_z rounds every coordinate to its nearest value (liu2020, eq. 4 and 11). If the rounded point violates a rule, a MILP
-finds the nearest legal one. Its distance is the squared distance over the levels, which is linear in their binaries. Every
-numerical parameter that occurs in a rule adds the share of its range by which it moves; the other numerical parameters stay. The
-choices are fixed columns.
+finds the nearest legal point. Its distance is the squared distance over the levels, which is linear in their binaries. Every
+numerical parameter that occurs in a rule adds the share of its range by which it moves. The other numerical parameters stay, and
+the choices are fixed.
 """
 
 from __future__ import annotations

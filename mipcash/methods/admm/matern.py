@@ -10,8 +10,9 @@ Notation
     S           k(X, X) + n I + diag(v);   alpha = S^-1 y.
     theta       log of [s, n, l (d)], each with an independent normal prior
 
-The gradient by every length-scale costs one product of matrices. With M = W o dk/dr2 and W = alpha alpha' - S^-1, sum_ab M_ab (x_aj
-- x_bj)^2 = 2 sum_a x_aj (x_aj rows(M)_a - (M x)_aj).
+The gradient with respect to all length-scales costs one matrix product: with M = W o dk/dr2 and W = alpha alpha' - S^-1,
+
+    sum_ab M_ab (x_aj - x_bj)^2 = 2 sum_a x_aj (x_aj rows(M)_a - (M x)_aj)
 """
 
 from __future__ import annotations
@@ -176,8 +177,8 @@ class MaternProcess:
         """Return the process with further rows, (b, d), at their means: means stay, deviations shrink near them (ginsbourger2010).
 
         Args:
-            noise: their variance beside the fitted noise; minus that noise, or slightly above that, for values of the function
-                itself.
+            noise: variance of their values in addition to the fitted noise. For noise-free values of the function, pass minus the
+                fitted noise, or slightly more.
         """
         if not len(x):
             return self
@@ -187,7 +188,7 @@ class MaternProcess:
 
 
 def negative_evidence(theta: Vector, x: Vector, y: Vector, v: Vector) -> tuple[float, Vector]:
-    """Return minus the log likelihood of y at x, up to a constant, and its gradient by theta."""
+    """Return minus the log likelihood of y at x, up to a constant, and its gradient with respect to theta."""
     variance, noise = math.exp(theta[0]), math.exp(theta[1])
     scaled = x / np.exp(theta[2:])
     k, by_square = _kernel(_squares(scaled, scaled), variance)

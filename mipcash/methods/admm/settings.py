@@ -16,7 +16,7 @@ class AdmmSettings:
     """Settings of the optimizer ``admm``.
 
     Args:
-        n_initial: size of the initial design, which covers algorithms; the papers have none.
+        n_initial: size of the initial design, which covers the algorithms; the papers use no initial design.
         theta_min: solver of theta-min: ``gp`` (BO of the papers) or ``random``.
         z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``exhaustive`` or ``random``.
         first: I, evaluations of each subproblem in the first iteration; the papers have 16, too many for a budget of 40.

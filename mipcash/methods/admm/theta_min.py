@@ -119,7 +119,7 @@ class RandomTheta:
 class GaussianProcessTheta:
     """A Gaussian process on f and the expected improvement of F (liu2020, appendix 3, eq. A33 to A37).
 
-    The quadratic is known, so it is added to the posterior instead of being modelled: no observation is lost when b and rho move.
+    The quadratic is known, so it is added to the posterior and not modelled: observations stay valid when b and rho change.
     """
 
     def __call__(self, problem: ThetaProblem) -> Candidates:
@@ -155,7 +155,7 @@ class _Improvement:
     def __init__(self, problem: ThetaProblem, process: MaternProcess) -> None:
         self.problem, self.process = problem, process
         reported = process.standardised(problem.f) + problem.penalty(problem.x) / process.scale
-        if np.any(problem.noise):  # the least of many estimates is too low
+        if np.any(problem.noise):  # the minimum of noisy values is biased low
             reported = process.predict(problem.x)[0] + problem.penalty(problem.x) / process.scale
         self.log_ei = LogEI(float(np.min(reported)))
 

@@ -8,10 +8,10 @@ Notation
                     value.
     m (P,)      metric: ||theta - theta'||^2 = sum_p m_p (theta_p - theta'_p)^2, 1/2 for one-hot coordinates, so that the distance
                 of two categories equals that of the two ends of a numerical parameter.
-    D~, D       theta~ in the box [0, 1]^P; delta where some group or integer has a value
+    D~, D       the box [0, 1]^P, which contains theta~;   the points of it that are rounded to levels and integers, as delta is
 
 Hyperparameters of algorithms that are not chosen also have coordinates in theta, on which no evaluation depends: the inactive set
-of liu2020, eq. 9. Its categories are theta^d, integers by one-hot coordinates, as in the papers.
+of liu2020, eq. 9. Categories among the hyperparameters belong to theta^d by their one-hot coordinates, as in the papers.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class _Ask:
                 self.state = self.state.optimised(self.vectors[self._best(OPT)])
 
     def _restore(self) -> None:
-        """Update all z_i; one whose output is known nowhere stays."""
+        """Update every z_i whose output is known at a legal observation."""
         z, kept = self.state.z.copy(), True
         for i, limit in enumerate(self.limits):
             rows, values = self.data.values(limit.output)
@@ -246,7 +246,11 @@ class _Ask:
     # -- proposals ----------------------------------------------------------------------------------------------
 
     def _next(self, insists: bool) -> Proposal | None:
-        """Return a step of the current subproblem, or None if it has nothing to propose, which ends its steps."""
+        """Return a step of the current subproblem, or None if it has nothing to propose; its steps then end.
+
+        Args:
+            insists: whether a point without an expected improvement is accepted.
+        """
         j = self.state.next(self._steps)
         assert j is not None
         output = self._output(j)
@@ -280,7 +284,7 @@ class _Ask:
         try:
             made = solver_made(domain, "what is left", own.request)
         except SpaceExhaustedError:
-            if not self.request.costs:  # nothing is left for any subproblem
+            if not self.request.costs:  # no subproblem has a new configuration
                 raise
             return None
         return made.config, made.origin

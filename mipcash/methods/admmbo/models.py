@@ -120,7 +120,7 @@ class FeasibilityEI:
         return bool(np.any(self.known.values(points) < self.best))
 
     def logarithm(self, a: Vector, kept: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return log EI of a = h+ - q and log(1 - theta), and its derivatives by both: shape of ``a`` each."""
+        """Return log EI and its derivatives with respect to a = h+ - q and to log(1 - theta): shape of ``a`` each."""
         b = max(BELOW * self.best, LEAST)
         inside, over = np.maximum(a, b), np.maximum(a - 1.0, 0.0)
         beyond = np.maximum(b - a, 0.0) / b

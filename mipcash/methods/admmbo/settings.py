@@ -23,7 +23,7 @@ class AdmmboSettings:
         penalty: M, the cost of a violated constraint; more than the range of the loss (Proposition 1).
         first: steps of every subproblem in the first iteration, alpha^1 = beta^1. If an evaluation returns all outputs, it is
             a step of every subproblem, and this is the number of steps of all subproblems together.
-        later: the same in every further iteration.
+        later: the number of steps in every further iteration.
         iterations: K, after which the optimizer asks to stop.
         tolerance: epsilon, norm of both residuals at which it asks to stop.
         improvement: expected improvement of the optimality subproblem, in units of the loss, above which small residuals do not

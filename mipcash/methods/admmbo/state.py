@@ -139,9 +139,12 @@ class AdmmState:
         return had and (not any(map(self.pending, self.phase)) or all(self.made[j] >= 2 * steps for j in self.phase))
 
     def next(self, steps: int, without: Sequence[int] = ()) -> int | None:
-        """Return the subproblem to propose for: of those that lack steps the one with the least pending, then the least made.
+        """Return the subproblem of the next proposal: one that lacks steps, with the fewest pending and then the fewest proposals.
 
-        With one evaluation at a time they alternate; with N, the subproblems of one iteration run in parallel.
+        With one evaluation at a time the subproblems alternate; with N workers those of one iteration run in parallel.
+
+        Args:
+            without: subproblems that have nothing to propose.
         """
         left = [j for j in self.phase if j not in without]
         lacking = [j for j in left if self.made[j] < steps] or left

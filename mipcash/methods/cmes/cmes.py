@@ -8,7 +8,7 @@
 3. The information of an evaluation on y_* is maximised over the legal points, per unit of cost with decoupled evaluations.
 
 An output has *binary feedback* if all its values are +1 or -1, or 0 or 1 (True or False): it satisfies or violates its constraint,
-without an amount. Whether an evaluation fails is always binary feedback. A constraint hides the loss if the loss failed in all
+and the size of the violation is unknown. Failures are always binary feedback. A constraint hides the loss if the loss failed in all
 observations that violate it.
 
 The paper's sigma(delta) is ``tolerated``: a point counts for y_* if a constraint with binary feedback is violated with no more than
@@ -116,15 +116,15 @@ class CmesSettings(HybridSettings):
         sampling: ``joint``, or ``marginal``, which treats points as independent and serves for comparison.
         candidates: points drawn from the space, and as many walks from the best, for y_*.
         optimised: draws whose constrained minimiser is searched for and added to the points.
-        noise: True: an observation has the fitted noise (A.2); False: it is the value itself (A.1).
+        noise: True: an observation includes the fitted noise (A.2); False: it is noise-free (A.1).
         feedback: kind of outcome constraints. ``auto``: binary if all values are -1, 1 or 0, 1. ``real``: none is binary.
-            ``binary``: of all constraints only it counts that they are satisfied or violated.
+            ``binary``: all are; only whether they are satisfied counts.
         tolerated: sigma(delta) of constraints with binary feedback, in (0, 1).
-        delta: the recommendation satisfies all constraints with values with a posterior probability of at least 1 - delta, if
-            any observation does; None: it is the best feasible observation, as with every optimizer.
+        delta: the recommendation satisfies all constraints with a posterior probability of at least 1 - delta, if this holds for
+            any feasible observation. None: it is the best feasible observation, as with every optimizer.
         n_initial, inflation, refit, restart_every, best, warp: as in
             [`HybridSettings`][mipcash.optimizers.hybrid.HybridSettings].
-        interactions, product_columns, cover, alternation, local_search, solver: as there.
+        interactions, product_columns, cover, alternation, local_search, solver: as in ``HybridSettings``.
         acquisition, samples: leave the defaults; ``cmes`` has an acquisition function and samples of its own.
 
     Raises:
@@ -161,7 +161,7 @@ class CmesSettings(HybridSettings):
 
     @property
     def bound(self) -> float:
-        """delta on the scale of the model of binary feedback: the mean of -1 and 1."""
+        """``tolerated`` on the scale of binary feedback: with probability p of 1, the mean of -1 and 1 is 2 p - 1."""
         return 2.0 * self.tolerated - 1.0
 
 
@@ -239,7 +239,7 @@ class Cmes(Hybrid):
         return learned
 
     def _hiding(self, data: Data, fitted: AcquisitionInputs) -> frozenset[str]:
-        """Return the constraints that hide the loss: it failed in observations that violate them, and was never seen in any."""
+        """Return the constraints that hide the loss: it failed in some observations that violate them and is known in none."""
         losses = np.array([o.outcome[LOSS].status for o in data.observations])
         names = {FAILURE} & fitted.limited.keys()
         for name, scale in data.scales.items():
@@ -323,7 +323,7 @@ class Cmes(Hybrid):
     def _minima(
         self, searching: Hybrid, fitted: AcquisitionInputs, starts: Points, step: Step
     ) -> tuple[Vector, Points]:
-        """Return draws of y_*, (K,), and the points of joint ones."""
+        """Return draws of y_*, (K,), and the points that attain them if the draws are joint."""
         points, count = self._candidates(searching, fitted, starts, step), self.settings.minima
         ends = {name: Interval.of(limit) for name, limit in fitted.limited.items()}
         if self.settings.sampling == MARGINAL:

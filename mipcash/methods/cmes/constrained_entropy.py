@@ -46,7 +46,7 @@ FLOOR = 1e-3
 
 
 def log_gain(log: Vector, spread: Vector) -> tuple[Vector, Vector, Vector]:
-    """Return the logarithm of the information, and its derivatives by L and by S; all elementwise.
+    """Return the logarithm of the information, and its derivatives with respect to L and S; all elementwise.
 
     Args:
         log: L <= 0.
@@ -65,7 +65,7 @@ def log_gain(log: Vector, spread: Vector) -> tuple[Vector, Vector, Vector]:
 
 
 class Share(NamedTuple):
-    """Contribution of one output to L and S, and the derivatives by its mean and its deviation; all elementwise."""
+    """Contribution of one output to L and S, and its derivatives with respect to the output's mean and deviation; elementwise."""
 
     log: Vector
     log_by_mu: Vector
@@ -81,7 +81,7 @@ class Share(NamedTuple):
         Args:
             t: the output's truncation, which depends on mean and deviation by (end - mean) / sd.
             sd: that deviation.
-            by: its derivative by the posterior's deviation; 1 without noise.
+            by: derivative of ``sd`` with respect to the posterior's deviation; 1 without noise.
         """
         low, high = t.at_low, t.at_high
         spread = t.b * high - t.a * low
@@ -91,7 +91,7 @@ class Share(NamedTuple):
 
 
 def noisy(sd: Vector, noise: float) -> tuple[Vector, Vector]:
-    """Return sd rho, the deviation of A.2 for outputs with a noise of this variance, and its derivative by sd."""
+    """Return sd rho, the deviation of A.2 for outputs with a noise of this variance, and its derivative with respect to sd."""
     if not noise:
         return sd, np.ones_like(sd)
     total = np.sqrt(sd**2 + noise)

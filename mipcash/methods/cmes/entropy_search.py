@@ -12,8 +12,8 @@ With kappa = 1 - [outputs of E are feasible and below y_*] U, which combines A.1
 If a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it. Here
 p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
 
-Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch. The moments'
-own slopes are exact.
+Derivatives with respect to the moments of the posteriors are central differences of the closed form: all 4 (1 + m) in one batch.
+The derivatives of the moments themselves are exact.
 """
 
 from __future__ import annotations

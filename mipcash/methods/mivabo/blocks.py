@@ -18,7 +18,7 @@ The kernel is the expectation of cos(omega . (u - u')) over omega ~ N(0, diag(1 
 and cos(omega . (u - u')) = cos cos' + sin sin' makes a cosine and a sine feature of each node. The nodes are symmetric, and -omega
 makes the same two, so half the grid suffices: m^D features. The error falls like (e / (4 m length^2))^m (Theorem 1). It is
 negligible once m > 3 / length^2, and large far below. For many dimensions, separate grids for few interacting numerical parameters
-each keep the features few (additive kernels, Sec. 3.1 there).
+each keep the features few (additive kernels, Sec. 3.1 of Mutny and Krause).
 """
 
 from __future__ import annotations

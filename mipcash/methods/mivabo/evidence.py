@@ -149,7 +149,8 @@ def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
     br = b[:, None, None] * grams.active * np.exp(-0.5 * grams.squares / m[:, None, None] ** 2)
     joint_squares = grams.squares[grams.joint]
     constants, mixed = np.zeros((t, t)), np.zeros((t, t))
-    beside, by_length = np.zeros_like(ak), np.zeros_like(joint_squares)  # factors of a_g k_g; derivatives by log l
+    # factors of a_g k_g; derivatives with respect to log l
+    beside, by_length = np.zeros_like(ak), np.zeros_like(joint_squares)
     for part in grams.shared:
         p_t = np.exp(-0.5 * np.sum(joint_squares[part.dims] / l[part.dims, None, None] ** 2, axis=0))
         own = np.tensordot(part.groups, ak, axes=1) if n_groups else np.zeros((t, t))

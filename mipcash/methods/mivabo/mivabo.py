@@ -109,7 +109,7 @@ class MiVaBOSettings:
 
     def __post_init__(self) -> None:
         at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
-        _ = self.surrogate  # it checks its own settings
+        _ = self.surrogate  # checks the settings that it is made of
         if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
@@ -155,7 +155,7 @@ class MiVaBO(ModelBased):
     def __init__(self, domain: Domain, settings: MiVaBOSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: MiVaBOSettings = settings or MiVaBOSettings()
-        # resolved in any case, so that a wrong name is refused before the first evaluation
+        # always resolved, so that a wrong name raises an error before the first evaluation
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         declared = None if self.settings.interactions is None else resolved
         linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
@@ -257,7 +257,7 @@ class MiVaBO(ModelBased):
         f, more = thinned(f, self.settings.tolerance)
         if self.settings.preset == "paper":
             return f, error + more
-        # the model has more pairs than an acquisition step may couple
+        # the model may have more pairs than fit into the product columns of an acquisition step
         f, most = restricted(f, self._largest(half_ranges(f)))
         return f, error + more + most
 

@@ -175,7 +175,7 @@ class LinearPosterior:
 
 @dataclass(frozen=True)
 class LinearMoments:
-    """Mean and standard deviation of f(z, .), and their gradients by u.
+    """Mean and standard deviation of f(z, .), and their gradients with respect to u.
 
     Attributes:
         posterior: the model.

@@ -1,1 +1,1 @@
-"""Numbers behind the pictures, shared by the HTML page and the matplotlib axes."""
+"""Data of the pictures, shared by the HTML page and the matplotlib axes."""

@@ -31,7 +31,7 @@ class Curve:
         stopped: (d,) True if they were pruned, so that the loss is an estimate.
         failed, failed_seconds: (f,) of the failed evaluations.
         step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
-        low, high, log: limits of the loss axis, and True if it is logarithmic. Worse losses are drawn at the rim.
+        low, high, log: limits of the loss axis, and True if it is logarithmic. Worse losses are drawn at ``rim``.
         last, last_seconds: the right ends of the x axes.
         objectives: the objectives.
     """
@@ -60,12 +60,12 @@ class Curve:
 
     @property
     def rim(self) -> float:
-        """Position on the axis of losses off the scale: the end of the worst losses."""
+        """Axis value at which losses beyond the axis are drawn: the limit on the side of worse losses."""
         return self.low if self.objectives.maximised else self.high
 
     @property
     def found(self) -> int:
-        """Index of the step that found the best."""
+        """Index of the step that found the best loss."""
         return int(np.argmin(self.objectives.sign * self.step_y))
 
 
@@ -99,7 +99,11 @@ def curve(result: Result) -> Curve:
 
 
 def loss_limits(objectives: Objectives, loss: Vector) -> tuple[float, float, bool]:
-    """Return the limits of the axis of losses with their own sign, and True if it is logarithmic. The good end is never cut off."""
+    """Return the limits of the loss axis, and True if it is logarithmic; the best losses are never cut off.
+
+    Args:
+        loss: losses as the user sees them, not in minimisation form.
+    """
     low, high, log = axis_limits(objectives.sign * loss)
     return (-high, -low, False) if objectives.maximised else (low, high, log)
 

@@ -58,7 +58,7 @@ class Coordinates:
         loss: (n,).
         rank: (n,) 0 the best, 1 the worst.
         best: row of the incumbent; None: none.
-        left_out: numbers of parameters, and of trials, that are not shown.
+        left_out: how many parameters, and how many trials, are not shown.
         word: name of the loss.
     """
 
@@ -136,7 +136,7 @@ def _listed(
     active: Sequence[bool],
     texts: tuple[str, ...],
 ) -> Axis:
-    """Return an axis of levels: those of the domain, or those that occur."""
+    """Return an axis of levels: all levels of the domain, or the observed values if it is an ordering or unknown."""
     if domain is None or isinstance(domain, Permutation):
         levels = sorted({setting_text(v): v for v in seen}.items())
     else:

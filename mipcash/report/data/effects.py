@@ -87,7 +87,7 @@ class Effects:
 
     Attributes:
         parameters: all that can be active and moved, the most important first.
-        pairs: of the first PAIRED of them, the strongest first.
+        pairs: interactions of the PAIRED most important parameters, the strongest first.
         background: number of background configurations.
         observed: number of evaluated configurations among them.
     """

@@ -27,7 +27,7 @@ class Against:
         value, loss: (n,).
         feasible: (n,) True if the configuration is feasible.
         best: index of the best configuration; None: none.
-        fronts: per end of the constraint, pairs of a bound and the best loss that it admits.
+        fronts: per end of the constraint, pairs of a bound and the best feasible loss under it.
         text: per end, a sentence on its violations and whether it binds.
         objectives: the objectives.
     """

@@ -40,7 +40,7 @@ Source = Any
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A space, and properties of it that are computed once, since it does not change during a run."""
+    """A space, with properties that are computed once, since the space does not change during a run."""
 
     space: Space
 

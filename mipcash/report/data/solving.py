@@ -40,7 +40,7 @@ class Solving:
         x: (n,) evaluations from 1.
         ask, evaluation: (n,) seconds; nan if unknown.
         parts: seconds of the ask by part, summed over the run, largest first.
-        gap: (n,) relative gap of the solve behind the proposal; nan if there was none.
+        gap: (n,) relative optimality gap of the proposal's solver call; nan if there was none.
         proven: numbers of solves proven optimal, and of all solves.
         solvers: number of bounds that each solver proved.
     """

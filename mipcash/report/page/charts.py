@@ -70,13 +70,13 @@ def _tip(curve: Curve, k: int) -> str:
 
 
 def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
-    """Return a triangle at the rim that points outward."""
+    """Return a triangle that marks a value beyond the axis and points outward."""
     away = -1.0 if down else 1.0
     return [(x - 5, y + 9 * away), (x + 5, y + 9 * away), (x, y + away)]
 
 
 def against_chart(against: Against, width: float) -> str:
-    """Return the chart of an output against the loss, with its limit and the trade-off for each bound."""
+    """Return the chart of an output against the loss, with its outcome constraint and the best feasible loss for each bound."""
     chart = Chart(width, 260, f"{against.output} against the {word_of(against.objectives)}")
     low, high, log_y = loss_limits(against.objectives, against.loss)
     left, right, log_x = _reach(against.value, against.limit)
@@ -191,7 +191,7 @@ def times_chart(solving: Solving, width: float) -> str:
 
 
 def gaps_chart(solving: Solving, width: float) -> str:
-    """Return the chart of the gap of the solve behind each proposal, in percent."""
+    """Return the chart of the optimality gap of each proposal's solver call, in percent."""
     chart = Chart(width, 250, "Relative gap of the solve behind each proposal")
     known = np.isfinite(solving.gap)
     top = 100 * max(0.01, float(np.max(solving.gap[known], initial=0.0)))

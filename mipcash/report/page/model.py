@@ -19,7 +19,7 @@ ROW = 30.0
 
 
 def importance_chart(effects: Effects, width: float) -> str:
-    """Return the chart of shares of the variance: with interactions light, alone dark; whiskers: 90 % interval of the former."""
+    """Return the chart of importances: with interactions light, alone dark; whiskers: 90 % intervals with interactions."""
     rows = [(p.label, p.whole, p.alone) for p in effects.parameters[:SHOWN]]
     return _bars(rows, width, "Importance of the parameters")
 

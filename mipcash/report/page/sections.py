@@ -1,4 +1,4 @@
-"""The sections of the page, from the numbers to HTML. A section with nothing to show is an empty text."""
+"""The sections of the page as HTML. A section with nothing to show is an empty text."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def limits_card(run: Run) -> str:
 
 
 def residuals_card(run: Run) -> str:
-    """Return the section on residuals of an optimizer by operator splitting."""
+    """Return the section on the residuals of an ADMM optimizer."""
     found = Residuals.of(run.result)
     if found is None:
         return ""

@@ -1,7 +1,7 @@
 """Points in the arrays that the structured kernel uses.
 
 Notation
-    B points of G groups and J numbers;   u_j unit values;   on_j activities in the kernel K (`kernel.py`)
+    B points of G groups and J numbers (numerical parameters);   u_j unit values;   on_j activities in the kernel K (`kernel.py`)
 """
 
 from __future__ import annotations

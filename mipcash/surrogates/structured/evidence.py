@@ -37,7 +37,7 @@ FITTED_WIDE = 80
 
 
 def chosen_part(y: Vector, limit: int) -> Indices:
-    """Return at most ``limit`` observations, (t,) -> (n,): the best half of that number and an even spread of the rest."""
+    """Return at most ``limit`` observations, (t,) -> (n,): one half are the best ones, the other an even spread of the rest."""
     if len(y) <= limit:
         return np.arange(len(y))
     order = np.argsort(y, kind="stable")
@@ -47,7 +47,7 @@ def chosen_part(y: Vector, limit: int) -> Indices:
 
 
 def taken(noise: Noise, rows: Indices) -> Noise:
-    """Return the noise of some observations: (t,) -> (n,), or the one number that is common to all."""
+    """Return the noise variances of some observations: (t,) -> (n,), or the scalar that is common to all."""
     return np.asarray(noise)[rows] if np.ndim(noise) else noise
 
 

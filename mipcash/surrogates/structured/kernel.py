@@ -1,7 +1,7 @@
 """The structured kernel over a mixed space (docs/model.md, 2.1 to 2.4).
 
 Notation
-    x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers, V = G + J variables
+    x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers (numerical parameters), V = G + J variables
     on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose products
                     are not quadratic: they enter R alone
     A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))

@@ -1,7 +1,7 @@
-"""Kernel terms of the numbers at pairs of observations, computed only for pairs in which the number is on at both points.
+"""Kernel terms of the numerical parameters at pairs of observations, computed only where the parameter is active at both points.
 
 Notation
-    J numbers, n pairs of observations
+    J numbers (numerical parameters), n pairs of observations
     A_j (n,)    b_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) where number j is on at both points, else 0
     K of the numbers are on at every point; the N entries of the remaining numbers are stored in one list
 """

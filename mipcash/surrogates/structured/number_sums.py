@@ -1,10 +1,10 @@
-"""Sums over the terms of numbers between two batches of points.
+"""Sums over the kernel terms of numerical parameters ("numbers") between two batches of points.
 
 Notation
     x (B points), y (B' points);   on_j 1 where number j is on, else 0;   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
 
-Numbers that are on in most points are processed one after the other, as matrices. The numbers of one algorithm among many are on in
-few points of either batch. Their pairs of points are listed, and the lists of all such numbers are processed at once.
+Numbers that are on in most points are processed one after the other, as matrices. A hyperparameter of one algorithm among many is
+on in few points of either batch. The pairs of these points are listed, and the lists of all such numbers are processed at once.
 """
 
 from __future__ import annotations

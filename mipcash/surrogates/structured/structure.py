@@ -1,6 +1,6 @@
 """Properties of a space that the structured kernel uses: variables, activities, pairs that may interact, and priors.
 
-Notation as in ``mipcash.surrogates.structured.kernel``.
+Notation as in ``mipcash.surrogates.structured.kernel``; "numbers" are the numerical parameters.
 """
 
 from __future__ import annotations

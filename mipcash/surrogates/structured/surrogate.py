@@ -32,12 +32,12 @@ class StructuredSettings:
 
     Attributes:
         iterations: L-BFGS-B iterations on the evidence per search, from the last maximum.
-        restart_every: number of searches after which one takes twice as long, also starts at the prior's medians, and refits the
+        restart_every: every so many searches, one search takes twice as long, also starts at the prior's medians, and refits the
             length-scales of ordered groups and the warp.
-        warp: True to allow that the worse half of the values is compressed (chosen by evidence).
-        settled: number of observations below which every fit searches; beyond, one fit in t / often does, but every second at
-            most and every fourth at least.
-        sparing: for many observations, one fit in t / sparing searches if that is fewer.
+        warp: True to allow a warp that compresses the worse half of the values; its strength is chosen by evidence.
+        settled: number of observations below which every fit searches. From there on, one fit in ``t / often`` searches, at least
+            one in four and at most one in two.
+        sparing: for large t, one fit in ``t / sparing`` searches, if these are fewer.
         compared: largest number of observations used to compare warps.
     """
 
@@ -90,7 +90,7 @@ class StructuredSurrogate:
     Attributes:
         structure: the space.
         settings: schedule of the refits of the hyperparameters.
-        turn: a value up to which a warp must not compress; None for the median alone.
+        turn: a warp compresses only values above the median and above this value; None: above the median.
     """
 
     structure: Structure

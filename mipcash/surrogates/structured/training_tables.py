@@ -2,7 +2,7 @@
 
 Notation
     t points;   n = t (t + 1) / 2 pairs i >= j of them: half of each matrix, as all are symmetric
-    G groups, J numbers, d_g distances of levels, u_j unit values
+    G groups, J numbers (numerical parameters), d_g distances of levels, u_j unit values
 
 Several outputs observed at the same points share one ``Tables``, and so do fits with different warps.
 """

@@ -29,7 +29,7 @@ class Warp:
     """A change of scale (see the module's notation).
 
     Attributes:
-        median, unit: of the losses; ``median`` is replaced by ``turn`` if that is larger.
+        median, unit: of the losses; losses above ``median`` are compressed.
         strength: c.
         shift, scale: of the standardisation.
     """
@@ -45,7 +45,7 @@ class Warp:
         """Return the warp that standardises these losses; if all are equal, it only shifts them.
 
         Args:
-            turn: a loss that must not be compressed, in addition to the better half.
+            turn: a loss up to which nothing is compressed, if it is larger than the median, which it then replaces.
         """
         largest = float(np.max(np.abs(losses)))
         median = float(np.median(losses)) if turn is None else max(float(np.median(losses)), turn)

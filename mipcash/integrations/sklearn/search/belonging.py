@@ -30,7 +30,7 @@ def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[
 
     Args:
         scoring: as given to the search.
-        metric: the score that is searched by; empty or ``score`` if there is no choice.
+        metric: the score that the search optimises; empty or ``score`` if there is only one.
         estimator: built from configurations.
     """
     rows = data.x.shape[0] if hasattr(data.x, "shape") else len(data.x)

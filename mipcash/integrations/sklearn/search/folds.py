@@ -27,7 +27,7 @@ def splits_of(cv: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Splits:
 
 
 def fresh_of(cv: Any, splits: Splits, x: Any, y: Any, params: Mapping[str, Any], seed: int) -> Callable[[int], Splits]:
-    """Return a function from repeat k > 0 to other folds of the same splitter, shuffled.
+    """Return a function that makes other, shuffled folds of the same splitter for a repeat k > 0.
 
     Args:
         splits: of the search.

@@ -1,7 +1,4 @@
-"""Quantities named by ``limits=`` of a search: scores, or costs of using the model.
-
-Ensembles of a search: its objective as one from which ``mipcash.ensemble`` selects.
-"""
+"""Outcome constraints of a search (``limits=``) on scores and measures, and the ensemble of a search."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from mipcash.study.result import Result
 
 
 class Members(CrossValidated):
-    """The cross-validation of a search, whose estimators are returned fitted to all rows.
+    """The objective of a search as a ``CrossValidated``, from which ``mipcash.ensemble`` selects; its estimators are fitted.
 
     Args:
         objective: of the search, with its predictions.
@@ -55,7 +52,7 @@ class Members(CrossValidated):
         return float(found[self.objective.scores.searched(found)] if isinstance(found, Mapping) else found)
 
     def _frozen(self, config: Mapping[str, Any]) -> Any:
-        """Return the estimator fitted with its weights; a voting estimator that fits its members leaves it unchanged."""
+        """Return the estimator fitted with its sample weights and frozen, so that a voting estimator does not fit it again."""
         from sklearn.frozen import FrozenEstimator
 
         return FrozenEstimator(self.objective.fitted(config))
@@ -71,7 +68,7 @@ def ensemble_of(result: Result, objective: SearchObjective, scoring: Any, size: 
 def limited_of(
     given: Any, metrics: Mapping[str, Any] | None
 ) -> tuple[dict[str, Callable[..., float] | None], tuple[str, ...]]:
-    """Return scorers by name (None: one that is computed anyway), and names of measures.
+    """Return the scorers of constrained scores by name (None if ``scoring`` computes the score), and the constrained measures.
 
     Args:
         given: ``limits=``.

@@ -45,7 +45,7 @@ class ModulePipelines:
         Args:
             given: algorithm, or ``module.algorithm`` -> estimator or its class; other algorithms are scikit-learn's classes by
                 name.
-            task: ``classification`` or ``regression``, which the last module must be of; None: it may be of any.
+            task: ``classification`` or ``regression``, the task of the last module; None: any task.
 
         Raises:
             SpaceError: no modules, an algorithm that is no estimator or lacks a hyperparameter of the space, or a parameter that

@@ -1,6 +1,6 @@
 """The objective of a search: a configuration's estimator, fitted and scored fold by fold as scikit-learn does.
 
-Outputs, by name, are ``loss``, which is the perfect score minus the score that is searched by, and ``fit_time`` and ``score_time``
+Outputs, by name, are ``loss``, the perfect score minus the score that the search optimises, and ``fit_time`` and ``score_time``
 in seconds. There are also ``test_NAME`` and, if wanted, ``train_NAME`` by score. Constrained outputs are scores by their own name,
 and ``MEASURES``. A search computes its ``cv_results_`` from them, so that a resumed search has the same information.
 """
@@ -73,12 +73,12 @@ class Scores:
 
     Attributes:
         scorer: ``scorer(estimator, x, y, **params)``, a number or a dict of numbers.
-        metric: the score that is searched by; ``score`` if there is only one; empty: the first of them.
+        metric: the score that the search optimises; ``score`` if there is only one; empty: the first of them.
         perfect: the loss is this minus the score.
-        beside: scorers of constrained scores.
-        measures: constrained ones of ``MEASURES`` and ``fit_seconds``.
+        beside: scorers of the constrained scores; None for scores that ``scorer`` computes.
+        measures: names of the constrained measures, of ``MEASURES`` and ``fit_seconds``.
         train: whether training rows are scored, too.
-        error: the score of a fold that fails; nan: its configuration has failed. ``raise``: the search fails, too.
+        error: the score of a fold that fails; nan: the configuration fails; ``raise``: the search fails.
     """
 
     scorer: Callable[..., Any]
@@ -93,7 +93,7 @@ class Scores:
         """Return all scores by name.
 
         Raises:
-            DataError: a score is no number, or the score that is searched by is missing.
+            DataError: a score is no number, or the score that the search optimises is missing.
         """
         found = self.scorer(estimator, x, **params) if y is None else self.scorer(estimator, x, y, **params)
         if not isinstance(found, Mapping):
@@ -107,7 +107,7 @@ class Scores:
         return scores
 
     def searched(self, names: Iterable[str]) -> str:
-        """Return the name of the score that is searched by."""
+        """Return the name of the score that the search optimises."""
         listed = list(names)
         return self.metric if self.metric and listed != [SCORE] else listed[0]
 
@@ -166,7 +166,7 @@ class SearchObjective:
                 joined[held_out] = predicted
             reported.append(outputs)
             if len(reported) == len(splits) and self.predictions is not None and joined is not None:
-                self.predictions.put(config, repeat, joined)  # before pruning may close this generator
+                self.predictions.put(config, repeat, joined)  # before the yield, since pruning may close this generator
             yield outputs
         means = {
             name: float(np.mean([fold[name] for fold in reported]))
@@ -190,7 +190,7 @@ class SearchObjective:
             return self.fit(self.build(config), self.data.x, self.data.y, self.data.fit_params)
 
     def measured(self, estimator: Any) -> dict[str, float]:
-        """Return the constrained ones of ``MEASURES`` for an estimator that was fitted to all rows."""
+        """Return the constrained measures of ``MEASURES`` for an estimator that was fitted to all rows."""
         with self._as_configured():
             return {name: MEASURES[name](estimator, self.data.x) for name in self.scores.measures if name in MEASURES}
 

@@ -117,8 +117,8 @@ class PipelineSearchCV(SpaceSearch):
         scoring: as in [`SpaceSearchCV`][mipcash.integrations.sklearn.search.space_search.SpaceSearchCV]; None means the
             accuracy or r2.
         random_state: of the search and of the algorithms.
-        n_jobs, storage, pruning, confirm, ensemble_size, refit: as there.
-        timeout, evaluation_timeout, evaluation_memory, error_score, return_train_score, verbose: as there.
+        n_jobs, storage, pruning, confirm, ensemble_size, refit: as in ``SpaceSearchCV``.
+        timeout, evaluation_timeout, evaluation_memory, error_score, return_train_score, verbose: as in ``SpaceSearchCV``.
 
     Attributes:
         best_params_: the best configuration of the space. The other attributes are those of
@@ -293,7 +293,7 @@ class PipelineSearchCV(SpaceSearch):
         )
         inner = {
             name: getattr(step, "regressor", None) or step for name, step in steps.items()
-        }  # behind a transformed target
+        }  # inside ``TransformedTargetRegressor``
         reported = {
             f"{n}sample_weight": weights for n, step in inner.items() if has_fit_parameter(step, "sample_weight")
         }
@@ -358,7 +358,7 @@ class PipelineSearchCV(SpaceSearch):
         tags.no_validation = False
         tags.target_tags.required = True
         for of_task in filter(None, (tags.classifier_tags, tags.regressor_tags)):
-            of_task.poor_score = False  # the placeholder's is True
+            of_task.poor_score = False  # True for the placeholder estimator
         if self.build is None and not isinstance(self.space, Space):
             tags.input_tags.sparse = False
             tags.input_tags.allow_nan = True

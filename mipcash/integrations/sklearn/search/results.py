@@ -26,8 +26,8 @@ def cv_results(
 ) -> dict[str, Any]:
     """Return the table of ``BaseSearchCV``: arrays of shape (candidates,) by name.
 
-    A pruned configuration has the scores of the folds that it ran, and nan for the other folds and for the mean. Beside
-    scikit-learn's columns there are ``status`` (``done``, ``failed`` or ``stopped``). Under outcome constraints there are also
+    A pruned configuration has the scores of the folds that it ran, and nan for the other folds and for the mean. The column
+    ``status`` (``done``, ``failed`` or ``pruned``) is added to scikit-learn's columns, and under outcome constraints also
     ``feasible`` and ``limited_NAME``, the value of each constrained output. Feasible configurations rank before infeasible ones.
     """
     feasible = np.array([bool(result.feasibility.feasible(t.number)) and t.complete for t in trials], dtype=bool)

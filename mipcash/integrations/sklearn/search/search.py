@@ -156,7 +156,8 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         called = Shipped(objective, folder / "objective.pkl") if elsewhere and not apart else objective
 
         def stop(study: Any, trial: Trial) -> bool:
-            if trial.failed and isinstance(objective.raised, DataError):  # an error of the call, not of a configuration
+            # a ``DataError`` is about the arguments of ``fit``, not about a configuration
+            if trial.failed and isinstance(objective.raised, DataError):
                 raise objective.raised
             if trial.failed and self.error_score == RAISE:
                 raise objective.raised or DataError(f"a configuration failed: {trial.message}")
@@ -210,7 +211,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         self.cv_results_ = cv_results(trials, params, self.result_, scores, self.n_splits_)
         if f"mean_test_{SCORE}" not in self.cv_results_:
             self.multimetric_ = True
-            if callable(self.scoring):  # its scores are known now
+            if callable(self.scoring):  # the names of its scores are known now
                 self._check_refit_for_multimetric(_metrics_in(self.cv_results_))
         if self.multimetric_ and self.refit is False:
             return
@@ -326,13 +327,13 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return self.scoring
 
     def _scoring_name(self) -> Any:
-        """Return scikit-learn's name of the score that is searched by; None if there is none."""
+        """Return scikit-learn's name of the score that the search optimises; None if there is none."""
         if isinstance(self.scoring, dict):
             return self.scoring.get(self.refit)
         return self.refit if isinstance(self.scoring, (list, tuple)) else self.scoring
 
     def _metric(self, metric: Any) -> str:
-        """Return the score that is searched by; empty, for the first one, if the choice is made afterwards or not at all."""
+        """Return the name of the score that the search optimises; empty for the first of the scores that are computed."""
         if callable(self.scoring) and not isinstance(self.refit, bool):
             metric = self.refit
         if callable(self.scoring) and self.refit is False:

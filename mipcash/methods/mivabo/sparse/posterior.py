@@ -219,7 +219,7 @@ class SparsePosterior:
 
 @dataclass(frozen=True)
 class MixtureMoments:
-    """Mean and standard deviation of f(z, .) over the draws, and their gradients by u."""
+    """Mean and standard deviation of f(z, .) over the draws, and their gradients with respect to u."""
 
     components: tuple[LinearMoments, ...]
 

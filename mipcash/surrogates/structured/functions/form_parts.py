@@ -1,4 +1,4 @@
-"""Coefficients of a function of the binaries at fixed numbers.
+"""Coefficients of a function of the binaries at fixed values of the numerical parameters ("numbers").
 
 Notation
     q(z) = constant + linear . z + sum_j active_j on_j(z) + sum_{g < h} z_g' S_gh z_h

@@ -2,7 +2,7 @@
 
 Notation
     C (n_z, F)      block-diagonal factor of the level covariances, C C' = blockdiag(a_g k_g)
-    phi_j (q,)      Fourier features of number j, E[phi_j(u) . phi_j(u')] = exp(-(u_j - u'_j)^2 / (2 m_j^2));  R = J q
+    phi_j (q,)      Fourier features of numerical parameter j, E[phi_j(u) . phi_j(u')] = exp(-(u_j - u'_j)^2 / (2 m_j^2))
     psi (M,)        Fourier features of P;  chi_jk (q2,) those of the product of two numbers' kernels
 
     f0 = w + z'C w_lin + sum_j on_j phi_j . w_j + z'C W_gg C'z + z'C W_gj (on phi) + sum_{j<k} on_j on_k chi_jk . w_jk

@@ -1,4 +1,4 @@
-"""Kernels at fixed binaries, as functions of the numbers with gradients, for continuous optimisation steps.
+"""Kernels at fixed binaries, as functions of the numerical parameters ("numbers") with gradients, for continuous optimisation.
 
 Notation
     x = (z, u) with z fixed, y_i (B' of them) the other points;   A_g, A_j, E, P, R as in
