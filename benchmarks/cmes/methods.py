@@ -58,7 +58,7 @@ METHODS = {
         _hybrid("SCBO real", REAL, "thompson"),
         _rival("Lagrangian real", REAL, "augmented-lagrangian"),
         _cmes("cMES", HIDDEN),
-        _cmes("cMES, p = 0.9", HIDDEN, tolerated=0.9),
+        _cmes("cMES, p = 0.9", HIDDEN, violation_probability=0.9),
         _cmes("cMES, marginal", HIDDEN, sampling="marginal"),
         _cmes("cMES, 40 draws", HIDDEN, minima=40),
         _cmes("cMES, 2 draws", HIDDEN, minima=2),

@@ -140,8 +140,9 @@ def _certified(
     if best is not None:
         return replace(best, seconds=time.perf_counter() - began)
     raise (UndecidedError if left.time_limit <= 0.0 else ImpreciseError)(
-        f"solver {name!r} returns points that break the program's rows ({_worst(given, answer)}), and none near them keeps "
-        "them: its tolerances are too coarse for this space. Narrow the ranges of the numbers in that rule, or use another solver"
+        f"solver {name!r} returns points that violate rows of the program ({_worst(given, answer)}), and no point near them "
+        "satisfies all rows: its tolerances are too coarse for this space. Narrow the ranges of the numerical parameters in that "
+        "rule, or use another solver"
     )
 
 

@@ -109,7 +109,9 @@ def split_options(solver: str) -> tuple[str, dict[str, str]]:
         SolverError: there is no name, or a part after the name is not KEY=VALUE.
     """
     if not solver.strip():
-        raise SolverError(f"solver is {solver!r}, which names none; there are {', '.join(solver_names())}")
+        raise SolverError(
+            f"solver is {solver!r} and contains no name of a solver; there are {', '.join(solver_names())}"
+        )
     head, *rest = solver.split()
     if not any("=" in part for part in rest):
         return solver, {}

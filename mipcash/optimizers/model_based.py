@@ -122,7 +122,7 @@ class ModelBased(Optimizer):
         # Threads do not speed up matrices of a few hundred rows, and with one thread sums are the same on all machines.
         with self.threads.limit(limits=1):
             found = within._searched(step)
-        proposal = found or solver_made(within.domain, "what is left", request)
+        proposal = found or solver_made(within.domain, "remaining configuration", request)
         cut = [*step.clock.cut, *proposal.trace.get(CUT, ())]
         return replace(proposal, trace={**proposal.trace, CUT: cut}) if cut else proposal
 

@@ -97,7 +97,7 @@ class Objectives:
         """``lower loss`` or ``higher value``."""
         return "higher value" if self.maximised else "lower loss"
 
-    def turned(self, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    def in_minimisation_form(self, limits: Sequence[Limit]) -> tuple[Limit, ...]:
         """Return outcome constraints with those on the loss negated if it is maximised; the function is its own inverse."""
         if not self.maximised:
             return tuple(limits)

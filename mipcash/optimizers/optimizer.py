@@ -287,7 +287,7 @@ class Optimizer(ABC):
             MipcashError: this optimizer cannot search sub-spaces.
         """
         raise MipcashError(
-            f"optimizer {self.name!r} searches no sub-space, and values of {', '.join(map(repr, fixed))} are held; leave them "
+            f"optimizer {self.name!r} cannot search with fixed values of {', '.join(map(repr, fixed))}; leave them "
             "free, or use an optimizer that does, such as 'hybrid'"
         )
 
@@ -302,7 +302,7 @@ class Optimizer(ABC):
         """
         if limits and not self.takes_limits:
             raise MipcashError(
-                f"optimizer {self.name!r} does not learn from limits and was given {', '.join(map(str, limits))}; "
+                f"optimizer {self.name!r} does not support outcome constraints and was given {', '.join(map(str, limits))}; "
                 "leave the limits out, or use an optimizer that takes them"
             )
 

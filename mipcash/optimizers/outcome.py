@@ -145,7 +145,7 @@ class Outcome:
             return self[LOSS].message
         return next((o.message for o in self.outputs.values() if o.message and o.status != TEXT), "")
 
-    def turned(self) -> Outcome:
+    def negated(self) -> Outcome:
         """Return the outcome with the loss and its partial results negated, for a loss to be maximised and back."""
         loss = self.outputs.get(LOSS)
         if loss is None or loss.value is None:

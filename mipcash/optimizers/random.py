@@ -64,7 +64,7 @@ class RandomSearch(Optimizer):
             if not self.domain.repeats(config, request.before) and self._far(config, request.min_distance):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # The space is nearly exhausted: the solver finds a new configuration, or proves that there is none.
-        return solver_made(domain, "what is left", request)
+        return solver_made(domain, "remaining configuration", request)
 
     def _far(self, config: Configuration, min_distance: MinimumDistance | None) -> bool:
         levels = self.domain.program.encode(config)

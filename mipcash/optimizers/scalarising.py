@@ -17,7 +17,7 @@ from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
 
-TOLD = "loss, as it was told"
+REPORTED = "reported loss"
 """Name of the reported loss in a scalarised history, for a loss that is an objective or has an outcome constraint."""
 
 
@@ -46,7 +46,7 @@ def weights_of(rng: np.random.Generator, objectives: Objectives) -> Values:
 def scalarised(
     history: History, limits: Sequence[Limit], objectives: Objectives, weights: Values
 ) -> tuple[History, tuple[Limit, ...]]:
-    """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to ``TOLD``.
+    """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to ``REPORTED``.
 
     Args:
         weights: of the objectives, shape (m,).
@@ -60,7 +60,7 @@ def scalarised(
         losses = tchebycheff(unit_values(values, by), weights)
         for k, loss in zip(rows, losses.tolist(), strict=True):
             found[k] = _with_loss(history[k], loss)
-    seen = [replace(limit, output=TOLD) if limit.output == LOSS else limit for limit in limits]
+    seen = [replace(limit, output=REPORTED) if limit.output == LOSS else limit for limit in limits]
     return tuple(found), tuple(seen)
 
 
@@ -71,5 +71,5 @@ def _keeps(o: Observation, limits: Sequence[Limit]) -> bool:
 def _with_loss(o: Observation, loss: float) -> Observation:
     reported = o.outcome[LOSS]
     number = Output(reported.status, loss, cost=reported.cost)
-    outcome = Outcome({**o.outcome.outputs, LOSS: number, TOLD: reported})
+    outcome = Outcome({**o.outcome.outputs, LOSS: number, REPORTED: reported})
     return replace(o, loss=loss, values=outcome.values, outcome=outcome)

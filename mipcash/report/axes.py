@@ -345,7 +345,7 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
     """
     axes, found = new_axes(ax), fronts(Run.of(source, space))
     if not found:
-        raise MipcashError("there is no front: the run has one objective, or nothing is known of two")
+        raise MipcashError("there is no front: the run has one objective, or no trial has the values of two")
     pair = found[0]
     x, y = pair.values.T
     below, on = ~pair.on, pair.on
@@ -387,7 +387,7 @@ def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | Non
     """
     axes, found = new_axes(ax), Residuals.of(Run.of(source, space).result)
     if found is None:
-        raise MipcashError("the optimizer of this run tells no residuals; those of 'admm' and 'admmbo' are drawn")
+        raise MipcashError("the optimizer of this run reports no residuals; 'admm' and 'admmbo' do")
     draw_residuals(axes, found)
     dress(axes, "evaluation", "residual")
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
@@ -454,7 +454,7 @@ def plot_gaps(source: Source, *, ax: Axes | None = None, space: Space | None = N
     known = np.isfinite(found.gap)
     if not known.any():
         raise MipcashError(
-            "no gap is known: no proposal came out of a solve, or the journal was read without its space="
+            "no gap is known: no proposal was made with a solver, or the journal was read without its space="
         )
     axes.vlines(found.x[known], 0.0, 100 * found.gap[known], color=GRID, linewidth=2)
     axes.scatter(found.x[known], 100 * found.gap[known], s=18, color=DOT)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mipcash.study.result import Result
 
-NAMES = {"primal": "primal residual", "dual": "dual residual", "outside": "residual of limits"}
+NAMES = {"primal": "primal residual", "dual": "dual residual", "outside": "residual of the outcome constraints"}
 """Entry of a trial's trace -> its name in pictures."""
 COLORS = {"primal": "#2f7d4f", "dual": "#c77f1a", "outside": "#c0392b"}
 LEAST = 1e-6

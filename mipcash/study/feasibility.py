@@ -113,7 +113,7 @@ class Feasibility:
     @classmethod
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Feasibility:
         rows = joined(without_repeats(trials), (LOSS, *(limit.output for limit in limits)))
-        seen = objectives_of_all(trials).turned(limits)
+        seen = objectives_of_all(trials).in_minimisation_form(limits)
         return cls(trials, tuple(limits), rows, violations([row.merged for row in rows], seen)[0])
 
     @property
@@ -129,7 +129,7 @@ class Feasibility:
             for number in row.parts:
                 if len(row.parts) > 1:
                     whole = row.merged.outcome
-                    found[number] = whole.turned() if self.objectives.maximised else whole
+                    found[number] = whole.negated() if self.objectives.maximised else whole
         return found
 
     def violations_of(self, number: int) -> tuple[Violation, ...]:
@@ -217,7 +217,7 @@ def without_repeats(trials: Sequence[Trial]) -> list[Observation]:
 
 def observation(trial: Trial) -> Observation:
     """Return a trial as an optimizer sees it, with its loss in minimisation form."""
-    return observation_of(trial.turned())
+    return observation_of(trial.in_minimisation_form())
 
 
 def observation_of(trial: Trial) -> Observation:

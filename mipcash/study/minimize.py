@@ -290,8 +290,8 @@ def _all_known(study: Study) -> bool:
     reported: dict[str, Outcome] = {}
     for trial in legal:
         key = repr(trial.config)
-        reported[key] = reported.get(key, Outcome()).with_part(trial.turned().outcome)
-    limits = study.objectives.turned(study.limits)
+        reported[key] = reported.get(key, Outcome()).with_part(trial.in_minimisation_form().outcome)
+    limits = study.objectives.in_minimisation_form(study.limits)
     return all(_settled(outcome, limits, lowest) for outcome in reported.values())
 
 

@@ -262,7 +262,11 @@ def judge_for(
     """
     if trial.repeat:
         return None
-    judge = judge_of(racing, [t.turned() for t in trials if not t.repeat], trial.objectives.turned(limits))
+    judge = judge_of(
+        racing,
+        [t.in_minimisation_form() for t in trials if not t.repeat],
+        trial.objectives.in_minimisation_form(limits),
+    )
     return TurnedJudge(judge) if judge is not None and trial.objectives.maximised else judge
 
 

@@ -307,7 +307,7 @@ class Result:
         from mipcash.optimizers.safety import probabilities  # imports surrogates and solvers
         from mipcash.space.domain import Domain
 
-        limits = self.objectives.turned(self.under)
+        limits = self.objectives.in_minimisation_form(self.under)
         return probabilities(Domain.of(self.declared), without_repeats(self.history), limits)
 
     # -- counts and tables --------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ class Study:
         except BaseException:
             self._storage.close()
             raise
-        seen = self.objectives.turned(self.limits)
+        seen = self.objectives.in_minimisation_form(self.limits)
         self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.objectives)
         self.queue = Queue(self.table, self.proposer, method.seconds)
 

@@ -237,13 +237,15 @@ class Trial:
         """
         return replace(self, config=dict(self.config))
 
-    def turned(self) -> Trial:
+    def in_minimisation_form(self) -> Trial:
         """Return the trial with its loss in minimisation form, as an optimizer sees it.
 
         Returns:
             The trial in minimisation form; the trial itself if the loss is minimised.
         """
-        return replace(self, outcome=self.outcome.turned(), objectives=MINIMISED) if self.objectives.maximised else self
+        return (
+            replace(self, outcome=self.outcome.negated(), objectives=MINIMISED) if self.objectives.maximised else self
+        )
 
     @property
     def values(self) -> dict[str, float]:

@@ -160,7 +160,7 @@ def _known(name: str, declaration: Declaration) -> None:
         return
     if name in declaration.auxiliaries:
         raise SpaceError(
-            f"interactions: {name!r} is an auxiliary of space {declaration.name!r}, which no configuration carries; "
+            f"interactions: {name!r} is an auxiliary variable of space {declaration.name!r} and no part of a configuration; "
             "name the parameters that decide it"
         )
     close = difflib.get_close_matches(name, declaration.parameters, n=1, cutoff=0.0)

@@ -129,7 +129,7 @@ def test_programs_beyond_enumeration_are_refused() -> None:
     layers = compiled(SPACES["layers"]()).program
     auxiliary = QuadraticForm.zero(layers.n)
     auxiliary = QuadraticForm(0.0, auxiliary.linear + 1.0, auxiliary.rows, auxiliary.cols, auxiliary.values)
-    with pytest.raises(SolverError, match="its objective is about more than levels"):
+    with pytest.raises(SolverError, match="its objective contains numerical parameters or auxiliary variables"):
         enumeration.solve(Task(layers, auxiliary), EXACT)
     (x, *_) = wide.numbers
     outside = {n.latent: wide.high[n.latent] + (n is x) for n in wide.numbers}

@@ -156,7 +156,7 @@ def test_options_may_follow_the_name(tmp_path: Path) -> None:
     assert split_options("my folder/solver.toml") == ("my folder/solver.toml", {})
     with pytest.raises(SolverError, match="not an option"):
         split_options("gurobi MIPFocus=1 fast")
-    with pytest.raises(SolverError, match=r"names none; there are auto, .*highs"):
+    with pytest.raises(SolverError, match=r"contains no name of a solver; there are auto, .*highs"):
         split_options(" ")
     with pytest.raises(SolverError, match="nonsense"):
         layers().optimum(1, solver="highs nonsense=3")

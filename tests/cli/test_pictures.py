@@ -70,7 +70,7 @@ def test_a_report_that_cannot_be_made_fails_with_one_line(write: Write) -> None:
         (["dash", "none.db"], "none.db does not exist"),
         (["report", "run.db", "-o", "run.db"], "its name must end in .html"),
         (["report", "run.db", "-o", "no/run.html"], "cannot be written"),
-        (["report", "run.db", "--model", "other.py"], "is about another space"),
+        (["report", "run.db", "--model", "other.py"], "was written for another space"),
         (["report", "run.db", "--model", "no.py"], "there is no model file"),
     ):
         assert message in said(2, *arguments)

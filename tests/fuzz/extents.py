@@ -77,8 +77,7 @@ def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
     if not extent.proven:  # an unproven extent may be wider than necessary
         near = extent.low <= float(low) + slack[0] and extent.high >= float(high) - slack[1]
-    tiny = p.high - p.low < TINY  # the tolerances of rules move the ends
-    if not near and (tiny or any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal))):
+    if not near:  # the tolerances of rules move the ends
         loose = _ends(truth, p, ALLOWED)
         near = (
             float(loose[0]) - slack[0] <= extent.low <= float(low) + slack[0]

@@ -88,7 +88,7 @@ def test_a_function_may_give_several_scores() -> None:
     assert found.best_score_ == table["mean_test_acc"][table["mean_test_wrong"] <= 3.0].max()
     assert found.score(X, Y) == accuracy_score(Y, found.predict(X))
     assert not hasattr(search(scoring=both, refit=False).fit(X, Y), "best_index_")
-    said = "the search goes by 'score', which scoring does not give: it gives 'acc', 'wrong'"
+    said = "the search optimises 'score', which scoring does not return: it returns 'acc', 'wrong'"
     with pytest.raises(ValueError, match=said):
         search(scoring=both).fit(X, Y)
     fastest = search(refit=lambda table: int(np.argmin(table["mean_test_score"]))).fit(X, Y)

@@ -229,8 +229,11 @@ def test_spaces_that_configspace_cannot_express_are_refused() -> None:
         return space
 
     for declare, said in (
-        (lambda s: s.rule("sum", s["x"] + s["y"] <= 1), r"ConfigSpace cannot say the rule 'sum' \(x \+ y <= 1\)"),
-        (lambda s: s.ordering("o", [s.module("a", ["p"]), s.module("b", ["q"])]), "cannot say 'o', ordering of a, b"),
+        (lambda s: s.rule("sum", s["x"] + s["y"] <= 1), r"ConfigSpace cannot express the rule 'sum' \(x \+ y <= 1\)"),
+        (
+            lambda s: s.ordering("o", [s.module("a", ["p"]), s.module("b", ["q"])]),
+            "cannot express 'o', ordering of a, b",
+        ),
     ):
         with pytest.raises(SpaceError, match=said):
             with_rule(declare).to_configspace()

@@ -84,7 +84,7 @@ def test_other_dicts_become_algorithms_of_a_module(given: Any) -> None:
     [
         ({"C": stats.norm()}, "'C': the distribution 'norm' has no bounds, .* mc.Real"),
         ({"C": stats.beta(1, 2)}, "'C': the distribution 'beta' .*not known here; give scipy.stats.uniform"),
-        ({"C": stats.loguniform(1, 2, loc=3)}, "'C': a loguniform that is shifted"),
+        ({"C": stats.loguniform(1, 2, loc=3)}, "'C': a loguniform with loc other than 0"),
         ({"C": "linear"}, r"'C': expected a list of values.*\['linear'\]"),
         ({"C": 5}, r"'C': expected a list.*\[5\]"),
         ({"C": []}, "'C': the categorical domain is empty"),

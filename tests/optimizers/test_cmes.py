@@ -144,10 +144,10 @@ def test_the_recommendation_satisfies_constraints_with_the_requested_probability
 
 
 def test_settings_are_checked() -> None:
-    for wrong in ({"sampling": "some"}, {"feedback": "yes"}, {"tolerated": 1.0}, {"delta": 0.0}):
+    for wrong in ({"sampling": "some"}, {"feedback": "yes"}, {"violation_probability": 1.0}, {"delta": 0.0}):
         with pytest.raises(SpaceError, match=next(iter(wrong))):
             CmesSettings(**wrong)  # type: ignore[arg-type]
-    assert CmesSettings(tolerated=0.9).bound == pytest.approx(0.8)
+    assert CmesSettings(violation_probability=0.9).bound == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("optimizer", ["cmes", "hybrid"])

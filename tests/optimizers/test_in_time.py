@@ -107,7 +107,7 @@ def test_a_step_cut_by_the_time_limit_is_in_the_trace_and_ample_time_changes_not
     request = Request(free, np.random.default_rng(0))
     assert CUT not in Hybrid(Domain.of(space)).ask(request).trace
     cut = Hybrid(Domain.of(space)).ask(Request(free, np.random.default_rng(0), seconds=1e-6)).trace[CUT]
-    assert set(cut) <= {"surrogate", "search", "local search", "mip", "what is left"}
+    assert set(cut) <= {"surrogate", "search", "local search", "mip", "remaining configuration"}
     assert cut
 
 

@@ -127,7 +127,7 @@ def test_a_journal_is_read_with_its_space_or_without(tmp_path: Path) -> None:
     assert bare.model is None
     assert whole.model is not None
     assert whole.result.config == result.config == bare.result.config
-    with pytest.raises(StorageError, match=r"is about another space: .*parameter 'kind' is new"):
+    with pytest.raises(StorageError, match=r"was written for another space: .*parameter 'kind' is new"):
         Run.of(tmp_path / "run.db", plain())
     with pytest.raises(MipcashError, match="a report is of a result, a study or the path of a journal; got int 3"):
         Run.of(3)

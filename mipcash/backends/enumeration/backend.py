@@ -163,7 +163,9 @@ class EnumerationBackend:
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
         if space.within is None:
-            raise _out_of_reach("its rules leave more than pairs of few states, and its levels are too many to list")
+            raise _out_of_reach(
+                "its rules are no tables of pairs of parameters, and it has too many configurations to list"
+            )
         if isinstance(space.within, LegalLevels):
             return _least(space.within, space.legality, task, settings, began)
         network = space.within.with_cuts(task.cuts)
@@ -230,7 +232,7 @@ def _separated(task: Task, began: float) -> Answer:
         or any(group.conditional for group in program.groups)
         or program.n > program.n_z
     ):
-        raise _out_of_reach("it is wide, and more than the costs of single levels")
+        raise _out_of_reach("the space is wide, and it has rules, conditions or costs that connect parameters")
     low, high = program.low[: program.n].copy(), program.high[: program.n].copy()
     low[list(task.fixed)] = high[list(task.fixed)] = list(task.fixed.values())
     cost = np.where(high > 0.5, form.linear, math.inf)
@@ -238,12 +240,12 @@ def _separated(task: Task, began: float) -> Answer:
     columns = np.zeros(program.n)
     columns[[g.start + int(np.argmin(cost[g.span])) for g in program.groups]] = 1.0
     if np.any(columns < low) or np.any(columns > high):
-        raise _out_of_reach("it is wide, and what is fixed leaves a group nothing")
+        raise _out_of_reach("the space is wide, and the fixed values leave no value for a parameter")
     bodies = [float(cut.values @ columns[cut.columns]) for cut in task.cuts]
     if any(
         not cut.low - CUT_SLACK <= body <= cut.high + CUT_SLACK for body, cut in zip(bodies, task.cuts, strict=True)
     ):
-        raise _out_of_reach("it is wide, and the least of it is ruled out")
+        raise _out_of_reach("the space is wide, and its minimum is excluded by a cut")
     value = form.value(columns)
     return Answer(OPTIMAL, columns, value, value, time.perf_counter() - began, EnumerationBackend.name)
 
@@ -271,11 +273,11 @@ def _inexpressible(task: Task) -> str:
     if not program.n_z:
         return "it has no levels"
     if not program.has_base_rows:
-        return "it has rows or columns in its matrix alone"
+        return "it has rows or columns that a reduction added"
     if np.any(form.linear[program.n_z :]) or np.any(form.rows >= program.n_z) or np.any(form.cols >= program.n_z):
-        return "its objective is about more than levels"
+        return "its objective contains numerical parameters or auxiliary variables"
     if any(np.any(cut.columns >= program.n_z) for cut in task.cuts):
-        return "a cut is about more than levels"
+        return "a cut contains numerical parameters or auxiliary variables"
     for number in program.numbers:
         c = number.latent
         if c not in task.fixed:
@@ -290,7 +292,7 @@ def _inexpressible(task: Task) -> str:
 
 def _out_of_reach(reason: str) -> SolverError:
     return SolverError(
-        f"enumeration cannot take this program: {reason}; use solver='auto', which asks another solver for what is out of reach"
+        f"enumeration cannot take this program: {reason}; use solver='auto', which gives such programs to another solver"
     )
 
 

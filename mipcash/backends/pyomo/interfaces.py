@@ -129,7 +129,7 @@ class ContribInterface:
             return INFEASIBLE  # every column is bounded, so the program is not unbounded
         if condition in ("maxTimeLimit", "iterationLimit", "interrupted", "objectiveLimit", "unknown"):
             return FEASIBLE if has_incumbent else UNKNOWN
-        raise SolverError(f"{self._name} stopped with {condition!r}: no proof and no limit that was set")
+        raise SolverError(f"{self._name} stopped with {condition!r}: there is no proof, and no limit was reached")
 
     def _values(self, results: Any) -> Vector | None:
         if results.solution_status.name not in ("optimal", "feasible"):
@@ -189,7 +189,7 @@ class LegacyInterface:
         words = f"{condition} {self._words()}".lower()
         if any(word in words for word in ("limit", "maxiterations", "maxevaluations", "interrupt", "aborted")):
             return FEASIBLE if has_incumbent else UNKNOWN
-        raise SolverError(f"{self._name} stopped with {words.strip()!r}: no proof and no limit that was set")
+        raise SolverError(f"{self._name} stopped with {words.strip()!r}: there is no proof, and no limit was reached")
 
     def _words(self) -> str:
         return str(self._solution.get_status_string()) if hasattr(self._solution, "get_status_string") else ""

@@ -167,7 +167,9 @@ def make_cost_network(program: BinaryProgram, fixed: Mapping[int, float], wanted
         SolverError: a column or a row cannot be expressed with finite domains.
     """
     if not program.has_base_rows:
-        raise SolverError("toulbar2 cannot take a program with rows or columns in its matrix alone; use solver='highs'")
+        raise SolverError(
+            "toulbar2 cannot take a program with rows or columns that a reduction added; use solver='highs'"
+        )
     network = CostNetwork()
     for group in program.groups:
         i = network.variable(group.label, group.size)

@@ -74,7 +74,7 @@ class Search:
         if held and placed.config is not None:
             if broken := self.space.validate(placed.config):
                 self._held.append(
-                    f"what is fixed or enqueued is evaluated as it is and violates the rules: {broken[0]}"
+                    f"fixed and enqueued values are evaluated unchanged, and these violate the rules: {broken[0]}"
                 )
             return Note(placed.config, self._state(trials), {"origin": "enqueued"})
         history = self.reader.history(trials, direction)
@@ -161,7 +161,9 @@ class Search:
             try:
                 made = whole.restricted(held)
             except InfeasibleSpaceError as error:
-                self._held.append(f"what is fixed or enqueued is evaluated as it is and violates the rules: {error}")
+                self._held.append(
+                    f"fixed and enqueued values are evaluated unchanged, and these violate the rules: {error}"
+                )
                 return whole, {}
             if len(of_parts) >= HELD:
                 del of_parts[next(iter(of_parts))]
@@ -176,7 +178,7 @@ class Search:
                 try:
                     found[name] = as_declared(self.space.parameters[name].domain, value)
                 except ValueError as error:  # Optuna evaluates the value anyway, and warns if it is out of range
-                    self._held.append(f"the value of {name!r} that is fixed or enqueued is none of the space: {error}")
+                    self._held.append(f"the value of {name!r} that is fixed or enqueued is outside the space: {error}")
         return found
 
     def _may_hold(self, name: str, held: Mapping[str, Value]) -> bool:

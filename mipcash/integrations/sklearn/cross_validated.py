@@ -256,7 +256,9 @@ class CrossValidated:
             self.evaluate(config, repeat)
             kept = self.predictions.get(config, repeat)
         if kept is None:  # its file was deleted meanwhile
-            raise DataError(f"predictions vanish from {self.predictions.folder}; give predictions= a folder of its own")
+            raise DataError(
+                f"predictions were deleted from {self.predictions.folder}; give predictions= a folder of its own"
+            )
         return kept
 
     def fit(self, config: Mapping[str, Any]) -> Any:

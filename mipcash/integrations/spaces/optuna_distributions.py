@@ -74,7 +74,7 @@ def distributions_of(declaration: Declaration) -> dict[str, Any]:
     unsaid += [f"where {label!r} is active" for label in declaration.conditions]
     if unsaid:
         raise SpaceError(
-            f"Optuna's distributions cannot say {', '.join(unsaid)}; keep the space and give it to "
+            f"Optuna's distributions cannot express {', '.join(unsaid)}; keep the space and give it to "
             "mipcash.integrations.optuna.MipcashSampler(space), which proposes only what it allows"
         )
     return {name: distribution_of(name, p.domain) for name, p in declaration.parameters.items()}

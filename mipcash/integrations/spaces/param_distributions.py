@@ -106,7 +106,7 @@ def _distribution(name: str, given: Any) -> Domain:
     if kind in ("loguniform", "reciprocal"):
         if low <= 0.0 or not math.isclose(float(given.median()), math.sqrt(low * high), rel_tol=1e-6):
             raise SpaceError(
-                f"parameter {name!r}: a loguniform that is shifted (loc) is none; {cure}, log=True with it"
+                f"parameter {name!r}: a loguniform with loc other than 0 is not uniform on the log scale; {cure}, log=True with it"
             )
         return Real(low, high, log=True)
     if kind == "randint":

@@ -60,7 +60,7 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
 
 
 def _inexpressible(what: str, cure: str) -> str:
-    return f"ConfigSpace cannot say {what}; {cure}, or keep the space in mipcash"
+    return f"ConfigSpace cannot express {what}; {cure}, or keep the space in mipcash"
 
 
 def _hyperparameter(theirs: Any, name: str, domain: Any, legal: Configuration) -> Any:

@@ -136,7 +136,7 @@ class _Ask:
             if found is not None:
                 return found
             self._finish()
-        made = solver_made(self.domain, "what is left", self.request)
+        made = solver_made(self.domain, "remaining configuration", self.request)
         asked = Asked(len(self.request.history), self.state.iteration, ELSEWHERE)
         after = replace(self.state, asked=(*self.state.asked, asked))
         return replace(made, state=after.as_dict())

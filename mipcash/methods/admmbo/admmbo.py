@@ -282,7 +282,7 @@ class _Ask:
                     return None
                 return domain.decode(point), "optimality" if j == OPT else f"feasibility of {self.limits[j - 1]}"
         try:
-            made = solver_made(domain, "what is left", own.request)
+            made = solver_made(domain, "remaining configuration", own.request)
         except SpaceExhaustedError:
             if not self.request.costs:  # no subproblem has a new configuration
                 raise

@@ -11,8 +11,8 @@ An output has *binary feedback* if all its values are +1 or -1, or 0 or 1 (True 
 and the size of the violation is unknown. Failures are always binary feedback. A constraint hides the loss if the loss failed in all
 observations that violate it.
 
-The paper's sigma(delta) is ``tolerated``: a point counts for y_* if a constraint with binary feedback is violated with no more than
-that probability. For constraints with values the bound itself is delta.
+The paper's sigma(delta) is ``violation_probability``: a point counts for y_* if a constraint with binary feedback is violated
+with no more than that probability. For constraints with values the bound itself is delta.
 
 Draws of the constrained minimum y_*, on which max-value entropy search gains information (Perrone et al. 2019, Section 3 and A.4).
 
@@ -119,7 +119,7 @@ class CmesSettings(HybridSettings):
         noise: True: an observation includes the fitted noise (A.2); False: it is noise-free (A.1).
         feedback: kind of outcome constraints. ``auto``: binary if all values are -1, 1 or 0, 1. ``real``: none is binary.
             ``binary``: all are; only whether they are satisfied counts.
-        tolerated: sigma(delta) of constraints with binary feedback, in (0, 1).
+        violation_probability: sigma(delta) of constraints with binary feedback, in (0, 1).
         delta: the recommendation satisfies all constraints with a posterior probability of at least 1 - delta, if this holds for
             any feasible observation. None: it is the best feasible observation, as with every optimizer.
         n_initial, inflation, refit, restart_every, best, warp: as in
@@ -144,7 +144,7 @@ class CmesSettings(HybridSettings):
     optimised: int = 2
     noise: bool = True
     feedback: str = AUTO
-    tolerated: float = 0.5
+    violation_probability: float = 0.5
     delta: float | None = None
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class CmesSettings(HybridSettings):
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise SpaceError(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
-        for name in ("tolerated", "delta"):
+        for name in ("violation_probability", "delta"):
             given = getattr(self, name)
             if given is not None and not 0.0 < given < 1.0:
                 raise SpaceError(f"{name} is a probability inside (0, 1), got {given}")
@@ -161,8 +161,8 @@ class CmesSettings(HybridSettings):
 
     @property
     def bound(self) -> float:
-        """``tolerated`` on the scale of binary feedback: with probability p of 1, the mean of -1 and 1 is 2 p - 1."""
-        return 2.0 * self.tolerated - 1.0
+        """``violation_probability`` on the scale of binary feedback: with probability p of 1, the mean of -1 and 1 is 2 p - 1."""
+        return 2.0 * self.violation_probability - 1.0
 
 
 class PartStep(Step):

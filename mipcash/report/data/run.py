@@ -133,7 +133,7 @@ class Run:
         if self.place is None:
             return None
         history = [observation(t) for t in self.result.history if not t.repeat][-MODELLED:]
-        return LossModel.of(self.place.domain, history, self.result.objectives.turned(self.result.under))
+        return LossModel.of(self.place.domain, history, self.result.objectives.in_minimisation_form(self.result.under))
 
 
 def _space(given: Any) -> Space:
@@ -154,4 +154,4 @@ def _check_same(name: str, record: StudyRecord, space: Space) -> None:
     found = differences(record.listing, now)
     if found:
         named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
-        raise StorageError(f"{name} is about another space: {named}. Give the model that it was written with")
+        raise StorageError(f"{name} was written for another space: {named}. Give the space or model of that run")

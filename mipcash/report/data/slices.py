@@ -3,9 +3,9 @@
 If a value activates another parameter, that parameter takes the middle of its range. The band contains the noise-free loss: it is
 two standard deviations on the scale of the surrogate, transformed to the loss.
 
-If linear equations tie a real to other reals, as in a mixture, the other reals move with it, each in proportion to its distance from
-its lower bound: Cox's direction (Cox 1971). With the equations E x = e, a shift s of the parameters that vary, and W the diagonal of
-these distances, 0 for the parameters that vary, the shift of all reals is
+If linear equations tie a real to other reals, as in a mixture, the other reals move with it, each in proportion to its distance
+from its lower bound: Cox's direction (Cox 1971). With the equations E x = e, a shift s of the parameters that vary, and W the
+diagonal of these distances, 0 for the parameters that vary, the shift of all reals is
 
     s - W E' (E W E')^+ E s
 """

@@ -213,7 +213,7 @@ def residuals_card(run: Run) -> str:
         return ""
     entries = [(f"r-{list(NAMES).index(name)}", NAMES[name]) for name in found.values]
     body = both(*(charts.residuals_chart(found, w) for w in (WIDE, NARROW))) + parts.legend(*entries)
-    return parts.card("Residuals of the splitting", body, ident="residuals")
+    return parts.card("Residuals of ADMM", body, ident="residuals")
 
 
 def solver_card(run: Run) -> str:

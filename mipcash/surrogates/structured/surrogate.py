@@ -35,26 +35,26 @@ class StructuredSettings:
         restart_every: every so many searches, one search takes twice as long, also starts at the prior's medians, and refits the
             length-scales of ordered groups and the warp.
         warp: True to allow a warp that compresses the worse half of the values; its strength is chosen by evidence.
-        settled: number of observations below which every fit searches. From there on, one fit in ``t / often`` searches, at least
-            one in four and at most one in two.
-        sparing: for large t, one fit in ``t / sparing`` searches, if these are fewer.
-        compared: largest number of observations used to compare warps.
+        fit_always_below: number of observations below which every fit searches. From there on, one fit in ``t / fit_share``
+            searches, at least one in four and at most one in two.
+        fit_share_large: for large t, one fit in ``t / fit_share_large`` searches, if these are fewer.
+        warp_sample: largest number of observations used to compare warps.
     """
 
     iterations: int = 12
     restart_every: int = 6
     warp: bool = True
-    settled: int = 40
-    often: int = 25
-    sparing: int = 80
-    compared: int = 80
+    fit_always_below: int = 40
+    fit_share: int = 25
+    fit_share_large: int = 80
+    warp_sample: int = 80
 
     def __post_init__(self) -> None:
-        at_least(self, iterations=1, restart_every=1, settled=0, often=1, sparing=1, compared=1)
+        at_least(self, iterations=1, restart_every=1, fit_always_below=0, fit_share=1, fit_share_large=1, warp_sample=1)
 
     def every(self, t: int) -> int:
         """Return the number of fits per search after t observations."""
-        return 1 if t < self.settled else max(2, min(4, t // self.often), t // self.sparing)
+        return 1 if t < self.fit_always_below else max(2, min(4, t // self.fit_share), t // self.fit_share_large)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class StructuredSurrogate:
 
     def _restarted(self, observed: _Observed, start: Vector, deadline: Deadline) -> tuple[Vector, Warp]:
         """Return hyperparameters fitted from several starts, with the warp of the highest evidence."""
-        iterations, part = self.settings.iterations, observed.part(self.settings.compared)
+        iterations, part = self.settings.iterations, observed.part(self.settings.warp_sample)
         found = []
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
             warp = observed.warp(strength)
@@ -140,7 +140,7 @@ class StructuredSurrogate:
             found.append((value - warp.log_jacobian(part.values), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
         starts = [theta, self.structure.prior[0]]
-        if len(part.values) < len(observed.values):  # the starts are compared on a part of the observations
+        if len(part.values) < len(observed.values):  # the starts are warp_sample on a part of the observations
             starts = [fit(part.evidence(warp), starts, iterations, deadline)[0]]
         return fit(observed.evidence(warp), starts, iterations, deadline)[0], warp
 

@@ -176,7 +176,9 @@ def _check_hyper(module: str, algorithm: str, estimator: Any, hyper: str) -> Non
 def _check_last(module: str, algorithm: str, estimator: Any, task: str | None) -> None:
     of = f"algorithm {algorithm!r} of the last module {module!r}"
     if estimator is None or not hasattr(estimator, "predict"):
-        raise SpaceError(f"{of} predicts nothing; the module that is declared last holds the classifiers or regressors")
+        raise SpaceError(
+            f"{of} predicts nothing; the module that is declared last must have the classifiers or regressors"
+        )
     wanted = {"classification": is_classifier, "regression": is_regressor}.get(task or "")
     if wanted is not None and not wanted(estimator):
-        raise SpaceError(f"{of} is no estimator of {task}; take it out, or say another task= or scoring=")
+        raise SpaceError(f"{of} is no estimator of {task}; take it out, or pass another task= or scoring=")

@@ -101,7 +101,7 @@ class Scores:
         scores = {str(name): _number(name, value) for name, value in found.items()}
         if self.searched(scores) not in scores:
             raise DataError(
-                f"the search goes by {self.metric!r}, which scoring does not give: it gives {', '.join(map(repr, scores))}; "
+                f"the search optimises {self.metric!r}, which scoring does not return: it returns {', '.join(map(repr, scores))}; "
                 "give one of them as refit="
             )
         return scores

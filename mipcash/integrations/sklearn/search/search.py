@@ -194,7 +194,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         except DefectError as error:
             if self.error_score == RAISE and objective.raised is not None:
                 raise objective.raised from None
-            raise DataError(f"every fit fails, for a reason that no configuration changes:\n{error}") from error
+            raise DataError(
+                f"every fit fails, for a reason that does not depend on the configuration:\n{error}"
+            ) from error
 
     def _belonging(self, objective: SearchObjective) -> dict[str, str]:
         """Return the identity of the scores for the storage; empty without a storage."""
