@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from mipcash.study.trial import Trial as Trial
 
 
-if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no further ones
+if not TYPE_CHECKING:  # type checkers use the imports above and report unknown names themselves
     _attribute = attributes_of(__name__, _HOMES)
 
     def __getattr__(name: str) -> Any:

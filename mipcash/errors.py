@@ -32,7 +32,7 @@ class SpaceError(MipcashError, ValueError):
 
 
 class RuleError(SpaceError):
-    """A rule that is not valid in a space: no relation, degree above two, parameters of another space ...
+    """A rule that is not valid in a space, such as a relation of degree above two, or parameters of another space.
 
     Examples:
         >>> import mipcash as mc
@@ -46,7 +46,7 @@ class RuleError(SpaceError):
 
 
 class RuleWarning(UserWarning):
-    """A rule that is valid but most likely means more than intended.
+    """A rule that is valid but probably stricter than intended, because it forces a conditional parameter to be active.
 
     Examples:
         >>> import warnings
@@ -64,7 +64,7 @@ class RuleWarning(UserWarning):
 
 
 class StepWarning(UserWarning):
-    """A range whose last value is below its upper bound, because no step ends there.
+    """A range whose steps do not reach its upper bound, so that its largest value is below the bound.
 
     Examples:
         >>> import warnings
@@ -110,7 +110,8 @@ class SpaceExhaustedError(MipcashError):
     """Every legal configuration has been proposed, so that no new one is left.
 
     Attributes:
-        proven: False if numbers may be left that the solver's tolerance does not distinguish from earlier ones.
+        proven: False if legal configurations may be left whose numerical values are too close to proposed ones for the solver's
+            tolerance.
 
     Examples:
         >>> import mipcash as mc
@@ -259,7 +260,7 @@ class TellError(MipcashError, ValueError):
 
 
 class LateError(TellError):
-    """An outcome of a worker that another worker took for dead, and whose trial has another outcome by now.
+    """An outcome that is reported too late: its worker counted as dead, and another worker has recorded an outcome of the trial.
 
     Examples:
         >>> import mipcash as mc
@@ -269,7 +270,7 @@ class LateError(TellError):
 
 
 class BudgetError(MipcashError, ValueError):
-    """A budget of steps or of costs that turns out not to pay for one evaluation.
+    """A budget in steps that is smaller than the number of steps of one evaluation.
 
     Examples:
         >>> import mipcash as mc
@@ -310,7 +311,7 @@ def stack_level() -> int:
 
 
 def at_least(settings: object, **least: float) -> None:
-    """Check settings against their least values, given by name.
+    """Check that settings are at least their least allowed values.
 
     Args:
         settings: a dataclass of settings.

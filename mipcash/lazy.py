@@ -12,8 +12,8 @@ def attributes_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any
     """Return the ``__getattr__`` of a package that imports its names from other modules at first use.
 
     Args:
-        package: its name; an imported object is stored there under its name.
-        homes: name -> module.
+        package: name of the package. An imported object is stored as its attribute, so it is imported only once.
+        homes: name of an object -> module that defines it.
     """
 
     def attribute(name: str) -> Any:

@@ -1,7 +1,8 @@
 """Settings for experts: ``mc.settings.HybridSettings(n_initial=8)``. Each is a frozen dataclass, imported at first use.
 
-One per optimizer of the core, which ``settings=`` takes (or a dict of those that differ from the defaults), and those that they
-consist of. The settings of a published method are beside it: ``from mipcash.methods.admm import AdmmSettings``.
+There is one class per core optimizer, for the argument ``settings=``, which also takes a dict of the fields that differ from the
+defaults. The other classes are types of their fields. Settings of a published method are in the module of that method:
+``from mipcash.methods.admm import AdmmSettings``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mipcash.optimizers.random import RandomSettings as RandomSettings
 
 
-if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
+if not TYPE_CHECKING:  # type checkers use the imports above and report unknown names themselves
     __getattr__ = attributes_of(__name__, _HOMES)
 
 

@@ -24,7 +24,9 @@ class Archive:
     """A journal that was read for display. Configurations are in the readable form, so that no model has to be loaded.
 
     Attributes:
-        path: of its file; if it is no file, the address of its database without the password.
+        path: path of the journal's file, or the address of its database without the password.
+        record: row of the study.
+        result: result of the study so far.
     """
 
     path: Path | str
@@ -42,7 +44,7 @@ class Archive:
 
     @property
     def confirms(self) -> Confirm | None:
-        """Settings of ``--confirm``, derived from the first finalists, which are enqueued together; None if there are none yet."""
+        """Settings of ``--confirm``, derived from the first block of repeats; None without repeats of at least two finalists."""
         block = list(takewhile(lambda t: t.repeat, dropwhile(lambda t: not t.repeat, self.result.history)))
         finalists = sum(t.repeat == 1 for t in block)
         return Confirm(finalists, max(t.repeat for t in block)) if finalists > 1 else None
@@ -53,7 +55,7 @@ class Archive:
 
 
 def place_of(text: str) -> Path | str:
-    """Return what the user typed for a journal: the path of a file, or the address of a database."""
+    """Return a journal given on the command line as a path, or as the address of a database."""
     return text if is_address(text) else Path(text)
 
 
@@ -78,7 +80,7 @@ def storage_of(text: str, space: str) -> Path | str:
 
 
 def started(storage: Path | str) -> bool:
-    """Return True if the study exists already.
+    """Return True if the storage already holds the study.
 
     Raises:
         StorageError: its database cannot be reached.

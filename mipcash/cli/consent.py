@@ -69,7 +69,7 @@ def agreed(journal: Path | str, record: StudyRecord, arguments: Arguments) -> Lo
         )
     _check_known(journal, record)
     solver = _solver(record, arguments)
-    wanted = []  # what the journal names, and the words that consent to it
+    wanted = []  # description of each file or text to be loaded, with the command-line words that consent to it
     if arguments.model is None and modelfile.is_path(model):
         file = real_path(Path(model))
         if not file.is_file():
@@ -100,7 +100,10 @@ def typed_options(record: StudyRecord) -> list[str]:
 
 
 def resume_command(journal: Path | str, record: StudyRecord | None = None) -> str:
-    """Return the command that resumes a run without a prompt; for an address, the one that joins it, without the password."""
+    """Return the command that resumes a run without a prompt.
+
+    For a database it is ``mipcash work`` with the address, without the password.
+    """
     if isinstance(journal, str):
         model = "FILE" if record is None or record.model is None else record.model
         words = ["mipcash", "work", Address.of(journal).without_password, "--model", model]
@@ -116,7 +119,7 @@ def resume_command(journal: Path | str, record: StudyRecord | None = None) -> st
 
 
 def runs_more(solver: str) -> bool:
-    """Return True unless a solver is a bare name: a profile may import any class, an option may write to any file."""
+    """Return True if a solver is more than a name: a profile may import any class, and an option may write to any file."""
     return not solver.replace("-", "_").isidentifier()
 
 
@@ -165,8 +168,8 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
     """Show what would be loaded, and ask for consent.
 
     Args:
-        wanted: what the journal names, and the command-line words that agree to it.
-        runs: True if it includes code; otherwise it is only options.
+        wanted: description of each file or text to be loaded, with the command-line words that consent to it.
+        runs: True if code would be loaded; False if only options of the model would be used.
 
     Raises:
         StorageError: there is no terminal, or the answer is no.
@@ -193,7 +196,7 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
 
 
 def _begin(journal: Path | str) -> str:
-    """Return the beginning of a command that resumes the run of a journal."""
+    """Return the command that resumes a journal, without options."""
     if isinstance(journal, str):
         return shlex.join(["mipcash", "work", Address.of(journal).without_password])
     return shlex.join(["mipcash", "resume", str(journal)])

@@ -1,7 +1,7 @@
 """``--json`` of ``mipcash run`` and ``resume``: one JSON object per line, and nothing else on standard output.
 
-There is one line per finished trial, {"type": "trial", ...}, and one at the end, {"type": "result", ...}. Numbers that JSON lacks
-are null.
+There is one line per finished trial, {"type": "trial", ...}, and one at the end, {"type": "result", ...}. nan and infinity are
+written as null.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def kept_for_json(wanted: bool) -> Iterator[TextIO | None]:
     """Reserve standard output for JSON. All other output, including that of child processes, goes to standard error.
 
     Args:
-        wanted: True to do so; otherwise nothing is changed, and None is yielded.
+        wanted: True to reserve it; False to change nothing and yield None.
     """
     if not wanted:
         yield None
@@ -122,7 +122,7 @@ def write(stream: TextIO, record: dict[str, Any]) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON lacks by null, and make texts storable in UTF-8."""
+    """Replace nan and infinity by None, and make texts storable in UTF-8."""
     if isinstance(value, dict):
         return {storable(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list):

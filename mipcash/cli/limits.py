@@ -42,7 +42,7 @@ def parsed(given: Sequence[str]) -> dict[str, tuple[float | None, float | None]]
 
 
 def together(model: Pairs, typed: Pairs) -> dict[str, tuple[float | None, float | None]]:
-    """Return the constraints of a model, replaced by those of the command line. Outputs set to ``none`` are left out."""
+    """Return the constraints of a model, overridden by those of the command line. Outputs set to ``none`` are left out."""
     return {name: ends for name, ends in {**model, **typed}.items() if ends != (None, None)}
 
 

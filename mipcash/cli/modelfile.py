@@ -13,7 +13,7 @@ The contract of a model file:
     def starts(**options) -> list[dict]: ...        # optional: configurations to evaluate first
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
 
-``build`` is used when options are given, or when there is no pair at module level.
+``build`` is used when options are given, or when the module does not define both ``space`` and ``objective``.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
         raise ModelError(f"{where} failed to load: {kind(error)}: {readable(error)}{place}") from error
 
 
-# -- what is declared -----------------------------------------------------------------------------------------------
+# -- declarations in the file ---------------------------------------------------------------------------------------
 
 
 def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) -> tuple[Space, Objective]:

@@ -122,14 +122,14 @@ class Plan:
 
     @property
     def paying(self) -> str:
-        """Budget in words."""
+        """Budget as text for the progress message."""
         if self.cost is not None:
             return f"evaluations that cost {self.cost:g}"
         return f"{self.budget} evaluations" if self.steps is None else f"evaluations of {self.amount}"
 
     @property
     def beyond(self) -> str:
-        """Flags after ``mipcash resume RUN.DB`` for the settings that no journal keeps."""
+        """Options to append to ``mipcash resume RUN.DB``, for the settings that a journal does not store."""
         pruning = {True: "on", HALVING: HALVING}.get(self.pruning) if isinstance(self.pruning, (bool, str)) else None
         reported = {"cost": self.cost, "steps": self.steps, "pruning": pruning}
         if isinstance(self.confirm, (int, str)) and self.confirm not in (True, 1):
@@ -166,8 +166,8 @@ class Plan:
         Args:
             given: options of the command line, by the names in STANDARD; None: not given.
             limits: outcome constraints of the command line.
-            cost: total cost of the evaluations, instead of their number.
-            fits: total number of steps, likewise.
+            cost: budget by total cost, instead of by number of evaluations.
+            steps: budget by total number of steps, instead of by number of evaluations.
 
         Raises:
             ModelError: both ``cost`` and ``steps`` are given, or ``pruning``, ``confirm`` or ``direction`` is invalid.
@@ -193,7 +193,7 @@ class Plan:
         )
 
     def differs(self, old: archive.Archive) -> bool:
-        """Return True if a journal belongs to another study; opening it then reports the differences."""
+        """Return True if a journal belongs to another study. Opening it then raises an error that lists the differences."""
         record = old.record
         then = (
             record.seed,

@@ -30,7 +30,7 @@ def errors(debug: bool) -> Iterator[None]:
             say(traceback.format_exc(), err=True)
         fail(f"error: {error}", lines=isinstance(error, DefectError))
         raise typer.Exit(2) from None
-    except BrokenPipeError:  # `mipcash show run.db | head`
+    except BrokenPipeError:  # the reader of a pipe has closed it, as in `mipcash show run.db | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
 
@@ -41,7 +41,7 @@ def plain_text(text: str, style: str = "", **options: Any) -> Text:
 
 
 def fail(message: str, lines: bool = False) -> None:
-    """Print a message in red; with ``lines``, it has several lines, like a traceback."""
+    """Print a message in red; ``lines`` is True for a message of several lines, like a traceback."""
     for line in message.split("\n") if lines else [message]:
         Console(stderr=True, soft_wrap=True).print(plain_text(line, "bold red"))
 

@@ -71,7 +71,7 @@ def compare(
 
         runs = [archive.open_archive(archive.place_of(journal)) for journal in journals]
         titles = [run.title for run in runs]
-        if len(set(titles)) < len(titles):  # the same run description: the files differ
+        if len(set(titles)) < len(titles):  # runs with equal titles are distinguished by their paths
             titles = [f"{k}: {visible(str(run.path))}" for k, run in enumerate(runs, 1)]
         results = {title: run.result for title, run in zip(titles, runs, strict=True)}
         show_table(result_tables.comparison_table(results))

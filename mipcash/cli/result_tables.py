@@ -92,7 +92,10 @@ def best_first(result: Result) -> list[Trial]:
 
 
 def safety(result: Result) -> str:
-    """Return the model's probability that the best is feasible, and the best safe trial; empty without outcome constraints."""
+    """Return a sentence on the posterior probability that the best trial is feasible, and on the best trial that is safe.
+
+    It is empty without outcome constraints or a best trial, or with more than MODELLED trials. See ``mipcash.Result.safe``.
+    """
     if not result.under or result.best is None or len(result.history) > MODELLED:
         return ""
     sure = result.probability()
@@ -106,7 +109,9 @@ def safety(result: Result) -> str:
 
 
 def comparison_table(results: Mapping[str, Result]) -> RenderableType:
-    """Return one row per run: evaluations, the best value, when it was found, and when a value as good as the worst best was.
+    """Return one row per run: number of evaluations, best value, and the evaluation that found it.
+
+    The last column is the evaluation at which each run reached the worst of the runs' best values.
 
     Raises:
         MipcashError: the runs have several objectives, or different ones.
@@ -188,13 +193,13 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
 
 
 def _evaluated(trial: Trial) -> str:
-    """Return the other outputs for which a trial without a loss was evaluated; if there are none, its status."""
+    """Return the requested outputs that are known of a trial without a loss; if there are none, its status."""
     reported = ", ".join(f"{n} {trial.values[n]:.6g}" for n in trial.evaluate if n in trial.values)
     return reported or trial.status
 
 
 def failures_table(kinds: Sequence[Kind], numbers: int = 8) -> RenderableType:
-    """Return one row per kind of failure: number of configurations, first trials, and associated settings."""
+    """Return one row per kind of failure: number of configurations, first trials, and settings with which it is more frequent."""
     table = _table("failure", "configurations", "trials", "where it fails")
     for kind in kinds:
         listed = ", ".join(str(t.number) for t in kind.trials[:numbers])
@@ -244,7 +249,7 @@ def space_tables(space: Space, sizes: Mapping[str, int], extents: Mapping[str, E
 
 
 def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None) -> list[Text]:
-    """Return the range under the rules, if it is smaller than the domain; else an empty text."""
+    """Return the range under the rules if it is smaller than the domain, else an empty text; no cell at all without ``extents``."""
     if not extents:
         return []
     extent = extents.get(name)

@@ -1,4 +1,4 @@
-"""A run on the command line, from its plan to the last line it prints."""
+"""Execution of a run on the command line, with its output."""
 
 from __future__ import annotations
 

@@ -10,5 +10,6 @@ Read in this order:
     validation             Legality of a configuration, from the declared rules alone.
     live/                  Rules written on the Pyomo model itself.
 
-This package imports no other subpackage of mipcash. Errors that quote an expression are made in wording and refusals.
+This package imports no other subpackage of mipcash. The modules wording and refusals make the error messages that quote an
+expression.
 """

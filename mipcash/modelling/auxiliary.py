@@ -1,4 +1,4 @@
-"""Search for values of auxiliary variables: declared ones, indicators of disjuncts and all else that configurations do not contain.
+"""Search for values of auxiliary variables: variables that configurations do not contain, such as indicators of disjuncts.
 
 A configuration is legal if *some* values of the auxiliary variables satisfy every rule. An equation with one unknown determines
 its value, repeatedly. The remaining rules fall into clusters that share auxiliary variables. Each cluster is searched depth
@@ -25,12 +25,12 @@ Ranges = Mapping[int, range]
 
 @dataclass(frozen=True)
 class Misfit:
-    """Rules that no value of their auxiliary variables can satisfy.
+    """Rules that no values of their auxiliary variables can satisfy.
 
     Attributes:
         rules: at least one.
-        auxiliary: name of the auxiliary variable for which an equation leaves a single, impossible value; "" if all were tried.
-        value: that value.
+        auxiliary: name of the auxiliary variable to which an equation gives an impossible value; "" if all values were tried.
+        value: the impossible value.
     """
 
     rules: tuple[Rule, ...]
@@ -81,7 +81,7 @@ def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
         progress = False
         for rule in list(unsettled):
             if rule not in unsettled or not all(w.ids <= values.keys() for w in rule.when):
-                continue  # removed with other rules on an impossible auxiliary variable, or its condition is undecided
+                continue  # already removed because of an impossible auxiliary variable, or its condition is undecided
             rest = rule.body.partial(values)
             if not rule.applies(values):
                 unsettled.remove(rule)

@@ -3,10 +3,10 @@
 A rule over ``abs``, ``maximum``, ``minimum`` or a formula is a tree of "all of" and "any of" whose leaves are relations
 ``body <= bound`` between polynomials:
 
-    ... + c max(e, f) <= b     with c > 0: all of the two with e and f in its place, with c < 0 any of them
+    ... + c max(e, f) <= b     the two relations with e and with f in place of max(e, f): all of them if c > 0, any of them if c < 0
     abs(e) = max(e, -e),  min(e, f) = -max(-e, -f),  e >= b as -e <= -b,  e == b as both
 
-A function thus costs no variable, and only rows if it is bounded on its convex side. "All of" becomes several rules
+A function thus needs no variable of its own, and no binary if it is bounded on its convex side. "All of" becomes several rules
 of one name. "Any of" becomes, in this order:
 
     a clause        sum of the leaves' indicators >= 1; a leaf that depends on one discrete parameter alone *is* an indicator:
@@ -98,7 +98,7 @@ def is_composed(relation: Any) -> bool:
 
 
 def at_levels(declaration: Declared, what: str, condition: Any) -> Any:
-    """Return a condition of ``when=`` with each relation over one discrete parameter as the indicator of its levels.
+    """Return a condition of ``when=`` in which each relation over one discrete parameter is replaced by an indicator of levels.
 
     Such a relation does not hold where its parameter is inactive, as in ``when=`` of a parameter. In the relation of a rule an
     inactive parameter is 0.
@@ -128,7 +128,7 @@ class Composer:
     """Converter of one rule into its parts.
 
     Args:
-        declaration: for the domains of the parameters.
+        declaration: gives the domains of the parameters.
         name: the rule's name, for messages.
         selector: creates a new auxiliary binary.
     """
@@ -153,7 +153,7 @@ class Composer:
             )
         return list(self._parts(tree, tuple(when)))
 
-    # -- what the user wrote -> tree ----------------------------------------------------------------------------
+    # -- expressions to trees -----------------------------------------------------------------------------------
 
     def tree(self, part: Any, wanted: bool) -> Tree | Leaf:
         """Return the tree of a formula, relation or indicator that must hold (``wanted``) or must not."""
@@ -220,7 +220,7 @@ class Composer:
         return Tree(every, branches)
 
     def _first(self, expression: Any, found: Sequence[Any]) -> tuple[Any, bool]:
-        """Return the function to replace first (one with a choice of branch, if any), and True if all its branches must hold."""
+        """Return the function to replace first, preferably one with a choice of branch, and True if all its branches must hold."""
         stands: dict[int, Any] = {}
         for function in found:
             stands[id(function)] = Var()
@@ -327,10 +327,10 @@ class Composer:
         at = [part.holds(0.0), part.holds(1.0)]
         return part.body if at == [False, True] else _complement(part.body) if at == [True, False] else None
 
-    # -- tree -> parts ------------------------------------------------------------------------------------------
+    # -- trees to parts -----------------------------------------------------------------------------------------
 
     def _settled(self, tree: Tree | Leaf) -> Tree | Leaf | bool:
-        """Return the tree without parts that always or never hold, nested trees of one kind merged; a bool if all do."""
+        """Return the tree without parts that always or never hold, nested trees of one kind merged; a bool if no part is left."""
         if isinstance(tree, Leaf):
             known = self._by_levels(tree, True) or tree
             return known.holds(known.body.constant) if not known.body.ids else tree

@@ -2,7 +2,8 @@
 
 Notation
     z[l]    one binary per level of a discrete parameter; a row says that one of them is 1 (or ``on``, if conditional)
-    x       the natural value of a real parameter, of a wide integer, or of an auxiliary variable
+    x       the natural value of a real, of an integer that is not expanded (more than ``expand_limit`` values), or of an auxiliary
+            variable
     on      affine 0/1 expression: the parameter is active
 
 ``model.parameters[label]`` holds a parameter's variables, ``model.rules[name]`` a rule's constraint.
@@ -346,7 +347,7 @@ class Declaration:
     def attach(
         self, block: Any, name: str, domain: ParameterDomain, expression: Expression, tuned: bool
     ) -> NumericParameter:
-        """Put a parameter that rules use by its value on its block."""
+        """Create a numeric parameter and put it on its block."""
         parameter = NumericParameter(name, domain, tuned, expression)
         parameter.place(block)
         if not hasattr(block, "on_expression"):
@@ -357,7 +358,7 @@ class Declaration:
         """Declare a parameter of any domain.
 
         Args:
-            kind: class of a parameter that rules use by its levels.
+            kind: class of the parameter if it has no numeric value.
         """
         self._free_name(name)
         conditions = conditions_of(self, name, when)

@@ -38,7 +38,7 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Number:
-    """A numerical parameter of the model: a real, a wide integer, a wide real with a step, or an auxiliary variable.
+    """A numerical variable of the model: a parameter that is not expanded into one-hot binaries, or an auxiliary variable.
 
     Attributes:
         variable: its Pyomo variable, in natural units; 0 if inactive.
@@ -73,7 +73,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Link:
-    """An integer variable of an adopted Pyomo model and its value in terms of one-hot binaries."""
+    """An integer variable of an adopted Pyomo model, with its value as a sum of one-hot binaries."""
 
     variable: Variable
     value: Quadratic

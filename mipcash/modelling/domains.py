@@ -355,7 +355,7 @@ class _Listed:
         return self.values[level]
 
     def _alike(self, value: Value) -> Sequence[int]:
-        """Return the levels that may equal a value, in order, by hash where the value has one."""
+        """Return the levels that may equal a value, in ascending order; found by hash if the value is hashable."""
         try:
             return sorted([*self._by_hash.get(hash(value), ()), *self._by_hash.get(None, ())])
         except TypeError:
@@ -363,7 +363,7 @@ class _Listed:
 
     @cached_property
     def _by_hash(self) -> Mapping[int | None, Sequence[int]]:
-        """Levels by the hash of their value; key None for unhashable values."""
+        """Hash of a value -> levels; key None for unhashable values."""
         found: dict[int | None, list[int]] = {}
         for l, value in enumerate(self.values):
             try:

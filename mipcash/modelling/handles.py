@@ -23,7 +23,7 @@ class Relation:
 
 
 class Expression:
-    """A number that depends on the configuration."""
+    """A numeric expression, whose value depends on the configuration."""
 
     def __add__(self, other: Operand) -> Expression: ...
     def __radd__(self, other: SupportsFloat) -> Expression: ...

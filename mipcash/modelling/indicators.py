@@ -55,20 +55,20 @@ class Indicator(Operators, VarData):  # type: ignore[misc]
 
 
 class Activity(Operators, VarData):  # type: ignore[misc]
-    """The binary that is 1 if a number is active, for a condition that is no single indicator."""
+    """The binary that is 1 if a numerical parameter is active, if its condition is not a single indicator."""
 
     __slots__ = ()
     __hash__ = Operators.__hash__
 
 
 class Activities(IndexedVar):  # type: ignore[misc]
-    """The binary of a number's activity."""
+    """Pyomo variable that holds an ``Activity``."""
 
     _ComponentDataClass = Activity
 
 
 class Indicators(IndexedVar):  # type: ignore[misc]
-    """The binaries of a parameter's levels."""
+    """Pyomo variable that holds the ``Indicator`` of each level of a parameter."""
 
     _ComponentDataClass = Indicator
     handle: Any = None

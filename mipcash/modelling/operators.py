@@ -37,7 +37,7 @@ from mipcash.modelling.wording import shortened, written
 
 
 class Operators(Logic):
-    """Arithmetic and comparisons of a number that depends on the configuration."""
+    """Arithmetic and comparisons of a numeric expression, whose value depends on the configuration."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ class Operators(Logic):
     def __hash__(self) -> int:
         return id(self)
 
-    # -- what has no meaning in a rule --------------------------------------------------------------------------
+    # -- operations without meaning in a rule -------------------------------------------------------------------
 
     def __rshift__(self, other: Any) -> NoReturn:
         raise RuleError(without_meaning(self, ">>", other))

@@ -1,7 +1,8 @@
 """Error messages for operators and functions that have no meaning in a rule: the expression, the cause, the remedy.
 
-Any function of a discrete parameter is exact by its values (``a.map(f)``). A function of a real is not, and quotient and
-remainder of a wide integer are auxiliary variables with their own rules. The message offers the remedy that fits the argument.
+Any function of a discrete parameter is exact by its values (``a.map(f)``). A function of a real has no exact form. Quotient and
+remainder of an integer that is not expanded are auxiliary variables with their own rules. The message offers the remedy that
+fits the argument.
 """
 
 from __future__ import annotations

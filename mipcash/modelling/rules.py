@@ -7,12 +7,12 @@ must hold) is written into the live model with the smallest valid big-M,
 
 which keeps it of degree two; validation evaluates the relation itself and never the big-M form.
 
-The tolerance is the same everywhere. A rule may be violated by ``TOLERANCE`` times its largest coefficient, or times the largest
-term if that is smaller, so that a rule in other units is the same rule. The rounding error of float sums is added: ``ROUNDING``
-times the sum of its largest terms. Near a bound, a term is no larger than all other terms and the bound together, and is counted
-as that. A coefficient belongs to a variable of the model; for an expanded integer or ordinal it is the value of a level times
-its factor. A rule over whole numbers alone, with whole coefficients that floats add exactly, may be violated by at most
-``TOLERANCE``, whatever its bounds.
+Validation, solvers and searches use the same tolerance. A rule may be violated by ``TOLERANCE`` times its largest coefficient, or
+times its largest term if that is smaller, so that scaling a rule does not change its meaning. The rounding error of float sums is
+added: ``ROUNDING`` times the sum of the largest absolute values of the terms and the bound. A term that exceeds the sum of the
+others counts as that sum, since near the bound it cannot be larger. A coefficient belongs to a variable of the model; for an
+expanded integer or ordinal it is the value of a level times its factor. A rule over whole numbers alone, with whole coefficients
+that floats add exactly, may be violated by at most ``TOLERANCE``, whatever its bounds.
 """
 
 from __future__ import annotations

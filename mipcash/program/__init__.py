@@ -9,5 +9,5 @@ Read in this order:
     unit_scale      Numbers on [0, 1], and their activity.
     legality        Vectorised legality of many points, for local search.
 
-rewriting makes programs from programs. elimination, model_count and rule_tables decide and count over finitely many states.
+rewriting derives modified programs. elimination, model_count and rule_tables decide and count over finitely many states.
 """

@@ -1,4 +1,4 @@
-"""Rows over binaries and numbers, split once so that fixing the numbers costs little.
+"""Rows over binaries and numerical parameters ("numbers"), split once so that fixing the numbers costs little.
 
 Notation
     v_k         natural value of an active number; its column is v_k * on_k(z), with on_k affine in the binaries
@@ -85,7 +85,7 @@ def affine_rows(program: BinaryProgram) -> Sequence[AffineRow]:
 
 @dataclass(frozen=True)
 class AffineBlock:
-    """Many rows over numbers and binaries only, none of them multiplied among themselves.
+    """Rows that are linear in the binaries once their numbers are fixed, evaluated together; see ``blockable``.
 
     Notation: R rows, K numbers; entry e is the coefficient of a binary in a row, at fixed numbers ``rest[e] + slopes[e] . v``.
 
@@ -94,7 +94,7 @@ class AffineBlock:
         labels: K names.
         rest: shape (E,).
         slopes: shape (E, K).
-        constants: contribution of the numbers at any levels, shape (R, K).
+        constants: c_k of each row, the part of a number's coefficient that does not depend on the binaries, shape (R, K).
         row, column: of each entry, ascending, shape (E,).
     """
 
@@ -140,7 +140,7 @@ class AffineBlock:
         )
 
     def at(self, numbers: Mapping[str, float]) -> list[BaseRow]:
-        """Return the rows at these natural values that some levels may violate."""
+        """Return the rows, with the numbers fixed at these natural values, that some levels may violate."""
         v = np.array([numbers[label] for label in self.labels])
         values, constants = self.rest + self.slopes @ v, self.constants @ v
         found = []
@@ -155,7 +155,7 @@ class AffineBlock:
         return found
 
     def _always(self, values: Vector, constants: Vector) -> Booleans:
-        """Return which rows hold at all levels: each group adds one of its coefficients."""
+        """Return which rows hold at all levels, by interval arithmetic: each group adds one of its coefficients."""
         program = self.program
         low, high, slack = (
             np.array([getattr(each.row, name) for each in self.rows]) for name in ("low", "high", "slack")
@@ -169,7 +169,7 @@ class AffineBlock:
             lowest, highest = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
             np.add.at(least, self.row[first], np.where(some_zero, np.minimum(lowest, 0.0), lowest))
             np.add.at(most, self.row[first], np.where(some_zero, np.maximum(highest, 0.0), highest))
-        # a row that rounding may decide is checked level by level
+        # a row within half its tolerance of a bound is kept, so that rounding does not decide
         return np.asarray((least + constants >= low - 0.5 * slack) & (most + constants <= high + 0.5 * slack))
 
 
@@ -228,12 +228,15 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
 
 
 def _joint(numbers: Sequence[NumberColumn]) -> tuple[Condition, ...]:
-    """Return the conditions under which all of some numbers are active, each once."""
+    """Return the conditions under which all of the given numbers are active, without duplicates."""
     return tuple({key_of(c): c for n in numbers for c in n.conditions}.values())
 
 
 def _product(form: QuadraticForm, column: int, numbers: Sequence[NumberColumn], program: BinaryProgram) -> Part:
-    """Return the term of a product of two numbers, its column replaced by ``on_i(z) on_j(z)``; it is in no other product."""
+    """Return the term of a product of two numbers, its column replaced by ``on_i(z) on_j(z)``.
+
+    The column of the product is in no other product.
+    """
     own = float(form.linear[column])
     constant, linear, (rows, cols, values) = activity_product(resolved(_joint(numbers)), form.n)
     on = QuadraticForm(0.0, own * linear, rows, cols, own * values)

@@ -189,7 +189,7 @@ class _Transformed:
     def collect(
         self, declaration: Declaration, groups: Mapping[int, str]
     ) -> tuple[tuple[AlgebraicRow, ...], list[Rule]]:
-        """Return all rows, and as rules those that came from logic.
+        """Return all rows, and the constraints from logic and disjunctions as rules that apply under indicators.
 
         Args:
             groups: id of a binary of the clone -> the one-hot group that it belongs to.
@@ -204,13 +204,13 @@ class _Transformed:
             if rule is None:
                 continue
             if rule.when and id(source) in seen:
-                continue  # both sides were written with the first row
+                continue  # _relaxed wrote both bounds when it met the first row of this constraint
             rows += (
                 _relaxed(rule, groups)
                 if rule.when
                 else [replace(_row(declaration, data, rule.name, ""), slack=rule.slack)]
             )
-            if id(source) not in seen:  # a relation with two bounds became two rows
+            if id(source) not in seen:  # big-M made two rows of a relation with two bounds
                 seen.add(id(source))
                 logic.append(rule)
         return tuple(rows), logic
@@ -223,7 +223,7 @@ class _Transformed:
             return data
 
     def _rule(self, source: Any) -> Rule | None:
-        """Return a constraint with the indicators that must all be 1 for it to apply; None if one of them is fixed at 0."""
+        """Return a constraint as a rule under the indicators of the disjuncts around it; None if an indicator is fixed at 0."""
         name = self.names.get(id(source), source.name)
         body, lower, upper = _taken(source, f"constraint {name!r}")
         when = []
@@ -239,7 +239,7 @@ class _Transformed:
 
 
 def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
-    """Return a rule that applies if all its indicators are 1 as rows with the smallest valid big-M constants.
+    """Return a conditional rule as rows with the smallest valid big-M constants. It applies if all its indicators are 1.
 
     Pyomo's own constants may be negative in nested disjunctions, where they cut off legal points.
 
@@ -330,10 +330,12 @@ def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> Alge
             and list(body.variables) == list(known.body.variables)
             and not body.products
         ):
-            body = known.body  # equal: large rules are stored once
+            body = known.body  # equal to the declared body, which is shared so that large rules are stored once
         return AlgebraicRow(rule, parameter, body, lower, upper, known.slack)
     numbers = {i: c for i, c in body.linear.items() if parameter and not body.variables[i].is_binary()}
-    measured = replace(body, linear=numbers) if numbers else body  # a switch has the number's range as its coefficient
+    measured = (
+        replace(body, linear=numbers) if numbers else body
+    )  # not the binaries, whose coefficients are the number's range
     return AlgebraicRow(rule, parameter, body, lower, upper, slack_of(measured, lower, upper))
 
 

@@ -164,7 +164,7 @@ class _Compiler:
         return next(iter(self.affine[id(variable)][1]))
 
     def _variable(self, variable: Variable) -> int:
-        """Return the column of a Pyomo variable that is not a level, created on first use.
+        """Return the column of a Pyomo variable that is not the binary of a level. It is created on first use.
 
         Raises:
             SpaceError: the variable has no finite bounds.
@@ -296,9 +296,10 @@ class _Compiler:
         return self.bilinear[a, b]
 
     def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]]]:
-        """Return ``low, [(weight, bit column)]`` of an integer or a real with a step; made once.
+        """Write a column as ``low + sum weight * bit``; return ``low, [(weight, bit column)]``, cached.
 
-        A real with a step is ``low on + step (b_0 + 2 b_1 + ...)``: the columns of ``on`` are among its bits.
+        The column is an integer or a real with a step. A conditional real with a step is ``low on + step (b_0 + 2 b_1 + ...)``, and
+        the columns of ``on`` are among its bits.
         """
         if column in self.bits:
             return self.bits[column]
@@ -382,7 +383,7 @@ class _Compiler:
         rounding = rounding_of(terms, max(ends, default=0.0), whole)
         if row.slack is not None:
             return row.slack + rounding
-        # next to a number, the coefficient of a switch is the number's range, which is no measure of the row's tolerance
+        # if numbers occur, ignore the binaries: the coefficient of an activity binary is the number's range, not a scale of the row
         numbers = [(abs(v), size[c]) for c, v in row.linear.items() if not self._is_binary(c)]
         return TOLERANCE * max((c * min(1.0, most) for c, most in numbers or terms), default=0.0) + rounding
 

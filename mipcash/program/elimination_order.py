@@ -1,7 +1,8 @@
-"""An order of finite variables that keeps few residues open in ``mipcash.program.model_count``.
+"""Order of finite variables that keeps the layers of ``mipcash.program.model_count`` small.
 
-Of the variables so far, only what open constraints depend on counts: the states of the variables in incomplete tables,
-and the sums of incomplete rows. The order is greedy: the next variable is the one that leaves the least of that.
+A constraint is open while some, but not all, of its variables have been ordered. The size of a layer is estimated by the product of
+the number of joint states of the ordered variables in open tables and the number of possible sums of open rows. The order is
+greedy: the next variable is the one after which the estimate is smallest.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LinearRow:
 
     Attributes:
         scope: the variables.
-        weights: of each, shape (d_i,).
+        weights: one array per variable, shape (d_i,).
         low, high: bounds, with the slack included.
         slack: the rule's tolerance.
     """
@@ -41,11 +42,7 @@ class LinearRow:
 def elimination_order(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]], rows: Sequence[LinearRow] = ()
 ) -> list[int]:
-    """Return an order of the variables that keeps few residues open: the next variable is the one that leaves the fewest.
-
-    Several first variables are tried. The estimate of a layer is the product of the number of states seen by open tables and
-    the number of possible sums of open rows.
-    """
+    """Return the best greedy order over several first variables: the one with the smallest estimate of its largest layer."""
     frontier = _Frontier(sizes, scopes, rows)
     n = len(sizes)
     by_degree = sorted(range(n), key=lambda i: (len(frontier.neighbours[i]), i))
@@ -70,7 +67,7 @@ class _Frontier:
         self._rows_of = _listed(n, [s for s, _ in self._rows])
 
     def greedy(self, start: int) -> tuple[list[int], float]:
-        """Return the greedy order from a first variable, and the logarithm of its largest layer."""
+        """Return the greedy order from a first variable, and the logarithm of the estimated size of its largest layer."""
         n = len(self._log)
         left = [len(s) for s in self._scopes]
         waiting = [len(self._tables_of[i]) for i in range(n)]  # number of open tables that contain each variable
@@ -98,7 +95,7 @@ class _Frontier:
     def _change(
         self, i: int, taken: Sequence[bool], left: Sequence[int], waiting: Sequence[int], row_left: Sequence[int]
     ) -> float:
-        """Return the change of the layer's logarithm when a variable is taken."""
+        """Return the change of the logarithm of the layer's estimated size if variable i comes next."""
         closed: dict[int, int] = {}
         for k in self._tables_of[i]:
             if left[k] == 1:
@@ -134,5 +131,9 @@ def _sum_count(row: LinearRow) -> float:
 
 
 def _row_cost(seen: int, of: int, sums: float) -> float:
-    """Return the logarithm of the number of sums that a row may have after ``seen`` of its variables."""
+    """Return the logarithm of the estimated number of sums of a row after ``seen`` of its ``of`` variables; 0 if it is not open.
+
+    Args:
+        sums: logarithm of the number of sums over all its variables.
+    """
     return 0.0 if seen in (0, of) else math.log1p(math.expm1(sums) * seen / of) if sums < 50 else sums * seen / of

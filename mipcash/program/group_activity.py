@@ -1,4 +1,4 @@
-"""Activity of groups at given levels: a move of one group switches other groups on and off.
+"""Activity of groups at given levels, which changes when a move changes the level of a group that they depend on.
 
 Notation
     s (B, G)    levels, off if a group is inactive;   latent (B, G) a level of every group, which it takes when it is active

@@ -7,7 +7,7 @@ Notation
 Rows over z alone are evaluated directly. Rows with auxiliary columns (auxiliary variables, conjunctions) are gathered in
 clusters that share such columns. For each cluster the question is if *some* auxiliary values satisfy its rows, and the answer
 for every combination of the groups in its scope is tabulated once. If that table is too large, auxiliary variables are
-eliminated one by one from the tables of single rules (``mipcash.program.elimination``). Tuned numbers are either fixed,
+eliminated one by one from the tables of single rules (``mipcash.program.elimination``). Numbers are either fixed,
 v = value * on(z), or make the check incomplete. Clusters too large for both methods make it incomplete, too. The caller must
 then ask a solver.
 """
@@ -65,7 +65,7 @@ class _Rows:
         return cls(sparse.csr_array(linear) if thin else linear, high, products)
 
     def and_also(self, others: _Rows) -> _Rows:
-        """Return these rows and others; both with a dense linear part."""
+        """Return these rows and the other rows, both with a dense linear part."""
         if not len(others.high):
             return self
         m = len(self.high)
@@ -122,12 +122,12 @@ class Legality:
 
     Args:
         program: the compiled space.
-        numbers: label -> natural value of every tuned number with a column, or None to leave the rows with numbers out.
+        numbers: label -> natural value of every number with columns, or None to leave the rows with numbers out.
         tables: tables of clusters without numbers, shared between the checks of one program (used and extended).
 
     Attributes:
         undecided: the rows that need a solver; empty if the check is complete.
-        eliminations: clusters of rules that are no tables, each with its rows.
+        eliminations: clusters that are checked by elimination instead of a table, each with its rows.
         numbers: as given.
     """
 
@@ -224,7 +224,7 @@ class Legality:
         return [t for t, free in self.constraints()[0] if not free], self._bound
 
     def blocks(self) -> list[tuple[Indices, Indices]]:
-        """Return groups that a table ties together, and their legal joint levels: [(groups (k,), levels (N, k))].
+        """Return the groups of each table that is not too large, with their legal joint levels: [(groups (k,), levels (N, k))].
 
         If a group and all groups that it depends on are in the same block, its levels agree with its activity.
         """
@@ -245,7 +245,7 @@ class Legality:
         return self._blocks
 
     def _free(self, rows: Sequence[BaseRow]) -> bool:
-        """Return True if some rows do not depend on the numbers."""
+        """Return True if none of the rows depends on the numbers."""
         return all(id(row) in self._declared for row in rows)
 
     def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:

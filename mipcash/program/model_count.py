@@ -7,11 +7,12 @@ Notation
     residue     what a constraint still requires of the remaining variables. Partial assignments with the same residues of all
                 constraints have the same completions, so they are one node of the diagram and are counted together
     N           nodes of a layer: the residues that occur, each with the number of partial assignments that lead there
+    open        describes a constraint while some, but not all, of its variables have taken their states
 
 Residues are, by kind of constraint:
 
     table over two      the states that it leaves the later variable, a mask that all such tables share
-    table over more     the index of the remaining sub-table among the different ones
+    table over more     the index of the remaining sub-table among the distinct sub-tables
     linear row          its sum so far, or that it holds for all completions
 
 For an ordering these are the subsets of taken positions, so that precedences are counted by dynamic programming over
@@ -66,7 +67,7 @@ def count_states(
     Args:
         sizes: d_i.
         tables, rows: the constraints; their scopes name variables.
-        deadline: after it, the count is a lower bound that follows a few nodes of each layer.
+        deadline: after it, only a few nodes of each layer are kept, and the count is a lower bound.
     """
     if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
         return StateCount(0, True)
@@ -89,7 +90,7 @@ def count_states(
 
 @dataclass
 class _TableResidues:
-    """A table over at least three variables: per step, the sub-table that follows a sub-table and a state; -1 if none is left."""
+    """Residues of a table: per step, the sub-table that follows a sub-table and a state; -1 if it has no legal state."""
 
     steps: list[NDArray[np.int32]]
     next: int = 0
@@ -116,7 +117,7 @@ class _TableResidues:
 
 @dataclass
 class _RowResidues:
-    """A linear row: per step, the weights, and the least and the most that later steps add."""
+    """Residues of a linear row: per step, the weights, and the least and the most that later steps add."""
 
     weights: list[Vector]
     least: list[float]
@@ -290,7 +291,7 @@ class _Layer:
         self.counts = total
 
     def _columns(self) -> Iterator[Indices]:
-        """Yield the residues as whole numbers from 0."""
+        """Yield each column of residues, encoded as integers from 0."""
         yield from self._masks.values()
         for classes in self._classes.values():
             yield classes.astype(np.int64)
@@ -302,7 +303,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class _Part:
-    """The nodes that one state of a variable extends.
+    """The nodes of a layer that one state of a variable extends.
 
     Attributes:
         at: the nodes, shape (k,).

@@ -3,11 +3,11 @@
 Notation
     s (R, G)        levels of R points, off if a group is inactive
     latent (R, G)   a level of every group, which it takes when it is active
-    N               moves of all R points together;   owner (N,) the row of the point that each starts from
+    N               number of moves of all R points;   owner (N,) index of the point that a move starts from
 
     level   one group takes another level
     swap    two members of an ordering change places
-    pair    two of these at once
+    pair    two such moves at once
 
 A move changes latent levels and ignores rules. ``mipcash.program.legality.Legality.effective`` then returns which groups
 are off, and ``check`` decides if the levels are legal.
@@ -41,7 +41,7 @@ class Moves:
         self._off = program.off_levels
         self._ordered = np.isin(np.arange(len(program.groups)), np.concatenate([*self.orders, np.zeros(0)]))
 
-    # -- what may move ------------------------------------------------------------------------------------------
+    # -- groups and levels that may change ----------------------------------------------------------------------
 
     @cached_property
     def parents(self) -> Indices:
@@ -74,10 +74,10 @@ class Moves:
         """Number of choices of ``change``: groups with a choice of levels, and orderings."""
         return len(self._choices) + len(self.orders)
 
-    # -- all of a kind ------------------------------------------------------------------------------------------
+    # -- all moves of a kind ------------------------------------------------------------------------------------
 
     def latent(self, levels: Indices, memory: Indices) -> Indices:
-        """Return levels with those of inactive groups from memory, (G,): (..., G) -> (..., G)."""
+        """Return latent levels, with those of inactive groups from ``memory``, (G,): (..., G) -> (..., G)."""
         return np.where(levels == self._off, memory, levels)
 
     def singles(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices]:
@@ -124,7 +124,7 @@ class Moves:
             trials.append(trial)
         return np.tile(np.arange(len(latent)), len(self.swaps)), np.concatenate(trials)
 
-    # -- at random ----------------------------------------------------------------------------------------------
+    # -- random moves -------------------------------------------------------------------------------------------
 
     def change(self, levels: Indices, latent: Indices, choice: int, rng: np.random.Generator) -> Indices:
         """Return one point's latent levels, (G,), after a random change of one choice: another level, or a swap in an ordering.
@@ -170,7 +170,7 @@ class Moves:
 
 
 def _pair_at(n: int, places: Indices) -> tuple[Indices, Indices]:
-    """Return the pairs i < j at some positions of the row-by-row list of pairs, which is never formed: (k,) -> (k,), (k,)."""
+    """Return the pairs i < j < n at given positions of their row-major list, without forming the list: (k,) -> (k,), (k,)."""
     before = np.cumsum([0, *range(n - 1, 0, -1)])  # number of pairs in the rows before each
     i = np.searchsorted(before, places, side="right") - 1
     return i, places - before[i] + i + 1

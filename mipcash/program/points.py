@@ -2,7 +2,7 @@
 
 Notation
     levels (B, G)   level of each of the G one-hot groups; its last column, "off", if a group is inactive
-    units (B, D)    the D tuned numbers on the unit scale (``mipcash.program.unit_scale``); 0.5 if inactive
+    units (B, D)    the D numbers on the unit scale (``mipcash.program.unit_scale``); 0.5 if inactive
 """
 
 from __future__ import annotations

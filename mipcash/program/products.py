@@ -25,7 +25,7 @@ from mipcash.program.forms import Indices, Vector
 
 @dataclass(frozen=True)
 class Bilinear:
-    """A base column that is a product of two others: ``column = scale * first * second``.
+    """A base column that is the product of two other base columns: ``column = scale * first * second``.
 
     No row enforces it: solvers relax it (``mipcash.backends.spatial``), and a point is checked with the product itself.
     """

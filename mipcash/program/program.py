@@ -2,7 +2,9 @@
 
 Notation
     z       one-hot binaries, shape (n_z,). A group's columns are its L levels, then one ``off`` column if conditional
-    u, x    further base columns: integer auxiliary variables and the numbers (reals, wide integers) that occur in rules
+    number  a numerical parameter without one-hot levels: a real, or a wide integer. An integer, or a real with a step, is wide
+            if it has more values than the ``expand_limit`` of the space
+    u, x    further base columns: integer auxiliary variables and the numbers that occur in rules
     y, w    product columns: y[a, b] = z[a] z[b] of two groups, w[a] = z[a] v of a group and a number v
     v       all base columns [z, u, x], shape (n,);   c all columns [z, u, x, y, w], shape (n_columns,)
     s       levels, shape (G,) integers: the level of each group, L_g if it is off
@@ -116,14 +118,14 @@ class Group:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A tuned number that occurs in a rule.
+    """The columns of a number (a tuned numerical parameter) that occurs in a rule.
 
     Attributes:
-        column: its value in rules (0 if inactive).
-        latent: its value whether active or not; equals ``column`` for an unconditional number. Fixing the latent column
+        column: column of its value in rules (0 if inactive).
+        latent: column of its value whether active or not; equals ``column`` for an unconditional number. Fixing the latent column
             fixes the number without deciding its activity.
         conditions: as for a group.
-        on: the binary of its activity, if that is no indicator of levels.
+        on: column of the binary of its activity; None if a single indicator decides its activity, or if it is always active.
         place: column of the integer k of ``latent = low + k * step``; -1 if there is none.
     """
 
@@ -224,7 +226,7 @@ class BinaryProgram:
         return Indicator(0.0, np.array([number.on]), np.ones(1))
 
     def held(self, indicator: Indicator) -> NDArray[np.bool_]:
-        """Return at which levels of its group an indicator holds, off included: shape (L,)."""
+        """Return at which columns of its group an indicator holds, off included: shape (size,)."""
         group = self.groups[int(self.group_of[indicator.columns[0]])]
         effect = np.full(group.size, float(indicator.constant))
         np.add.at(effect, indicator.columns - group.start, indicator.coefficients)
@@ -273,7 +275,7 @@ class BinaryProgram:
 
     @cached_property
     def has_base_rows(self) -> bool:
-        """True if the base rows express everything in the matrix; rows and columns may have been added to the matrix alone."""
+        """True if the base rows are complete; False if rows or columns were added to the matrix only."""
         product_rows = sum(
             self.groups[g].size + self.groups[h].size if h >= 0 else 1 + 2 * self.groups[g].size
             for g, h in (p.key for p in self.products)

@@ -1,7 +1,7 @@
-"""The continuous part of a configuration: tuned numbers on the unit scale.
+"""The continuous part of a configuration: numerical parameters without one-hot levels ("numbers") on the unit scale.
 
 Notation
-    u (B, D)    unit values of the D tuned numbers (reals, wide integers and wide reals with a step), declaration order; 0.5 if
+    u (B, D)    unit values of the D numbers (reals, wide integers, wide reals with a step), in the order of declaration; 0.5 if
                 inactive
     on (B, D)   1 if the number is active
 
@@ -94,7 +94,10 @@ class UnitScale:
 
     @cached_property
     def _plain(self) -> tuple[Indices, Vector]:
-        """Indices of numbers with a step on a plain scale; lowest, span, step and last index as rows (reals in steps)."""
+        """Indices, (k,), of the numbers with a step that are not on a log scale, and a table (4, k).
+
+        Its rows are lowest value, span, step and index of the highest value. For reals they are in units of the step, from 0.
+        """
         ends = [
             (d, n.low, n.high - n.low, n.step, np.rint((n.high - n.low) / n.step))
             if isinstance(n, Integer)
@@ -107,7 +110,7 @@ class UnitScale:
 
     @cached_property
     def _listed(self) -> tuple[Indices, Vector, Vector]:
-        """Indices of other integers with few values, their table, and the unit values of all of them, concatenated.
+        """Indices of the integers with few values that are not in ``_plain``, their table, and their unit values, concatenated.
 
         The rows of the table are log of the lowest value, span of the logs, lowest value, step, last index and first entry.
         """
@@ -122,12 +125,12 @@ class UnitScale:
 
     @cached_property
     def _unlisted(self) -> list[int]:
-        """Indices of all other integers."""
+        """Indices of the integers that are neither in ``_plain`` nor in ``_listed``."""
         known = {*self._plain[0].tolist(), *self._listed[0].tolist()}
         return [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and d not in known]
 
     def rounded(self, u: Vector) -> Vector:
-        """Return unit values with integers rounded to their values: (..., D) -> (..., D)."""
+        """Return unit values with every number that has a step rounded to its nearest value: (..., D) -> (..., D)."""
         found: Vector = np.array(u, dtype=float)
         plain, (low, span, step, last) = self._plain
         if len(plain):
@@ -146,7 +149,7 @@ class UnitScale:
         return found
 
     def relaxed(self, d: int, unit: float) -> float:
-        """Return the natural value of number d, without rounding of integers."""
+        """Return the natural value of number d, not rounded to its step."""
         low, high = float(self.domains[d].low), float(self.domains[d].high)
         if self.domains[d].log:
             return float(np.exp(np.log(low) + unit * (np.log(high) - np.log(low))))
@@ -166,7 +169,7 @@ class UnitScale:
 
 
 def degree(conditions: Sequence[Condition]) -> int:
-    """Return the degree of on(z) as a product of conditions; above RESOLVED if one is compound, which no such product expresses."""
+    """Return the degree of on(z) as a product of conditions; above RESOLVED if a condition is compound and cannot be a factor."""
     return len(conditions) if all(isinstance(c, Indicator) for c in conditions) else RESOLVED + len(conditions)
 
 
@@ -176,7 +179,7 @@ def resolved(conditions: Sequence[Condition]) -> tuple[Indicator, ...]:
 
 
 def key_of(condition: Condition) -> Hashable:
-    """Return a key that is equal for conditions that are written alike."""
+    """Return a key that is equal for conditions with the same terms."""
     if isinstance(condition, Indicator):
         return condition.constant, condition.columns.tobytes(), condition.coefficients.tobytes()
     return condition.every, *map(key_of, condition.parts)
@@ -230,9 +233,9 @@ class Activities:
         program: the program of the levels.
         table: truth values of all these conditions, concatenated.
         first, groups: shape (I,).
-        others: further conditions, over several groups each.
-        single: numbers with one condition and its index, shape (2, D_1); -1 - k: the k-th of ``others``.
-        several: numbers with more conditions, and their indices.
+        others: the conditions over several groups.
+        single: numbers with one condition and the index of the condition, shape (2, D_1); -1 - k: the k-th of ``others``.
+        several: each number with several conditions, and the indices of the conditions.
         count: D.
     """
 
@@ -283,7 +286,7 @@ class Activities:
         """Return 1 where all conditions of each number hold, else 0: (B, G) -> (B, D)."""
         on = np.ones((len(levels), self.count))
         hold = self.table[self.first + levels[:, self.groups]]
-        if self.others:  # column -1 is the first of them
+        if self.others:  # the last column belongs to the first of them, index -1
             further = [c.holds_at(self.program, levels) for c in reversed(self.others)]
             hold = np.concatenate([hold, np.stack(further, axis=1)], axis=1)
         on[:, self.single[0]] = hold[:, self.single[1]]
@@ -307,7 +310,7 @@ def stepped_integers(program: BinaryProgram) -> list[Stepped]:
 
 
 def set_from_places(numbers: Iterable[Stepped], columns: Vector) -> None:
-    """Set integers to the values of their ``place`` columns, or to 0 if inactive, in place.
+    """Set integers in ``columns`` to the values of their ``place`` columns, or to 0 if inactive. Modifies ``columns``.
 
     Args:
         columns: base columns, shape (n,).

@@ -1,4 +1,4 @@
-"""The size from which on a space counts as wide, so that nothing is formed over all pairs of its levels or parameters.
+"""Size above which a space counts as wide: no array over all pairs of its levels or parameters is formed.
 
 On wide spaces, searches and surrogates use other methods, whose time and memory grow with the number of observations. Exact
 steps that would take hours there are left out, and the result reports it (docs/decisions/archive.md, 039).

@@ -31,11 +31,11 @@ SHOWN = 12
 class Extent:
     """The values that a parameter can take under the rules.
 
-    They include every legal value. If ``proven``, they include nothing else (of a number: both ends are attained).
+    They include every legal value. If ``proven``, they include no other value (of a numerical parameter: both ends are attained).
 
     Attributes:
-        low, high: least and greatest legal value of a number or an ordered parameter; None for categories and orderings.
-        values: the legal values of a discrete parameter (of an ordering: positions by module); None for a number.
+        low, high: least and greatest legal value of a numerical or ordered parameter; None for categories and orderings.
+        values: the legal values of a discrete parameter (of an ordering: positions by module); None for a numerical one.
         always: True if the parameter is proven to be active in every legal configuration.
         proven: True if every value, or both ends, are attained by legal configurations. If a solver limit was reached before this
             was known, ``values``, ``low`` and ``high`` contain everything that had not been excluded by then.
@@ -70,7 +70,7 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
         InfeasibleSpaceError: the space is empty.
     """
     settings, in_rules = QUESTION, {n.label for n in space.program.numbers}
-    # a parameter's activity that is no indicator of levels has a column only if its numerical parameter has columns
+    # an activity that is not a single indicator of levels has a column only if its numerical parameter has columns
     loose = {x.label for x in space.tuned if len(x.columns()) > 1} - in_rules
     program = space.wider(in_rules | loose).program if loose else space.program
     some = emptiness(program, backend, settings)
@@ -106,7 +106,7 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
 
 
 def _left_alone(program: BinaryProgram) -> Booleans:
-    """Return which one-hot columns the bounds and the rows over a single group leave, shape (n_z,), without a solver."""
+    """Return which one-hot columns may be 1 under the bounds and the rows over a single group, shape (n_z,); no solver is used."""
     left: Booleans = program.high[: program.n_z] > 0.5
     for row in program.base_rows:
         used = np.flatnonzero(row.form.linear)
@@ -130,7 +130,7 @@ def _number_extent(
             return None
         if (
             infeasible
-        ):  # there are legal configurations and all include this parameter: the solver's tolerances are too coarse here
+        ):  # legal configurations exist and all include this parameter, so the solver's tolerances are too coarse
             return Extent(domain.low, domain.high, None, True, False)
         ends = [max(float(domain.low), least.value), min(float(domain.high), -most.value)]
         low, high = (domain.nearest(e if domain.step is not None else _short(e)) for e in ends)
@@ -195,7 +195,7 @@ def _narrowed(program: BinaryProgram, number: NumberColumn) -> bool:
 
 
 def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, settings: SolverSettings) -> Answer:
-    """Minimise ``sign`` times a number that occurs in rules. Without a proof of optimality, the value is the lower bound."""
+    """Minimise ``sign`` times a numerical parameter. Without a proof of optimality, the answer's value is the lower bound."""
     number = next(n for n in program.numbers if n.label == label)
     linear = np.zeros(program.n)
     linear[number.column] = sign

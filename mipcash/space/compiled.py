@@ -74,12 +74,12 @@ class CompiledSpace:
 
     @cached_property
     def tuned(self) -> tuple[Number, ...]:
-        """The tuned numbers, in the order of declaration."""
+        """The tuned numerical parameters without one-hot levels, in the order of declaration."""
         return tuple(n for n in self.declaration.numbers if n.tuned)
 
     @cached_property
     def in_rules(self) -> frozenset[str]:
-        """Labels of the tuned numbers that have columns."""
+        """Labels of the numerical parameters that have columns in the program."""
         return frozenset(n.label for n in self.program.numbers)
 
     @cached_property
@@ -103,7 +103,7 @@ class CompiledSpace:
         """Return the same space with a deadline for its solver."""
         twin = replace(self, deadline=deadline)
         if self.in_rules:
-            _ = self._auxiliaries, self.rule_rows  # computed here, because a copy lives for one proposal only
+            _ = self._auxiliaries, self.rule_rows  # cached in the original, since the copy lives for one proposal only
         # cached values remain valid
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
         twin.__dict__["backend"] = timed(self.backend, deadline)
@@ -128,7 +128,7 @@ class CompiledSpace:
         return violations
 
     def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
-        """Check feasibility with the configuration fixed. The rules to blame form an irreducible conflict."""
+        """Check feasibility with the configuration fixed. The rules named in the violation form an irreducible conflict."""
         program = self.program
         held = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
         for number in program.numbers:
@@ -192,7 +192,7 @@ class CompiledSpace:
     def decoded(
         self, levels: Indices, columns: Vector, values: Mapping[str, float], legal: LegalNumbers | None = None
     ) -> Configuration:
-        """Return the configuration of levels and the natural values of the active numbers, cleaned and checked.
+        """Return the configuration of levels and of natural values of the active numerical parameters, cleaned and checked.
 
         Args:
             columns: base columns, shape (n,); nan where unknown.
@@ -216,13 +216,13 @@ class CompiledSpace:
         return {l: v for l, v in values.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
 
     def legal_numbers(self, levels: Indices, columns: Vector) -> LegalNumbers | None:
-        """Return the legal set of the active numbers in rules at these levels, or None if only a solver can decide it.
+        """Return the legal set of the active numerical parameters in rules at these levels; None if only a solver can decide it.
 
         Args:
             columns: base columns, shape (n,). The values of auxiliary variables are used if there are too many to enumerate.
         """
         kept: Recent[LegalNumbers | None] = self.program.derived.setdefault("legal numbers", Recent(KEPT))
-        # only the columns of auxiliary variables matter: numbers are free, or 0 if inactive
+        # of the columns, only those of auxiliary variables matter: numerical parameters are free, or 0 if inactive
         key = (levels.tobytes(), columns[self._auxiliaries].tobytes())
         return kept.get(key, lambda: self._legal_numbers(levels, columns))
 
@@ -254,7 +254,7 @@ class CompiledSpace:
             if block.component("activity") is not None:
                 assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
         hint = {i: float(columns[c]) for i, c in self.columns.items()}
-        # most levels do not matter to the numbers, so that many level vectors share a part and what has been found out about it
+        # level vectors with equal rules on the numerical parameters share a part, with the results cached in it
         parts: Recent[NumberRules] = program.derived.setdefault("parts", Recent(KEPT))
         made = number_rules(self.rule_rows, assignment, found, hint)
         return union_of([parts.shared(part.key, part) for part in made])
@@ -319,7 +319,7 @@ def compiled(space: PublicSpace) -> CompiledSpace:
 
     Raises:
         SpaceError: nothing to tune, or a component of the live model is not supported.
-        RuleError: a constraint of degree above two, or an equation between products of reals.
+        RuleError: a constraint of degree above two.
     """
     return space._live.now()
 

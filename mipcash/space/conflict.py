@@ -115,7 +115,7 @@ def conflicting(
         return ()
     names = [name for name in dict.fromkeys(program.row_rule) if name]
     needed = list(names)
-    # try large chunks first: forty rules with three in conflict then take some twenty solves instead of forty
+    # drop large chunks first: forty rules, three of them in conflict, then take about twenty solves instead of forty
     width = max(1, len(needed) // 2)
     while width >= 1:
         k = 0
@@ -137,11 +137,11 @@ def least_relaxation(
     most, rough = _largest_violation(program, rows), bool(program.bilinear)
     if (
         rough
-    ):  # hundreds of boxes close the last percent over the whole range, and one does over a range of the move's size
+    ):  # spatial branch and bound needs many nodes over the whole slack range: find the move roughly, then solve again
         settings = replace(settings, node_limit=BOXES)
     answer = backend.solve(_move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings)
     if answer.columns is not None and answer.value > 0.0 and (rough or answer.value < NARROW * most):
-        # a solver resolves a column no finer than its range allows: solve again over a range in which the move is no longer small
+        # a solver's precision is relative to the range of a column: solve again over twice the move found
         nearer = backend.solve(_move(program, rows, 2.0 * answer.value), settings)
         if rough or (nearer.columns is not None and (nearer.status == OPTIMAL or answer.status != OPTIMAL)):
             answer = nearer
@@ -149,7 +149,7 @@ def least_relaxation(
     loose = 4.0 * rule.slack + CLOSE * abs(answer.value)
     if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > loose):
         return None
-    # the violations at that configuration: the solver's slack variables may be short of them by the solver's tolerance
+    # use the violations at that configuration: the solver's slack variables may be smaller, by its tolerance
     base = answer.columns[: program.n]
     held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
     down = max(max(0.0, row.low - value) for row, value in held)
@@ -159,7 +159,7 @@ def least_relaxation(
         parts.append(f"{_text(rule.lower - down)} suffices" if rule.lower != 0 else f"lower its bound by {_text(down)}")
     if up > noise:
         parts.append(f"{_text(rule.upper + up)} suffices" if rule.upper != 0 else f"raise its bound by {_text(up)}")
-    if not parts:  # the remaining rules leave room for this rule within its tolerance
+    if not parts:  # the other rules can be satisfied together with this rule, within its tolerance
         return None
     return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
 
@@ -187,5 +187,5 @@ def _largest_violation(program: BinaryProgram, rows: list[int]) -> float:
     matrix = abs(program.matrix[rows])
     bounds = np.concatenate([program.row_low[rows], program.row_high[rows]])
     finite = np.abs(bounds[np.isfinite(bounds)])
-    # as small as possible: next to a large range, small coefficients are lost in the solver's tolerance
+    # as small as possible: beside a large range, small coefficients are within the solver's tolerance
     return 1.01 * float(np.max(matrix @ reach, initial=0.0) + np.max(finite, initial=0.0)) or 1.0

@@ -11,9 +11,10 @@ Notation
     module      a group of categories on whose level other parameters depend
     shown (t, G)    levels of the points so far
 
-If the algorithms of different modules combine freely, a Latin design is possible. Each point then shows another algorithm of
-every module that has one left, and the number of points is that of the largest module's algorithms. If rules forbid this, each
-point shows as many new algorithms as possible. The module with the most left comes first, as it decides the number of points.
+If the algorithms of different modules combine freely, a Latin design is possible: each point shows a new algorithm of every module
+that has unseen algorithms, and as many points are needed as the largest module has algorithms. If rules forbid this, each point
+shows as many new algorithms as possible. Modules with more unseen algorithms take precedence, since they decide how many points are
+needed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def modules_of(program: BinaryProgram) -> dict[int, list[int]]:
 
 
 def points_needed(program: BinaryProgram) -> int:
-    """Return how many points show every algorithm of every module if no rule prevents it; 0 if there is no module."""
+    """Return the number of points that show every algorithm of every module if no rule prevents it; 0 if there is no module."""
     modules = modules_of(program)
 
     def needed(g: int) -> int:
@@ -59,7 +60,7 @@ def points_needed(program: BinaryProgram) -> int:
 
 
 def left(program: BinaryProgram, shown: Indices) -> dict[int, Indices]:
-    """Return group -> levels of the algorithms that no point, (t, G), shows, for every module that has such algorithms."""
+    """Return module -> levels of the algorithms that no point, (t, G), shows, for every module that has unseen algorithms."""
     unseen = {g: np.setdiff1d(np.arange(program.n_levels[g]), shown[:, g]) for g in modules_of(program)}
     return {g: levels for g, levels in unseen.items() if len(levels)}
 
@@ -70,10 +71,10 @@ def shows(program: BinaryProgram, shown: Indices, levels: Indices) -> bool:
 
 
 def rewards(program: BinaryProgram, shown: Indices, others: float) -> Vector:
-    """Return the reward of each algorithm not yet shown, on its column, shape (n_z,); all other columns are 0.
+    """Return rewards of one-hot columns, shape (n_z,): positive for algorithms not yet shown, 0 for all other columns.
 
-    More new algorithms always earn more than fewer. Among equally many, those of the module with the most left earn most, counting
-    the modules that depend on it. A module thus comes before those that depend on it.
+    A point with more new algorithms always earns more. Among points with equally many, new algorithms earn more the more unseen
+    algorithms their module has, including those of the modules that depend on it. A module thus precedes its dependent modules.
 
     Args:
         others: the most that all other levels of a point can earn together.
@@ -167,7 +168,7 @@ def count_levels(
 
 
 def never_kept(legality: Legality) -> bool:
-    """Return True if a rule without any level in it is violated."""
+    """Return True if a rule that depends on no level is violated."""
     tables, rows = legality.constraints()
     without = [row for row, _ in rows if not columns_of(row.form)]
     return any(not t.scope and not bool(t.legal) for t, _ in tables) or any(
@@ -219,7 +220,7 @@ def _table(program: BinaryProgram, condition: Condition, scope: Sequence[int]) -
 
 
 class Count(int):
-    """Number of legal discrete configurations (all parameters except the numerical ones): an integer that knows if it is exact.
+    """Number of legal discrete configurations (all parameters except the numerical ones): an integer with a flag ``exact``.
 
     Attributes:
         exact: False if a limit stopped the count, which is then a lower bound.
@@ -249,7 +250,7 @@ class Count(int):
 
 def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline = NEVER) -> Count:
     """Count legal levels, up to ``limit`` if they must be enumerated one by one; after the deadline, return a lower bound."""
-    # under very many rules, one known configuration may be all that is found in time
+    # with very many rules, the deadline may pass before anything else is known than this configuration
     known = legal_columns(minimiser.program, np.random.default_rng(0), deadline.share(REPAIRING))
     found = _counted(minimiser, limit, settings, deadline)
     if known is not None and not found:
@@ -261,7 +262,7 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
     program, legality = minimiser.program, minimiser.free_legality
     if never_kept(legality):
         return Count(0, True)
-    # rules decided by eliminating auxiliary variables are no tables over levels alone
+    # clusters decided by elimination have no table over levels, so they are counted one by one
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
     if undecided:
         empty = emptiness(program, minimiser.backend, deadline.within(settings))

@@ -1,15 +1,16 @@
-"""Initial designs and new configurations: points not proposed before, or the proof that there are none.
+"""Initial designs and further configurations: points not proposed before, or the proof that none are left.
 
 A configuration without an active numerical parameter is identified by its levels, and a no-good cut excludes it. With active
 numerical parameters, the same levels may be proposed again with other numerical values, until no other values are legal.
 
-Levels are excluded only once it is proven that no other numerical values go with them: a program over the numbers in which
-every earlier configuration must differ in one of them has no solution,
+Levels are excluded only once it is proven that no other numerical values are legal with them. The proof is that the following
+program has no solution. A solution differs from every earlier configuration in at least one numerical parameter:
 
     sum_d (a_td + b_td) >= 1,     a_td = 1:  x_d >= v_td + e_d,     b_td = 1:  x_d <= v_td - e_d
 
-for each earlier configuration t with the same levels and each number d of value v_td that is not pinned there. Here e_d is the
-step of an integer or half the step of a real that has one. For any other real it is a small share of its range at these levels.
+for each earlier configuration t with the same levels and each numerical parameter d, of value v_td, that can vary there. Here e_d
+is the step of an integer or half the step of a real that has one. For any other real it is a small share of its range at these
+levels.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ TRIES = 8
 
 
 class IndistinctError(Exception):
-    """The numbers that are left at some levels are too close to earlier ones for the solver's tolerance."""
+    """The legal numerical values left at some levels are too close to earlier ones for the solver's tolerance."""
 
 
 def other_numbers(
@@ -68,7 +69,7 @@ def other_numbers(
         before: earlier configurations, including ``config``.
 
     Raises:
-        IndistinctError: the numbers that are left are too close to earlier ones for the solver's tolerance.
+        IndistinctError: the legal numerical values left are too close to earlier ones for the solver's tolerance.
         SolverError: the solver could not decide within its limit.
     """
     numbers = [x for x in space.tuned if x.label in config]
@@ -104,7 +105,7 @@ def _by_program(
         )
     at = {x.label: x.column for x in program.numbers}
     values = {x.label: float(answer.columns[at[x.label]]) for x in numbers}
-    # the solution belongs to the larger program; auxiliary variables have other columns in the space's own program
+    # the solution's columns are those of the wider program, so auxiliary columns of the space's own program are unknown
     found = space.decoded(levels, np.full(space.program.n, np.nan), values)
     if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
         raise IndistinctError(
@@ -117,9 +118,9 @@ def _by_program(
 def _farthest_of(
     draws: Sequence[Configuration], same: Sequence[Configuration], numbers: Sequence[Number]
 ) -> Configuration | None:
-    """Return the draw farthest from earlier configurations relative to the numbers' spread, or None if every draw is too close.
+    """Return the draw farthest from earlier configurations, relative to the spread of the values; None if every draw is too close.
 
-    The range that rules leave may be far below the tolerance for repeats on the scale of the declared range.
+    The spread is used because rules may leave a range far below the tolerance for repeats, which is relative to the declared range.
     """
     values = np.array([[float(c[x.label]) for x in numbers] for c in (*draws, *same)])
     width, size = np.ptp(values, axis=0), np.abs(values).max(axis=0)
@@ -135,7 +136,7 @@ def _farthest_of(
 def _step(
     program: BinaryProgram, number: Number, config: Configuration, held: Mapping[int, float], backend: Backend
 ) -> float:
-    """Return the least difference between two distinct values of a number at these levels; 0 if the number is pinned.
+    """Return the least difference between distinct values of a numerical parameter at these levels; 0 if it has only one value.
 
     Raises:
         SolverError: its range could not be found.
@@ -145,7 +146,7 @@ def _step(
     if number.domain.step is not None:
         return (
             0.5 * number.domain.step
-        )  # neighbouring floats may be closer than a step by a rounding error, or beyond a bound
+        )  # half a step: neighbouring values may be closer than a step, or beyond a bound, by a rounding error
     (column,) = [x.column for x in program.numbers if x.label == number.label]
     ends = []
     for sign in (1.0, -1.0):
@@ -162,7 +163,7 @@ def _step(
 def _different(
     program: BinaryProgram, numbers: Sequence[Number], same: Sequence[Configuration], steps: Mapping[str, float]
 ) -> BinaryProgram:
-    """Return the program in which every earlier configuration differs in some number by its step (see the module's description)."""
+    """Return the program of the module's description: a solution differs from every earlier one in a numerical parameter."""
     at = {x.label: x.column for x in program.numbers}
     entries: list[tuple[int, int, float]] = []  # row, column, value
     low: list[float] = []
@@ -176,7 +177,7 @@ def _different(
             # v >= above - (above - low)(1 - a)   and   v <= below + (high - below)(1 - b)
             for bound, end, sign in ((above, program.low[column], 1.0), (below, program.high[column], -1.0)):
                 if (bound > program.high[column]) if sign > 0 else (bound < program.low[column]):
-                    continue  # no such value exists
+                    continue  # no value on this side is within the bounds
                 row = len(low)
                 entries += [(row, column, sign), (row, program.n + k, -sign * (bound - end))]
                 low.append(sign * end)
@@ -209,7 +210,7 @@ def design(
     before: Sequence[Configuration] = (),
     min_distance: MinimumDistance | None = None,
 ) -> list[tuple[Configuration, Solution]]:
-    """Return n further points of an initial design, each with its solution. Small structures are shown as often as large ones.
+    """Return n further points of an initial design, each with its solution; see ``mipcash.space.sampling.cover``.
 
     Args:
         before: earlier configurations, whose values count as covered; none of them is returned again.
@@ -260,7 +261,7 @@ def _further(
 
 
 def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> Vector:
-    """Return the unit values of t configurations' numbers, shape (t, D); nan if inactive."""
+    """Return the unit values of the numerical parameters of t configurations, shape (t, D); nan if inactive."""
     values = [[x.domain.to_unit(c[x.label]) if x.label in c else np.nan for x in tuned] for c in configs]
     return np.array(values, dtype=float).reshape(len(configs), len(tuned))
 
@@ -276,7 +277,7 @@ def _nothing_left(
     """Raise the error that explains why there is no further configuration.
 
     Args:
-        indistinct: message of an ``IndistinctError`` of some levels, else empty.
+        indistinct: message of an ``IndistinctError`` that occurred at some levels, else empty.
 
     Raises:
         SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``min_distance``.

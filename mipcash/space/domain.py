@@ -136,7 +136,7 @@ class Domain:
     Attributes:
         space: the compiled space.
         minimiser: minimises forms over its program.
-        scale: the tuned numbers on the unit scale.
+        scale: the numerical parameters on the unit scale.
     """
 
     space: CompiledSpace
@@ -220,7 +220,7 @@ class Domain:
     # -- configurations and points ------------------------------------------------------------------------------
 
     def encode(self, configs: Sequence[Configuration]) -> Points:
-        """Return the points of B configurations: their levels, and their numbers on the unit scale (0.5 if inactive)."""
+        """Return the points of B configurations: levels, and numerical parameters on the unit scale (0.5 if inactive)."""
         points = [self._encoded(c) for c in configs]
         return Points.of(points, len(self.program.groups), len(self.scale))
 
@@ -237,7 +237,7 @@ class Domain:
             return made()
 
     def decode(self, point: Point) -> Configuration:
-        """Return the configuration of a point, its numbers rounded and cleaned, checked against the rules as declared.
+        """Return the configuration of a point, with numerical values rounded and cleaned, checked against the rules as declared.
 
         Raises:
             SolverError: the configuration is illegal.
@@ -253,7 +253,7 @@ class Domain:
         """Return True if a point is known to be legal without corrections, by the declared rules or the solver."""
         try:
             return not self.space.violations(self.raw(point))
-        except SolverError:  # it could not decide in time
+        except SolverError:  # the solver could not decide in time
             return False
 
     def columns(self, point: Point) -> Vector:
@@ -261,11 +261,11 @@ class Domain:
         return self.minimiser.columns(point.levels, self.in_rules(point.units))
 
     def in_rules(self, units: Vector) -> dict[str, float]:
-        """Return natural values of the numbers that have columns, from unit values, (D,)."""
+        """Return natural values of the numerical parameters that have columns, from unit values, (D,)."""
         return self.scale.natural(units, [n.label for n in self.program.numbers])
 
     def legal_numbers(self, levels: Indices, columns: Vector | None = None) -> LegalNumbers | None:
-        """Return the legal set of the active numbers in rules at some levels, (G,), or None if only a solver can decide it.
+        """Return the legal set of the active numerical parameters in rules at levels (G,); None if only a solver can decide it.
 
         Args:
             columns: base columns of a point with these levels, shape (n,). The values of auxiliary variables are used if there are
@@ -292,7 +292,7 @@ class Domain:
         Args:
             form: folded or not. In a sub-space it may be a form over the binaries of the whole space, such as a surrogate that was
                 fitted there.
-            units: unit values, (D,), at which the numbers in rules are fixed; None leaves them free.
+            units: unit values, (D,), at which the numerical parameters in rules are fixed; None leaves them free.
             excluded: levels that may not be returned.
             starts: levels to start local search from.
             rng: randomness of local search; None disables it.
@@ -323,21 +323,21 @@ class Domain:
         return self.minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
 
     def _whole(self, form: QuadraticForm) -> QuadraticForm:
-        """Return a form over all base columns. A shorter form contains no numbers, and binaries come first in every form."""
+        """Return a form over all base columns. A form over fewer columns is padded with zeros: binaries are the first columns."""
         missing = self.program.n - form.n
         return replace(form, linear=np.pad(form.linear, (0, missing))) if missing else form
 
     def legality(self, units: Vector) -> Legality | None:
-        """Return the legality of levels at given numbers, (D,), or None if only a solver can decide it."""
-        # if a rule relates a number to an auxiliary variable, levels and numbers alone do not decide
+        """Return the legality of levels at given unit values, (D,), or None if only a solver can decide it."""
+        # a rule that relates a numerical parameter to an auxiliary variable is not decided by levels and numerical values alone
         return self.minimiser.legality(self.in_rules(units)) if self.minimiser.separable else None
 
     @property
     def free_legality(self) -> Legality:
-        """Legality of levels for any numerical values; complete only if no rule mixes levels and numbers."""
+        """Legality of levels for any numerical values; complete only if no rule contains a numerical parameter."""
         return self.minimiser.free_legality
 
-    # -- configurations that are made ---------------------------------------------------------------------------
+    # -- samples and designs ------------------------------------------------------------------------------------
 
     def sample(self, n: int, rng: np.random.Generator) -> list[Configuration]:
         """Return n legal, well-spread configurations.
@@ -371,17 +371,19 @@ class Domain:
         """Return the legal configuration nearest to a given one; see ``mipcash.Space.nearest``."""
         return nearest(self.space, config)
 
-    # -- what is new --------------------------------------------------------------------------------------------
+    # -- new and repeated configurations ------------------------------------------------------------------------
 
     def exclusions(
         self, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
     ) -> list[Exclusion]:
-        """Return what a new proposal must differ from: earlier configurations without active numbers, and others at a distance.
+        """Return the exclusions that a new proposal must respect.
 
-        Levels identify a configuration without active numbers. A minimum distance applies to those of ``min_distance``.
+        A configuration without active numerical parameters is identified by its levels, which are excluded exactly. A configuration
+        with active numerical parameters is not excluded, since its levels may be proposed again with other values. Each
+        configuration of ``min_distance`` excludes all levels within the minimum distance.
         """
         return exclusions(self.space, configs, min_distance)
 
     def repeats(self, config: Configuration, before: Iterable[Configuration]) -> bool:
-        """Return True if a configuration is in ``before``, up to a difference of 1e-6 in its numbers on the unit scale."""
+        """Return True if a configuration is in ``before``, up to differences of 1e-6 on the unit scale in numerical parameters."""
         return repeats(self.space, config, before)

@@ -21,7 +21,7 @@ from mipcash.space.compiled import CompiledSpace
 def export(space: CompiledSpace, path: str | os.PathLike[str], suffix: str) -> Path:
     """Write the program, without an objective.
 
-    The solver writes to a folder of its own, because a solver that cannot open a file may end the process without a message.
+    The solver writes to a temporary folder, because a solver that cannot open a file may end the process without a message.
 
     Args:
         path: the file; the suffix is added if it is missing.
@@ -131,7 +131,7 @@ class Exchanged:
     def from_sklearn(
         cls, param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]], name: str = "space"
     ) -> Self:
-        """Return a space of what ``RandomizedSearchCV`` or ``GridSearchCV`` would search; rules can be added as to any other space.
+        """Return the space that ``RandomizedSearchCV`` or ``GridSearchCV`` would search; rules can be added as to any other space.
 
         Args:
             param_distributions: name -> list of values, ``scipy.stats`` distribution (uniform, loguniform, randint) or ``mc.Real``

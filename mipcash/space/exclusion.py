@@ -1,4 +1,4 @@
-"""Exclusions: levels that may not be proposed, exactly or within a distance."""
+"""Exclusions: level vectors that may not be proposed, or that a proposal must keep a distance from."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Exclusion:
         return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
 
     def admits(self, levels: Indices) -> bool:
-        """Return True if levels, (G,), keep the distance."""
+        """Return True if levels, (G,), differ from the excluded ones by at least the distance."""
         return bool(Exclusions.of([self]).admitted(levels[None])[0])
 
 

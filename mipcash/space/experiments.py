@@ -1,8 +1,8 @@
-"""Designs of experiments: n of many legal samples, selected by a criterion.
+"""Designs of experiments: n points selected from many legal samples by a criterion.
 
 Notation
-    X (N, p)    features of N candidates. A number has its unit value in [-1, 1], a category an indicator per level, an ordering the
-                place of each member; the columns of an inactive parameter are 0
+    X (N, p)    features of N candidates. A numerical or ordinal value is scaled to [-1, 1], a category has an indicator per level,
+                an ordering has the position of each member, scaled to [-1, 1]; the columns of an inactive parameter are 0
     F (N, q)    model matrix of the linear model: 1 and X
     S           the selected candidates
 
@@ -42,7 +42,7 @@ def selected(
     criterion: str,
     rng: np.random.Generator,
 ) -> list[Configuration]:
-    """Return n different samples by a criterion; all different samples if they are fewer."""
+    """Return n distinct samples selected by a criterion; all distinct samples if there are fewer."""
     different = list({repr(sorted(c.items(), key=lambda item: item[0])): c for c in configs}.values())
     if len(different) <= n:
         return different

@@ -26,7 +26,7 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
         if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
             try:
                 found = least_relaxation(space.program, rule, space.backend, QUESTION)
-            except SolverError:  # the conflict holds without its relaxation
+            except SolverError:  # the conflict is known, and the relaxation is optional
                 continue
             relaxations += [] if found is None else [found]
     return Conflict(names, tuple(relaxations))

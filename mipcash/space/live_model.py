@@ -21,7 +21,7 @@ LOOKED_AT = (
 
 
 def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
-    """Return a signature that changes whenever the legal set changes on the live model, or a component is added or removed.
+    """Return a signature of the live model, which changes whenever the legal set changes or a component is added or removed.
 
     Expressions are distinguished by identity. They are returned with the signature so that the caller keeps them alive.
 

@@ -43,14 +43,14 @@ class Minimiser:
 
     @property
     def free_legality(self) -> Legality:
-        """Legality of levels for any numerical values; complete only if no rule mixes levels and numbers."""
+        """Legality of levels for any numerical values; complete only if no rule contains a numerical parameter."""
         return self._free
 
     def anchors(self, settings: SolverSettings) -> list[Indices]:
         """Return a few legal levels found by the solver, as starts of local search if the caller has none.
 
-        They depend on the program alone, so that a minimiser that was used before returns the same as a new one. Starts that a
-        deadline cut short are not cached.
+        They depend on the program alone, so a minimiser that was used before gives the same results as a new one. They are not
+        cached if the deadline passed while they were computed.
         """
         if self._anchors:
             return self._anchors[0]
@@ -63,12 +63,12 @@ class Minimiser:
         return found
 
     def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
-        """Return the local search at fixed numbers (None: free), or None if legality cannot be decided without a solver."""
+        """Return the local search at fixed numerical values (None: free); None if legality cannot be decided without a solver."""
         legality = self.legality(numbers)
         return None if legality is None else LocalSearch(self.program, legality, self.deadline)
 
     def legality(self, numbers: Mapping[str, float] | None) -> Legality | None:
-        """Return the legality of levels at given numbers (None: free), or None if it cannot be decided without a solver."""
+        """Return the legality of levels at given numerical values (None: free); None if it cannot be decided without a solver."""
         free = not self.program.numbers or numbers is None
         legality = self._free if free else legality_at(self.program, numbers)
         return legality if legality.complete else None
@@ -87,7 +87,7 @@ class Minimiser:
         """Minimise a form over the base columns.
 
         Args:
-            numbers: label -> natural value at which the numbers in rules are fixed; None leaves them free.
+            numbers: label -> natural value at which the numerical parameters in rules are fixed; None leaves them free.
             excluded: levels that may not be returned (no-good cuts).
             starts: levels to start local search from; the anchors if empty. Without local search the best start is the incumbent.
             rng: randomness of local search; None disables it.
@@ -173,7 +173,7 @@ class Minimiser:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
 
     def columns(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
-        """Return base columns, (n,), of levels, (G,), and natural values of the numbers; nan for auxiliary variables."""
+        """Return base columns, (n,), of levels, (G,), and natural values by label; nan for auxiliary variables."""
         base = np.full(self.program.n, np.nan)
         z = self.program.one_hot(levels)
         base[: self.program.n_z] = z
@@ -193,7 +193,7 @@ def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> Quadr
 
 
 def _separable(program: BinaryProgram) -> bool:
-    """Return True if no row relates a tuned number to an auxiliary variable, so that numbers and levels decide legality."""
+    """Return True if no row relates a numerical parameter to an auxiliary variable, so that levels and values decide legality."""
     numbers = {c for n in program.numbers for c in (n.column, n.latent)}
     auxiliaries = set(range(program.n_z, program.n)) - numbers - {n.place for n in program.numbers}
     auxiliaries -= {p.column for p in program.bilinear}

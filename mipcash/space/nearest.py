@@ -32,7 +32,10 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
     if not space.violations(config):
-        return {**config, **space.fixed}  # a fixed value is met within a tolerance: make it exact
+        return {
+            **config,
+            **space.fixed,
+        }  # the fixed values of a sub-space are met within a tolerance only: make them exact
     wide = space.wider({x.label for x in space.tuned})
     answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules)
     if decided(answer).columns is None:
@@ -44,7 +47,7 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
         if x.label not in space.in_rules:
             given = config.get(x.label)
             values[x.label] = x.domain.nearest(float(given)) if is_number(given) else x.domain.from_unit(0.5)  # type: ignore[arg-type]
-    # auxiliary variables have other columns in the space's own program, which computes their values again
+    # columns of auxiliary variables in the space's own program are unknown (nan); they are computed again
     found = space.decoded(levels, np.full(space.program.n, np.nan), space.active(levels, values))
     return _restored(space, found, config)
 
@@ -52,15 +55,15 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
 def _restored(space: CompiledSpace, found: Configuration, config: Configuration) -> Configuration:
     """Restore the values of the given configuration one by one, as far as the result stays legal.
 
-    Within its tolerance a solver may change values without need. The result may use no more of the rules' tolerances than before.
-    Otherwise a rule over tiny ranges would be violated by values that its tolerance covers.
+    Within its tolerance, a solver may change values needlessly. A value is restored only if the largest violation, as a
+    fraction of a rule's tolerance, does not grow. Otherwise restored values could violate a rule over a tiny range.
     """
     missed = _missed(space, found)
     for label in found:
         domain, given = space.declaration.parameters[label].domain, config.get(label)
         if label in config and domain.problem(given) is None and label not in space.fixed:
             trial = {**found, label: domain.canonical(given)}
-            with suppress(SolverError):  # it could not decide in time
+            with suppress(SolverError):  # the solver could not decide in time
                 if not space.violations(trial) and (now := _missed(space, trial)) <= missed:
                     found, missed = trial, now
     return found
@@ -104,13 +107,14 @@ def nearest_point(
 ) -> Answer:
     """Minimise the distance to a configuration (which may be illegal, incomplete, or name unknown parameters) over legal points.
 
-    The distance is a sum over parameters. A different category, position of a module in an order, or activity costs 1. An ordered
-    value costs the fraction of its levels that lie between, a number the fraction of its natural range. A number that is not among
-    the levels of an ordered parameter costs its distance to each level, as a fraction of the range of the levels.
+    The distance is a sum over parameters. A different category, position of a module in an order, or activity costs 1. A change
+    of an ordered value costs the fraction of its levels in between, a change of a numerical value its fraction of the range. If the
+    given value of an ordered parameter is a number that is not among its levels, a level costs its distance from that number, as a
+    fraction of the range of the levels.
 
     Args:
-        program: with a column for every number.
-        bound: labels of the numbers in rules. All other numbers keep their given values.
+        program: with columns for every numerical parameter.
+        bound: labels of the numerical parameters in rules. The values of all other ones do not count: they keep their given values.
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
@@ -120,7 +124,7 @@ def nearest_point(
         given: Value = config.get(number.label)
         low, high = program.low[number.latent], program.high[number.latent]
         if is_number(given) and number.label in bound and low < high:
-            # the latent column is free if the number is inactive; only the activity then counts
+            # of an inactive parameter the latent column is free, so only the change of activity counts
             wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
             switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
@@ -163,7 +167,7 @@ def _group_costs(group: Group, config: Configuration) -> Vector:
 
 
 def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
-    """Return the program with a column ``d >= |v - target| / width`` for each wanted number; width is its range, or 1."""
+    """Return the program with a column ``d >= |v - target| / width`` per column and target in ``wanted``; width: its range or 1."""
     if not wanted:
         return program
     k = len(wanted)

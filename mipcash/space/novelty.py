@@ -15,9 +15,11 @@ REPEAT_TOLERANCE = 1e-6
 def exclusions(
     space: CompiledSpace, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
 ) -> list[Exclusion]:
-    """Return what a new proposal must differ from: earlier configurations without active numbers, and others at a distance.
+    """Return the exclusions that a new proposal must respect.
 
-    Levels identify a configuration without active numbers. A minimum distance applies to those of ``min_distance``.
+    A configuration without active numerical parameters is identified by its levels, which are excluded exactly. A configuration
+    with active numerical parameters is not excluded, since its levels may be proposed again with other values. Each configuration
+    of ``min_distance`` excludes all levels within the minimum distance.
     """
     numbers, program = {x.label for x in space.tuned}, space.program
     closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
@@ -28,7 +30,7 @@ def exclusions(
 
 
 def repeats(space: CompiledSpace, config: Configuration, before: Iterable[Configuration]) -> bool:
-    """Return True if a configuration is in ``before``, up to REPEAT_TOLERANCE in its numbers on the unit scale."""
+    """Return True if a configuration is in ``before``, up to REPEAT_TOLERANCE on the unit scale in numerical parameters."""
     tuned = {x.label: x.domain for x in space.tuned}
 
     def close(label: str, a: Value, b: Value) -> bool:

@@ -41,7 +41,7 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
 
     Raises:
         RuleError: degree above two, or parameters of another space.
-        SpaceError: a product of two numbers, or a number that occurs in no rule (it has no column).
+        SpaceError: a product of two numerical parameters, or a numerical parameter that occurs in no rule (it has no column).
     """
     body = take_apart(expression, "the objective")
     declaration.refuse_foreign("the objective", body)
@@ -124,8 +124,8 @@ def optimum(
     """Optimise an expression; see ``mipcash.Space.optimum``.
 
     Args:
-        minimiser: of the space's program.
-        settings: solver limits; the seed is also that of local search.
+        minimiser: minimiser over the space's program.
+        settings: solver limits; the seed is also used for local search.
     """
     expression, direction = _objective(_expression(space.declaration, expression), direction)
     unused = _unused_numbers(space, expression)
@@ -143,20 +143,20 @@ def optimum(
 
 
 def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
-    """Return the answer with the objective of the configuration itself, whose numbers may differ from the program's by rounding."""
+    """Return the answer with the objective value of the configuration, which may differ from the program's by rounding."""
     body = take_apart(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
     if not space.program.numbers or not body.ids <= values.keys():
         return answer
     value = sign * body.value(values)
     bound = min(answer.bound, value)
-    # a point that moved by the rules' own tolerance is no longer the point that was proven optimal
+    # if the value moved further than rounding explains, the configuration is not the point that was proven optimal
     moved = value - bound > MOVED * max(1.0, abs(value), abs(bound)) and answer.status == OPTIMAL
     return replace(answer, status=FEASIBLE if moved else answer.status, value=value, bound=bound)
 
 
 def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
-    """Return the labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
+    """Return the labels of numerical parameters in an expression that have no columns, because no rule contains them."""
     used = take_apart(expression, "the objective").ids
     missing = [n for n in space.tuned if n.label not in space.in_rules]
     return {n.label for n in missing if any(id(v) in used for v in n.columns())}

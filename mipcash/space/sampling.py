@@ -2,9 +2,10 @@
 
 If most of the product domain is legal, uniform levels are drawn in one batch and the illegal ones dropped. Otherwise
 the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
-which yields the legal configuration nearest to the target. Random walks of legal moves then spread the seeds. If rules bind
-numbers, the walks keep the seed's numbers. If legality cannot be decided without the solver, every sample is a seed.
-Numbers are stratified over their unit scale (Latin hypercube), or, if rules bind them, moved by hit-and-run inside.
+which yields the legal configuration nearest to the target. Random walks of legal moves then spread the seeds. If rules contain
+numerical parameters, the walks keep the seed's values of them. If legality cannot be decided without the solver, every sample is a
+seed. Numerical parameters are stratified over their unit scale (Latin hypercube); those in rules are sampled by hit-and-run within
+their legal set.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ DRAWS = 8
 
 @dataclass(frozen=True)
 class DiscreteSample:
-    """Levels, (G,), with base columns, (n,), if a solver made them (None for levels whose numbers no rule binds)."""
+    """Levels, (G,), and base columns, (n,); None if no rule contains a numerical parameter."""
 
     levels: Indices
     columns: Vector | None
@@ -91,11 +92,11 @@ def finished(
     rng: np.random.Generator,
     before: Vector | None = None,
 ) -> Configuration:
-    """Return a sampled configuration: levels, numbers in rules drawn over their legal set, and all other numbers from ``units``.
+    """Return a configuration of these levels. Numerical parameters in rules are drawn, all other ones are from ``units``.
 
     Args:
-        columns: base columns of a point with these levels; None if no rule binds a number.
-        units: unit values of the numbers that no rule binds, shape (D,).
+        columns: base columns of a point with these levels; None if no rule contains a numerical parameter.
+        units: unit values, used for the numerical parameters that occur in no rule, shape (D,).
         before: unit values of earlier configurations, (t, D). If given, the farthest of several draws is taken.
     """
     tuned = space.tuned
@@ -122,7 +123,7 @@ def sample_levels(
 ) -> list[DiscreteSample]:
     """Return n legal level vectors; fewer only if the space is empty (then none) or the deadline passes.
 
-    Every solve is bounded by ``settings``; no loop depends on luck.
+    Every solve is bounded by ``settings``, and there are no rejection loops.
 
     Raises:
         SolverError: a limit was reached before anything was found or proven.
@@ -188,7 +189,7 @@ def _seeds_and_walks(
 def _walks_beside_numbers(
     minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
-    """Sample if rules bind numbers: seeds, then walks of the levels at each seed's numbers."""
+    """Sample levels if rules contain numerical parameters: make seeds, then walk over levels at the values of each seed."""
     seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
     found = [DiscreteSample(levels, columns) for levels, columns in seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
@@ -260,9 +261,9 @@ def cover(
 ) -> Answer:
     """Solve for the next point of an initial design that covers the levels a legal configuration can take.
 
-    A level that no earlier point shows earns 1, a level shown k times 1 / (1 + k)^2. A random target breaks ties and spreads the
-    points. Levels on which other parameters depend (the structure) come before the levels that depend on them. Otherwise large
-    structures, which have more levels to show, would crowd out small ones.
+    The solver maximises a sum of rewards of levels. A level that no earlier point shows earns 1, a level shown k times earns
+    1 / (1 + k)^2. A random target breaks ties and spreads the points. Levels on which other parameters depend (the structure) come
+    before the levels that depend on them. Otherwise large structures, which have more levels to show, would crowd out small ones.
 
     A structural level earns 3 w if it was never shown. If it was shown at most once more than the rarest level of its group, it
     earns w (1 + U), otherwise no more than w U / 2. U is uniform, so that groups do not alternate in step. w is such that all
@@ -294,7 +295,7 @@ def cover(
 
 
 def _of_algorithms(program: BinaryProgram, shown: Sequence[Indices], bonus: Vector) -> Vector:
-    """Return the rewards of algorithms that no point shows, above all other rewards; see ``mipcash.space.counting``."""
+    """Return the rewards of algorithms that no point shows, larger than all other rewards; see ``mipcash.space.counting``."""
     unseen = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
     others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
     return rewards(program, unseen, min(HEAVIEST, float(others)))
@@ -308,7 +309,7 @@ def _repaired(minimiser: Minimiser, rng: np.random.Generator) -> list[Indices]:
 
 
 def _structure(program: BinaryProgram) -> dict[int, float]:
-    """Return the groups on which others depend, each with the weight 2 + twice the reward of its dependents, up to a maximum."""
+    """Return group -> weight of the groups that others depend on: 2 + twice the reward of its dependents, up to a maximum."""
     dependents: dict[int, set[int]] = {}
     for child, group in enumerate(program.groups):
         for parent in {int(program.group_of[c]) for condition in group.conditions for c in condition.columns}:

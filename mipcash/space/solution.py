@@ -1,4 +1,4 @@
-"""The answer to one exact question: a configuration and its proof."""
+"""Result of an optimisation by a solver: a configuration and its proof."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Solution:
-    """The result of one exact question.
+    """The result of an optimisation by a solver: the best configuration found, with its proof.
 
     Args:
         config: the legal incumbent; None if there is none (``infeasible``, ``unknown``).
@@ -27,9 +27,9 @@ class Solution:
             1e-9, the resolution of solvers), inf without an incumbent or a bound.
         status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
         seconds: wall-clock time of the solve.
-        solver: the prover: the name of a solver, or ``enumeration`` for the project's own. Without a proof, the solver that was
+        solver: name of the solver that proved the bound, or ``enumeration`` for mipcash's own. Without a proof, the solver that was
             used, or ``local search`` if none was.
-        of: meaning of the value, unless it is that of an expression that a user gave.
+        of: what the value measures; empty if it is the value of the user's expression.
 
     Examples:
         >>> import mipcash as mc
@@ -84,8 +84,8 @@ def as_solution(
     """Return the public solution for the answer of a minimisation; ``sign`` is -1 if the user maximises.
 
     Args:
-        solver: the solver that was used, named if nothing proved the answer.
-        of: meaning of the value, unless it is that of an expression that a user gave.
+        solver: the solver that was used; it is named if there is no proof.
+        of: what the value measures; empty if it is the value of the user's expression.
     """
     from mipcash.backends.task import relative_gap  # imports scipy, which worker processes do without
 

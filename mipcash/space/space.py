@@ -114,7 +114,7 @@ class Space(Exchanged):
         self._declaration, warned = state
         self._live = LiveSpace(self._declaration, warned)
 
-    # -- what was declared --------------------------------------------------------------------------------------
+    # -- declarations -------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -339,8 +339,8 @@ class Space(Exchanged):
             The declared rule, also in ``space.rules``.
 
         Raises:
-            RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
-                equation between products of two reals.
+            RuleError: the name is taken, or the relation is a plain bool, is of degree above two, or contains parameters of another
+                space or terms without finite bounds.
         """
         return self._declaration.rule(name, relation, when=when)
 
@@ -476,8 +476,8 @@ class Space(Exchanged):
         """Minimise or maximise an expression over the legal configurations, with proof.
 
         Args:
-            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. The name of a
-                parameter is accepted, too. A Pyomo ``Objective`` sets its own direction.
+            expression: linear or quadratic in the parameters. A product may hold at most one real, or integer with more than
+                ``expand_limit`` values. The name of a parameter is accepted, too. A Pyomo ``Objective`` sets its own direction.
             direction: ``minimize`` or ``maximize`` (``min``, ``max``); None: that of an ``Objective``, else ``minimize``.
             solver: name of a solver (``mipcash solvers`` lists them), or a backend; ``auto``: the fastest that is
                 installed.
@@ -491,7 +491,7 @@ class Space(Exchanged):
 
         Raises:
             RuleError: degree above two, or parameters of another space.
-            SpaceError: an invalid direction, an unknown name, or a product of two numbers.
+            SpaceError: an invalid direction, an unknown name, or a product of two such reals or integers.
             SolverError: the solver is not installed.
         """
         deadline = Deadline.after(time_limit)
@@ -499,8 +499,9 @@ class Space(Exchanged):
         return optimum(compiled(self), minimiser_of(self, solver).until(deadline), expression, direction, settings)
 
     def count(self, limit: int = 10_000, *, time_limit: float | None = QUESTION.time_limit) -> Count:
-        """Return the number of legal discrete configurations: combinations of all parameters except reals and wide integers.
+        """Return the number of legal discrete configurations.
 
+        They are the combinations of all parameters except reals and integers with more than ``expand_limit`` values.
         Independent parts of the space are counted separately and multiplied, so the number may far exceed ``limit``. A part
         that only the solver decides, or that is too large to be counted, is enumerated one by one, up to ``limit``.
 

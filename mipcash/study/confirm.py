@@ -1,7 +1,7 @@
 """``confirm=``: after the search, re-evaluate finalists in fresh repeats and recommend the best of them.
 
 The repeats are trials of the study: they are journaled, resumed and evaluated in the same way as trials of the search. They count
-in the budget, and the search leaves them their share of it.
+in the budget, and the search leaves a part of it to them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ConfirmGiven = bool | int | str | Confirm | None
 
 
 def confirm_of(given: ConfirmGiven, budget: Amount | None = None) -> Confirm | str | bool | None:
-    """Return the settings of ``confirm=``, or ``replicate``; False for no repeats, None if the caller left the choice open.
+    """Return the settings of ``confirm=``, or ``replicate``; False for no repeats, None if the argument is not given.
 
     Args:
         budget: of the run.
@@ -107,7 +107,7 @@ def check_replicated(settings: Any, costs: Mapping[str, float]) -> None:
 
 
 def check_paid(settings: Any, spending: Spending) -> None:
-    """Check that a budget pays for the repeats, as far as their cost is known before the run.
+    """Check that the budget is large enough for the repeats, as far as their cost is known before the run.
 
     Raises:
         ValueError: the budget is too small.

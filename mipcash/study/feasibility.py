@@ -28,8 +28,8 @@ class Violation:
 
     Attributes:
         limit: the constraint.
-        value: value of its output; None: it failed, or is unknown.
-        message: why it failed; empty otherwise.
+        value: value of the constrained output; None: the output failed, or is unknown.
+        message: why the output failed; empty otherwise.
         by: violation in the unit of the output; inf if there is no value.
     """
 
@@ -72,8 +72,8 @@ class Nearest:
     Attributes:
         trial: the trial; of decoupled evaluations, the one that has the loss.
         violations: its violated constraints; empty if it is feasible.
-        violation: total violation on the scale on which outputs are modelled: a logarithm of the distance in units of its median,
-            so that the units of outputs do not matter.
+        violation: total violation on the scale on which outputs are modelled, a logarithm of the distance to the bound relative to
+            its median, so that the units of outputs do not matter.
     """
 
     trial: Trial
@@ -137,7 +137,7 @@ class Feasibility:
         return violated(self.outcomes[number], self.limits)
 
     def feasible(self, number: int) -> bool | None:
-        """Return True if a trial is feasible, False if not; None if it violates no known output and some output is unknown."""
+        """Return True if a trial is feasible, False if it violates a constraint or a constrained output failed, else None."""
         found = self.violations_of(number)
         return None if found and not any(b.known for b in found) else not found
 
@@ -147,7 +147,7 @@ class Feasibility:
 
     @cached_property
     def inside(self) -> list[Joined]:
-        """Rows that are legal, feasible and have a loss, as far as is known. Estimates of pruned evaluations are included."""
+        """Rows that are legal, feasible and have a loss. Estimates of pruned evaluations are included."""
         inside = (self.violations == 0.0).all(axis=1)
         return [
             r
@@ -171,7 +171,7 @@ class Feasibility:
         """Return the best feasible loss up to each trial, with the objective's own sign: shape (n,), nan before the first."""
         losses = np.full(len(self.trials), math.nan)
         for row in self.kept:
-            last = row.parts[-1]  # a row is complete with the last of its parts
+            last = row.parts[-1]  # the loss of a row counts from its last trial on
             losses[last] = np.fmin(losses[last], math.nan if row.merged.loss is None else row.merged.loss)
         return np.asarray(self.objectives.sign * np.fmin.accumulate(losses) if losses.size else losses)
 

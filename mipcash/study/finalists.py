@@ -162,10 +162,10 @@ def _shrunk(chosen: Finalist, able: Sequence[Finalist], noise: float) -> float:
 
 
 def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> Observation | None:
-    """Return the recommended observation of ``history``: the optimizer's, or the best finalist; None if there is none.
+    """Return the observation to recommend: the best finalist, or else the optimizer's recommendation; None if there is none.
 
-    Finalists count only if the optimizer's recommendation for the search is among them, i.e. the search has found nothing better
-    since. If all finalists have a problem, the optimizer recommends one of the other observations.
+    Finalists count only if the optimizer's recommendation for the search is among them, i.e. the search has found no better
+    configuration since. If all finalists have a problem, the optimizer recommends one of the other observations.
     """
     searched = [o for o in history if not o.repeat]
     found = optimizer.recommend(searched, limits)

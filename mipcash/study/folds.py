@@ -30,7 +30,7 @@ class EndlessError(MipcashError):
 
 @dataclass(frozen=True)
 class TurnedJudge:
-    """Adapter that applies a judge of minimised losses to an objective whose loss is maximised."""
+    """Judge of a maximised loss: applies a judge of minimised losses to the negated loss."""
 
     judge: Judge
 

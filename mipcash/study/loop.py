@@ -25,8 +25,8 @@ class Loop:
     """Loop with up to ``workers`` concurrent evaluations. Finished outcomes are recorded before another trial is requested.
 
     Args:
-        policies: called in this order.
-        others: waits for trials that other workers evaluate; see ``mipcash.study.policies.workers.await_others``.
+        policies: decide when the loop waits or ends; called in this order.
+        others: function that waits for trials of other workers; see ``mipcash.study.policies.workers.await_others``.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Loop:
         return len(trials) < self._workers and not any(policy.waits(trials) for policy in self._policies)
 
     def _next(self) -> Trial | None:
-        """Return the next trial to evaluate. Return None, with the reason noted if there is one, if no trial can start now."""
+        """Return the next trial to evaluate, or None if no trial can start now. If the run ends, the reason is stored."""
         self._ended = self._ended or self._reason()
         if self._ended:
             return None

@@ -260,7 +260,7 @@ def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
 
 
 def _is_noisy(study: Study, objective: Objective, noisy: str | bool | None) -> bool:
-    """Return True if the remaining budget goes to repeats: as the caller chose, otherwise if the evaluations show noise."""
+    """Return True if the remaining budget goes to repeats: if ``confirm=`` says so, or by default if evaluations show noise."""
     if noisy is not None or study.objectives.several or study.costs:
         return noisy == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
@@ -282,7 +282,7 @@ def _all_known(study: Study) -> bool:
     best, first = found.best, found.feasibility.best
     lowest = math.nan if best is None or best.minimised is None else best.minimised
     if first is not None and first.minimised is not None and not lowest <= first.minimised:
-        return False  # the optimizer recommends another trial, which it is more certain is feasible
+        return False  # the optimizer recommends a trial with a higher loss that is more certainly feasible
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal and not t.repeat]
     if not study.costs:
@@ -296,7 +296,7 @@ def _all_known(study: Study) -> bool:
 
 
 def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
-    """Return True if a configuration is known not to be better than the best loss."""
+    """Return True if a configuration cannot improve on the best loss, by what is known of it."""
     reported = ((limit, outcome[limit.output]) for limit in limits)
     known = [limit for limit, output in reported if output.status == PRESENT and output.variance is None]
     broken = any(limit.violation(outcome[limit.output].value) > 0.0 for limit in known)

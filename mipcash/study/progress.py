@@ -41,7 +41,7 @@ class Progress:
         self._front: int | None = None
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
-        """Start the display. ``trials`` come from a resumed journal; the budget counts evaluations, steps or costs."""
+        """Start the display. ``trials`` are those of a resumed journal. The budget is in evaluations, steps or costs."""
         self.budget = budget
         for trial in trials:
             self._count(trial)
@@ -165,7 +165,7 @@ class Bar(Progress):
         from rich.text import Text
 
         class TwoLines(RichProgress):
-            """Progress bar with a second line below, for what does not fit on 80 columns."""
+            """Progress bar with a second line below, for text that does not fit into 80 columns."""
 
             def get_renderables(self) -> Iterable[Any]:
                 yield from super().get_renderables()
@@ -283,7 +283,7 @@ class NotebookBar(Progress):
         self._update("" if error is None else "interrupted")
 
     def _update(self, doing: str = "") -> None:
-        notebook: Any = import_module("IPython.display")  # which every kernel has
+        notebook: Any = import_module("IPython.display")  # every Jupyter kernel has IPython
         page = notebook.HTML(self._html(doing))
         if self._output is None:
             self._output = notebook.display(page, display_id=True)

@@ -37,7 +37,7 @@ class Proposer:
     Args:
         limits: outcome constraints in minimisation form.
         costs: of one evaluation of each output, by name; empty: evaluations are not decoupled.
-        objectives: the objectives; of several, each proposal minimises one weighting.
+        objectives: the objectives. With several, each proposal minimises a random weighting of them.
 
     Attributes:
         lock: held around calls of the optimizer, which take seconds and need not be thread-safe. Code that also needs the lock of
@@ -74,7 +74,7 @@ class Proposer:
         limits = self.limits
         if (
             self.objectives.several
-        ):  # a generator of its own leaves the draws of the optimizer the same as for one objective
+        ):  # a separate generator, so that the optimizer's draws are those of a single objective
             drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
             history, limits = scalarised(history, limits, self.objectives, weights_of(drawn, self.objectives))
         proposal = self.optimizer.ask(Request(history, rng, state, kept, limits, self.costs, seconds))
@@ -113,7 +113,7 @@ class Proposer:
 
     @property
     def _whose(self) -> str:
-        """Sentence on whose mistake an illegal proposal is."""
+        """Sentence that says who has to correct an illegal proposal."""
         if type(self.optimizer).__module__.startswith("mipcash."):
             return "This is a bug, please report it with the space."
         return f"Its class {type(self.optimizer).__name__} must propose legal configurations only; space.is_legal() checks one."

@@ -58,7 +58,7 @@ class Outlook:
     """Estimator of the final loss of a learning curve at one step.
 
     Attributes:
-        pairs: of the complete evaluations, at least two, by increasing v.
+        pairs: (v_i, L_i) of the complete evaluations, at least two, sorted by v_i.
         variance: V.
     """
 
@@ -67,7 +67,7 @@ class Outlook:
 
     @classmethod
     def of(cls, pairs: Pairs) -> Outlook:
-        """Make the estimator with its leave-one-out variance; with fewer than three pairs, the variance of the final losses."""
+        """Make the estimator with its leave-one-out variance; with fewer than three pairs, with the variance of the L_i."""
         ordered = sorted(pairs)
         ends = [end for _, end in ordered]
         if len(ordered) < 3:
@@ -85,9 +85,9 @@ def expected(v: float, pairs: Pairs) -> float:
 
     Args:
         v: the loss at step k.
-        pairs: by increasing v, at least one.
+        pairs: (v_i, L_i), sorted by v_i, at least one.
     """
-    from scipy.optimize import isotonic_regression  # every worker process imports this module; few call this function
+    from scipy.optimize import isotonic_regression  # not in every worker process, which imports this module
 
     values, ends = np.array(pairs, dtype=float).T
     at, place, weights = np.unique(values, return_inverse=True, return_counts=True)
@@ -213,7 +213,7 @@ def pruning_of(given: Any) -> Racing | Halving | None:
 
 
 def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: Sequence[Limit]) -> Judge | None:
-    """Return the judge that decides when an evaluation that starts now stops; None if it is never stopped.
+    """Return the judge that decides when to stop an evaluation that starts now; None if it is never stopped.
 
     The judge can be pickled.
 
@@ -272,13 +272,13 @@ def judge_for(
 
 @dataclass(frozen=True)
 class Reference:
-    """Values of the incumbent for one output, from which pruned evaluations are estimated, and the uncertainty of the estimate.
+    """Data for estimating one output of a pruned evaluation: values of the incumbent, and variances or learning-curve estimators.
 
     Attributes:
         value: L*.
-        so_far: v*_k, at index k - 1: K of them.
-        variances: V_k, likewise; empty for learning curves.
-        outlooks: for learning curves, by rung; empty if v_k is a mean.
+        so_far: v*_k at index k - 1, shape (K,).
+        variances: V_k at index k - 1, shape (K,); empty for learning curves.
+        outlooks: estimators of learning curves by rung; empty if v_k is a mean.
     """
 
     value: float
@@ -329,8 +329,9 @@ class Rungs:
     """Judge that compares an evaluation with those that reached the same rung.
 
     Attributes:
+        references: reference of each output, for the estimates.
         factor: the best 1 / factor go on.
-        reached: by rung, v_k of the evaluations that reached it, increasing.
+        reached: rung -> v_k of the evaluations that reached it, in ascending order.
     """
 
     references: References
@@ -372,7 +373,7 @@ def _references(whole: Sequence[Trial], best: Trial, rungs: Sequence[int] | None
     """Return a reference for each output that all complete evaluations gave at every step. Other outputs cannot be estimated.
 
     Args:
-        rungs: of learning curves; None if v_k is a mean.
+        rungs: the rungs, for learning curves; None if v_k is a mean.
     """
     found, averaged = dict[str, Reference](), rungs is None
     for name in best.outcome.outputs:
@@ -393,7 +394,7 @@ def _reference(
     Args:
         rows: per complete evaluation L, v_1 to v_K and l_1 to l_K.
         best: row of the incumbent.
-        rungs: as above.
+        rungs: the rungs, for learning curves; None if v_k is a mean.
     """
     value, values, folds = rows[best]
     if rungs is not None:

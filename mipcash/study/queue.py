@@ -38,24 +38,26 @@ class Queue:
     def next(
         self, min_distance: MinimumDistance | None, seconds: float | None, admits: Admits | None = None
     ) -> Trial | None:
-        """Return the next trial to evaluate, its attempt started; None if it may not start.
+        """Start and return the next trial to evaluate; None if ``admits`` does not allow it.
 
         Args:
-            min_distance: the rest of a batch, and the minimum distance to it.
+            min_distance: the trials of the batch so far, and the minimum distance from them.
             seconds: limit for this proposal, if lower than the general limit.
-            admits: called when the trial is about to start. None: it may start.
+            admits: called just before the trial starts; returns True if it may start. None: it may.
 
         Raises:
             SpaceExhaustedError, IllegalProposalError: as for ``mipcash.Study.ask``.
         """
         with suppress(SpentError):
             while True:
-                with suppress(TakenError):  # conflict with another writer or an addition: look again
+                with suppress(
+                    TakenError
+                ):  # conflict with another writer, or a trial was added: repeat with the new history
                     return (self._waiting(admits) or self._new(min_distance, seconds, admits=admits)).copy()
         return None
 
     def repeat(self) -> Trial | None:
-        """Return the next waiting repeat, its attempt started; None if no repeat waits."""
+        """Start and return the next waiting repeat; None if no repeat waits."""
 
         def restarted() -> Trial | None:
             waiting = (k for k in self._table.waiting if self._table.trials[k].repeat)
@@ -76,7 +78,7 @@ class Queue:
         return self._table.agreed(enqueued)
 
     def prepare(self, seconds: float | None = None) -> bool:
-        """Make the next proposal while evaluations run: it is journaled, and the next call of ``next`` returns it.
+        """Make and journal the next proposal while evaluations run. The next call of ``next`` returns it.
 
         Returns:
             True if a proposal was made; False if a trial is waiting already.
@@ -113,12 +115,12 @@ class Queue:
         begin: bool = True,
         admits: Admits | None = None,
     ) -> Trial:
-        """Add a proposal; start its first attempt, or leave that to a later call.
+        """Add a proposal, and start its first attempt if ``begin`` is True.
 
         The optimizer works on a snapshot, so that other threads may record outcomes meanwhile.
 
         Raises:
-            TakenError: another trial got its number meanwhile.
+            TakenError: another trial has been added under its number meanwhile.
             SpentError: it may not start.
         """
         with self._proposer.lock:

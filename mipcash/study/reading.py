@@ -65,7 +65,7 @@ def read_outcome(
 def describe_error(error: BaseException) -> str:
     """Return ``Type: message (file:line)``, with the innermost line of the traceback."""
     text = readable(error).strip()
-    text = storable(text, MESSAGE_LIMIT - 500)  # leaves room for the file and line below
+    text = storable(text, MESSAGE_LIMIT - 500)  # leave room for the file and line, added below
     named = f"{kind(error)}: {text}" if text else kind(error)
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -92,15 +92,17 @@ def unread(output: Output) -> bool:
 
 
 def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
-    """Return True if an outcome describes its configuration: a number (nan and inf included) or ``Failed``.
+    """Return True if an outcome is a statement about its configuration: a number (nan and inf included) or ``Failed``.
 
-    Anything else (None, a text, a dict without a wanted output) is a mistake in the objective.
+    Any other outcome (None, a text, a dict without a wanted output) is a mistake in the objective.
 
     Args:
         wanted: outputs, at least one of which must be such a value.
     """
     try:
-        if isinstance(returned, Folds):  # if anything is wrong, it is the last partial result
+        if isinstance(
+            returned, Folds
+        ):  # an invalid partial result ends the evaluation, so only the last can be invalid
             reported = returned.outcome if returned.outcome is not None else next(reversed(returned.values), None)
             return reported is not None and statement(reported, wanted)
         given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
@@ -144,7 +146,7 @@ def _read_folds(reported: Folds, wanted: Sequence[str], required: Sequence[str])
     if reported.outcome is not None:
         found = _read(
             reported.outcome, wanted, owed if reported.pruned else required
-        )  # steps not run may give the rest
+        )  # a pruned evaluation may lack outputs of later steps
     elif fits:
         left_out = {} if reported.pruned else _left_out(required, means, means)
         found = {**left_out, **means}
@@ -158,7 +160,7 @@ def _names(fits: Sequence[Mapping[str, Output]]) -> list[str]:
 
 
 def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
-    """Return the mean of one output over its steps. It has failed if a step failed without a number; of texts the last is kept."""
+    """Return the mean of one output over its steps: a failure if a step failed without a number, the last text if it is a text."""
     values = tuple(o.value for _, o in rows if o.value is not None)
     for k, output in rows:
         if output.status == FAILED and output.value is None:
@@ -168,7 +170,7 @@ def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
         return rows[-1][1]
     try:
         mean = math.fsum(values) / len(values)
-    except (OverflowError, ValueError):  # beyond what a float holds; inf - inf
+    except (OverflowError, ValueError):  # the sum overflows, or adds inf and -inf
         mean = sum(value / len(values) for value in values)
     return replace(Output.of(mean), folds=values)
 
@@ -182,11 +184,11 @@ def _with_folds(output: Output, mean: Output | None, estimate: tuple[float, floa
 
 
 def _read_mapping(returned: Mapping[Any, Any], wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
-    """Parse outputs by name. An unreadable output fails alone and leaves the other outputs, and the loss, as they are."""
+    """Parse outputs by name. An unreadable output fails; the other outputs, and the loss, are not affected."""
     found: dict[str, Output] = {}
     for name, value in returned.items():
         label = str.__str__(name) if isinstance(name, str) else readable(name, repr)
-        if isinstance(value, Folds):  # from one function per output
+        if isinstance(value, Folds):  # the generator was the function of one output
             found[label] = _read_folds(value, (label,), (label,))[label]
         elif name != LOSS:
             found[label] = _further(label, value, text=label not in wanted)

@@ -1,12 +1,13 @@
 """Replication: spend the rest of the budget on repeats of the configuration that is most likely the best, under noise.
 
 Notation
-    x_i, n_i    mean loss of configuration i in minimised form, and its measurements; those in progress count in n_i
+    x_i, n_i    mean loss of configuration i in minimisation form, and number of measurements, running ones included
     v           variance of one measurement, pooled over the configurations that were measured several times
     N           sum of n_i
 
 The next repeat is of the configuration with the least lower confidence bound x_i - sqrt(2 v log N / n_i). This is UCB1 (Auer,
-Cesa-Bianchi and Fischer 2002, section 2) in units of the noise. Before v is known, it is of the configuration with the lowest mean.
+Cesa-Bianchi and Fischer 2002, section 2) in units of the noise. Before v is known, the configuration with the lowest mean is
+repeated.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | 
     Return None if there is nothing to repeat, or if the objective is deterministic.
 
     Args:
-        history: of all trials, losses in minimised form.
+        history: observations of all trials, with losses in minimisation form.
     """
     measured: dict[str, list[Observation]] = {}
     first: dict[str, int] = {}

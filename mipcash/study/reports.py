@@ -27,7 +27,7 @@ class Reports:
 
     Args:
         judge: decides when to stop; None: the evaluation is never stopped.
-        output: the output that is evaluated; reports without a name belong to it.
+        output: the output that is evaluated. A reported number without a name is a value of this output.
     """
 
     def __init__(self, judge: Judge | None = None, output: str = LOSS) -> None:

@@ -75,7 +75,7 @@ class Result:
             that the best trial is the optimum, provided that the objective is deterministic.
         recommended: number of the trial that the optimizer recommends; None: it recommends none.
         under: the outcome constraints of the study.
-        declared: the space itself, which the model needs; None: the journal was read without it.
+        declared: the space itself, which ``probability`` and ``safe`` need; None: the journal was read without it.
         objective: the objective, for evaluating the best configuration again; None: unknown. It is not pickled with a result.
 
     Examples:
@@ -119,7 +119,7 @@ class Result:
 
     @property
     def best_trial(self) -> Trial | None:
-        """The same as ``best``, by Optuna's name."""
+        """Same as ``best``; the name is Optuna's."""
         return self.best
 
     @property
@@ -137,8 +137,9 @@ class Result:
         """Return the hypervolume that the front dominates up to a reference point, in the product of the objectives' units.
 
         Args:
-            reference: a value of each objective that is just not good enough, by name or in their order; trials that are not better
-                contribute nothing. None: the worst value of each in this study, which only measures the progress of a single run.
+            reference: reference point, one value per objective, by name or in their order. Trials that are not better in every
+                objective contribute nothing. None: the worst value of each in this study, which only measures the progress of a
+                single run.
 
         Returns:
             The hypervolume.
@@ -170,7 +171,7 @@ class Result:
 
     @cached_property
     def _correction(self) -> float:
-        """Correction for the selection bias of the best of several noisy losses: v / (v + tau^2) of its distance to their mean.
+        """Correction for the selection bias of the best of several noisy losses: v / (v + tau^2) times its distance to their mean.
 
         v is the noise variance shown by the evaluations, v + tau^2 the variance of the feasible losses (James and Stein 1961). If
         the configuration was measured several times (with known data), its loss is their mean.
@@ -314,7 +315,7 @@ class Result:
 
     @property
     def n_feasible(self) -> int:
-        """Number of evaluations of this study known to be feasible; without outcome constraints, of those that succeeded."""
+        """Number of evaluations of this study that are known to be feasible; without outcome constraints, that succeeded."""
         return sum(self.feasibility.feasible(t.number) is True for t in self.history if t.done and not t.known)
 
     @property
@@ -390,7 +391,7 @@ class Result:
         return [{**row, "front": row["number"] in front} for row in rows] if self.objectives.several else rows
 
     def trials_dataframe(self) -> Any:
-        """Return ``to_rows()`` as a ``pandas.DataFrame``, by Optuna's name.
+        """Return ``to_rows()`` as a ``pandas.DataFrame``; the name is Optuna's.
 
         Returns:
             One row per trial.
@@ -432,7 +433,7 @@ class Result:
             return f"none of {len(reported)} evaluations succeeded; the latest message: {reported[-1].message}"
         return ""
 
-    if not TYPE_CHECKING:  # a type checker knows the attributes
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
 
         def __getattr__(self, name: str) -> Any:
             raise no_attribute(self, name)

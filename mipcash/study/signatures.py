@@ -1,4 +1,4 @@
-"""Parameters of an objective beside its configuration."""
+"""Parameters that an objective takes in addition to its configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 def takes(function: Callable[..., Any], name: str) -> bool:
     """Return True if a function has a parameter of this name (``trial``, ``repeat``) after its first, the configuration."""
-    if isinstance(function, partial) and name in function.keywords:  # it is bound already
+    if isinstance(function, partial) and name in function.keywords:  # a bound keyword is not passed again
         return False
     try:
         parameters = list(inspect.signature(function).parameters.values())

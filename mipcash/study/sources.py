@@ -17,11 +17,11 @@ class Source(Protocol):
     """Supplies a loop with trials."""
 
     def next(self, in_flight: Collection[Trial]) -> Trial | str:
-        """Return the next trial, its attempt started, or the reason why there is none; empty if one may come later."""
+        """Start and return the next trial, or return the reason why there is none; empty if there may be one later."""
         ...
 
     def ahead(self) -> bool | str:
-        """Prepare a trial while all workers are busy. Return True if one was made, or the reason why there can be none."""
+        """Prepare a trial while all workers are busy. Return True if one was made, False if not, or the reason why the run ends."""
         ...
 
 
@@ -35,9 +35,9 @@ class Search:
         try:
             trial = self._study.queue.next(None, self._deadline.left, lambda: self._budget.pays(in_flight))
         except SpaceExhaustedError as error:
-            # a running evaluation may lead to another output of its configuration
+            # a running evaluation may make the optimizer request another output of its configuration
             return "" if in_flight and self._study.costs else _reason(error)
-        if trial is None:  # other workers used up the budget first
+        if trial is None:  # other workers have used up the budget meanwhile
             return BUDGET
         # the proposal itself may have taken the rest of the time
         reason = self._deadline.refuses(in_flight) or ("" if self._budget.pays_for(trial, in_flight) else BUDGET)
@@ -63,7 +63,7 @@ class Repeats:
     """Waiting repeats of a study.
 
     Args:
-        chosen: True: before each trial, enqueue another repeat of the configuration that is most likely the best
+        chosen: if True, enqueue another repeat of the configuration that is most likely the best before each trial
             (``mipcash.study.replication``).
     """
 

@@ -216,7 +216,7 @@ class Spending:
         return sum(self.of(t) for t in trials if not (t.pending or t.known))
 
     def least(self, trials: Sequence[Trial]) -> float:
-        """Return the least cost of the next trial: of one output, or of all outputs if all trials so far evaluated all of them.
+        """Return the least cost of the next trial: of one output, or of all outputs if every trial so far evaluated all of them.
 
         For a budget in steps, return the number of steps of the longest evaluation so far.
         """
@@ -265,8 +265,8 @@ class Reserve:
 
     Attributes:
         evaluations: number of evaluations that it leaves.
-        message: their purpose, for messages.
-        paid: True if the budget pays for them; for a budget in steps this is known after the first evaluation.
+        message: what the evaluations are for; the beginning of a warning.
+        paid: True if the budget pays for the repeats. For a budget in steps this is known after the first evaluation.
     """
 
     evaluations: int = 0
@@ -274,11 +274,11 @@ class Reserve:
     paid: bool = True
 
     def needs(self, whole: float) -> float:
-        """Return the cost of the repeats and the smallest search, given the cost of one evaluation; 0 if there are no repeats."""
+        """Return the cost of the repeats and of SEARCHED evaluations of the search, each of cost ``whole``; 0 without repeats."""
         return (self.evaluations + SEARCHED) * whole if self.evaluations else 0.0
 
     def of(self, spending: Spending, trials: Sequence[Trial]) -> float:
-        """Return the part of the budget to keep back. If it turns out too small for the repeats, warn and return 0."""
+        """Return the part of the budget to reserve. If the budget is too small for the repeats, warn and return 0."""
         whole = spending.whole(trials)
         reported = any(not (t.pending or t.known) for t in trials)
         if self.paid and spending.by_steps and reported and not spending.admits(self.needs(whole)):

@@ -127,7 +127,7 @@ class Study:
         retries = retries_of(retries)
         self.renamed = move_aside(place.storage) if place.fresh else None
         self._storage = make_storage(place.storage)
-        # Also at the end of the process, so that unfinished trials count as given back and not as killed.
+        # Closed at the end of the process, too, so that unfinished trials count as given back and not as killed.
         weakref.finalize(self, self._storage.close)
         try:
             self.table = TrialTable(space, self._storage, record, retries)
@@ -282,13 +282,13 @@ class Study:
         """
         return self.table.agreed(lambda: self.table.reopen(self.table.mine(trial, discarded=True).number)).copy()
 
-    # -- what a user brings -------------------------------------------------------------------------------------
+    # -- known evaluations, enqueued configurations, repeats ----------------------------------------------------
 
     def add(self, config: Mapping[str, Value], outcome: Any, *, illegal: str = REFUSE) -> Trial:
         """Add an evaluation made outside the study, as a new trial of origin ``known``. It does not count in any budget.
 
         Args:
-            config: its configuration. If it is in the study already, the outcome counts as another measurement of it.
+            config: the evaluated configuration. If it is in the study already, the outcome counts as another measurement of it.
             outcome: a number, a dict with ``"loss"`` or [`Failed`][mipcash.study.trial.Failed], as for
                 [`tell`][mipcash.study.study.Study.tell].
             illegal: ``refuse`` a configuration that violates rules, or ``learn`` from it: the model uses it, and it is never
@@ -362,7 +362,7 @@ class Study:
             raise ValueError(f"repeats are numbered from 1, got {shown(number)}")
         return self.table.agreed(lambda: self.table.repeat(trial, int(number))).copy()
 
-    # -- what is known ------------------------------------------------------------------------------------------
+    # -- trials and results -------------------------------------------------------------------------------------
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -456,7 +456,7 @@ class Study:
             "process resume the journal's file (storage=)"
         )
 
-    if not TYPE_CHECKING:  # a type checker knows the attributes
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
 
         def __getattr__(self, name: str) -> Any:
             raise no_attribute(self, name)
@@ -476,7 +476,7 @@ class Study:
 
 
 def _with_reports(trial: Trial, known: Trial, outcome: Any) -> Any:
-    """Return an outcome combined with the reports of its trial. Reports belong to the loss, so they are left out if it is known.
+    """Return an outcome combined with the reports of its trial. Reports give the loss, so they are left out if it is known.
 
     Args:
         known: the trial with its earlier outcome.

@@ -82,7 +82,7 @@ class TrialTable:
                 self.sync()
                 break
 
-    # -- what is known ------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------
 
     @property
     def record(self) -> StudyRecord:
@@ -96,7 +96,7 @@ class TrialTable:
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of the trials without an outcome that no worker is known to evaluate."""
+        """Numbers of the trials that have no outcome and are not being evaluated by any worker, as far as is known."""
         return [n for n in sorted(self._pending) if self._rows[n].waits and n not in self._mine]
 
     @property
@@ -117,7 +117,7 @@ class TrialTable:
 
     @property
     def stop_request(self) -> str:
-        """Reason for which the optimizer requests a stop; empty if it does not, or while a trial waits."""
+        """Reason why the optimizer requests to stop; empty if it does not, or while a trial waits."""
         return self.trials[-1].stop if self.trials and not self.waiting else ""
 
     @property
@@ -191,7 +191,7 @@ class TrialTable:
         return self._enter(rows)
 
     def unknown(self, given: Sequence[Known]) -> list[Known]:
-        """Return the evaluations that are not in the table. An evaluation that is given twice must be there twice."""
+        """Return the evaluations that are not in the table yet. Of an evaluation that is given twice, the table must hold two."""
         there = Counter(Known.of_trial(self.trials[number]).key(self._space) for number in self._known)
         left = []
         for one in given:
@@ -205,7 +205,7 @@ class TrialTable:
         """Add a waiting trial of a configuration; return its existing trial if it was proposed before or is known.
 
         Args:
-            outputs: of a decoupled evaluation; the trial is for those that no trial of the configuration has.
+            outputs: outputs of a decoupled evaluation. The new trial requests those that no trial of the configuration covers.
         """
         found, left = same(self._space, config, self.trials), unasked(self._space, config, self.trials, outputs)
         if found and not left:
@@ -236,13 +236,14 @@ class TrialTable:
     # -- attempts and outcomes ----------------------------------------------------------------------------------
 
     def mine(self, trial: Trial, discarded: bool = False) -> Trial:
-        """Return the table's version of a trial whose outcome may be recorded, or discarded.
+        """Return the table's version of a trial, after checking that its outcome may be recorded, or discarded.
 
         Args:
             discarded: True if the outcome is to be discarded.
 
         Raises:
-            TellError: it may not; ``LateError``: another worker has recorded the outcome meanwhile.
+            TellError: the outcome may not be recorded, or discarded.
+            LateError: another worker has recorded the outcome meanwhile.
         """
         if not isinstance(trial, Trial):
             raise TellError(

@@ -117,8 +117,8 @@ COUNTERPARTS = {
 
 
 def no_attribute(of: object, name: str) -> AttributeError:
-    """Return the error for an attribute that a public class lacks, with the attribute of that meaning or of a similar name."""
-    if name.startswith("_"):  # asked for by Python, by the thousand
+    """Return the error for a missing attribute of a public class, with a hint at one of the same meaning or a similar name."""
+    if name.startswith("_"):  # Python and its tools look up such names very often, so this has to be fast
         return AttributeError(f"a {type(of).__name__} has no attribute {name!r}")
     there = [n for n in dir(of) if not n.startswith("_")]
     ours = COUNTERPARTS.get(name, "")

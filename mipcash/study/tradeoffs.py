@@ -1,7 +1,7 @@
 """Trade-off between each outcome constraint and the loss: how the best evaluated loss changes with the bound.
 
 For one end of one constraint, with the other constraints satisfied, the Pareto front of loss and output value is computed. Each
-point of the front is a step: from its value on, its loss can be reached.
+point of the front is a step: its loss is reached if the bound is at its value or looser.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Step:
         bound: value of the bound.
         loss: best loss of the evaluations that satisfy this bound and all other constraints.
         trial: number of the evaluation.
-        feasible: True if it satisfies the constraint as it is.
+        feasible: True if the evaluation satisfies the constraint with its actual bound.
     """
 
     bound: float
@@ -47,7 +47,7 @@ class TradeOff:
     Attributes:
         limit: the constraint.
         end: ``high`` or ``low``.
-        steps: tightest bound first.
+        steps: the steps, tightest bound first.
         binds: True if a better loss was found beyond the bound, with the other constraints satisfied.
         violated: number of evaluations that violate this end.
         known: number of evaluations whose output is known.
@@ -66,7 +66,7 @@ class TradeOff:
 
     @property
     def given(self) -> float:
-        """Bound as it is in the study."""
+        """The actual bound, as given in ``limits=``."""
         return self.limit.high if self.end == "high" else self.limit.low
 
     @property
@@ -141,7 +141,7 @@ class TradeOff:
         return f"{share}{failed}; {binds}"
 
     def cells(self) -> list[tuple[str, str, str, str]]:
-        """Return bound, loss, trial and a remark for the steps around the current bound."""
+        """Return bound, loss, trial and a remark for the steps around the actual bound."""
         inside = [s for s in self.steps if s.feasible]
         outside = [s for s in self.steps if not s.feasible]
         found = []

@@ -25,7 +25,7 @@ REPEAT = "repeat "
 
 
 def repeat_origin(number: int) -> str:
-    """Return the origin of the number-th repeat of a configuration; empty for 0, since other origins are unknown here."""
+    """Return the origin of a repeat, given its number; empty for 0, which is no repeat."""
     return f"{REPEAT}{number}" if number else ""
 
 
@@ -96,7 +96,7 @@ class Trial:
         origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` for an evaluation made outside the study,
             ``enqueued`` for a configuration of the user, ``repeat 1`` for a repeat.
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
-        evaluate: names of the outputs that the optimizer requests; empty: all outputs, in one call.
+        evaluate: names of the outputs that the optimizer requests in decoupled evaluation; empty: all outputs, in one call.
         trace: the optimizer's information on this proposal, for reports.
         stop: why the optimizer wants to stop after this proposal; empty if it does not.
         started, finished: seconds since the epoch; ``finished`` is None while pending.
@@ -187,7 +187,7 @@ class Trial:
             )
         return self.reports
 
-    if not TYPE_CHECKING:  # a type checker knows the attributes
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
 
         def __getattr__(self, name: str) -> Any:
             raise no_attribute(self, name)
@@ -249,7 +249,7 @@ class Trial:
 
     @property
     def values(self) -> dict[str, float]:
-        """Further named black-box values."""
+        """Numbers that the objective returned beside the loss, by name."""
         return self.outcome.values
 
     @property

@@ -17,6 +17,8 @@ TINY = 1e-5
 """Range of a real below which an end may be off by a further ten times ``ENDS`` of the range."""
 ENDS = 1e-6
 """Tolerance of the ends of a real, relative to the ends and to its range."""
+ROUNDED = Fraction(11, 10)
+"""Factor of a rule's tolerance, since its terms are rounded too."""
 
 
 def check_bounds(truth: Truth, record: Record, solver: str, found: Mapping[str, Any]) -> None:
@@ -78,7 +80,7 @@ def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     if not extent.proven:  # an unproven extent may be wider than necessary
         near = extent.low <= float(low) + slack[0] and extent.high >= float(high) - slack[1]
     if not near:  # the tolerances of rules move the ends
-        loose = _ends(truth, p, ALLOWED)
+        loose = _ends(truth, p, ALLOWED * ROUNDED)
         near = (
             float(loose[0]) - slack[0] <= extent.low <= float(low) + slack[0]
             and float(high) - slack[1] <= extent.high <= float(loose[1]) + slack[1]

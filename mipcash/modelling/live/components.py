@@ -201,7 +201,7 @@ def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) ->
     """Check a variable that is no parameter: it must be bounded, and its domain must be one that a solver or rows can express.
 
     Raises:
-        SpaceError: it was left out when the space was declared, or has no finite bounds.
+        SpaceError: the variable was left out when the space was declared, or has no finite bounds.
     """
     parts = declaration.parts
     if id(variable) in parts.left_out:
@@ -219,7 +219,7 @@ def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) ->
         )
 
 
-# -- variables that were taken over ---------------------------------------------------------------------------------
+# -- variables of the adopted model ---------------------------------------------------------------------------------
 
 
 def _refuse_changed_variables(declaration: Declaration) -> None:
@@ -235,7 +235,7 @@ def _refuse_changed_variables(declaration: Declaration) -> None:
         if number.tuned and id(number.variable) not in parts.known:
             reach = (float(number.domain.low), float(number.domain.high), *([] if number.on is None else [0.0]))
             parts.remember(number.variable, min(reach), max(reach))
-        if not is_plain(number.variable) and number.variable.is_integer():  # narrowed to a fraction: 2.5 means 2
+        if not is_plain(number.variable) and number.variable.is_integer():  # round its bounds inwards
             low, high = bounds_of(number.variable)
             number.variable.bounds = (math.ceil(low - ROUNDING), math.floor(high + ROUNDING))
     for known in list(parts.known.values()):
@@ -263,7 +263,7 @@ def _refuse_sets_in_disjuncts(model: Any) -> None:
             )
 
 
-# -- what is no constraint ------------------------------------------------------------------------------------------
+# -- components that are not constraints ----------------------------------------------------------------------------
 
 
 def _derive(declaration: Declaration) -> None:

@@ -20,7 +20,7 @@ from mipcash.modelling.quadratic import interval, take_apart
 
 
 def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> None:
-    """Restrict a variable to a union of intervals; on the model its domain becomes the reals between the outer ends."""
+    """Restrict a variable to a union of intervals. Its domain on the model becomes the reals between the outermost bounds."""
     name, parts = f"the domain of {variable.name}", pieces.parts
     block = auxiliary_block(declaration, name)
     block.part = pyo.Var(range(len(parts)), domain=pyo.Binary)

@@ -85,7 +85,7 @@ Values = Real | Integer | Ordinal | Pieces | Constant
 
 
 def is_plain(variable: Any) -> bool:
-    """Return True if bounds and a solver's type (real or integer) describe a variable completely, and it can attain them."""
+    """Return True if a variable's values are all reals, or all integers, between its bounds, and the bounds are among them."""
     if variable.is_integer():
         return all(math.isinf(b) or b == math.floor(b) for b in bounds_of(variable))
     return bool(variable.is_continuous()) and not _is_open(variable)
@@ -95,8 +95,8 @@ def values_of(variable: Any) -> Values:
     """Return the values that a variable can take.
 
     Raises:
-        SpaceError: the domain contains something that is not a number, is not bounded, is empty, leaves out an end of an
-            interval (which has no smallest violation), or has too many values to be listed.
+        SpaceError: the domain contains something that is not a number, is not bounded, is empty, is open at an end of an
+            interval (so that no value is nearest to the end), or has too many values to be listed.
     """
     name, (runs, pieces) = variable.name, _clipped(variable)
     if not runs and not pieces:
@@ -250,7 +250,7 @@ def _of_pieces(variable: Any, runs: Sequence[_Run], pieces: Iterable[Piece]) -> 
 
 
 def _united(pieces: Iterable[Piece]) -> list[Piece]:
-    """Merge intervals that overlap or touch; an end that one of them includes is closed."""
+    """Merge intervals that overlap or touch. An end is closed if one of the merged intervals includes it."""
     found: list[Piece] = []
     for piece in sorted(pieces, key=lambda p: (p.low, not p.low_closed)):
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""The parts of the legal set of the numbers: the rules at some levels, for each combination of auxiliary values."""
+"""The parts of the legal set of the numerical parameters at fixed levels, one per combination of auxiliary values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PARTS = 64
 def number_rules(
     rules: RuleRows, assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
 ) -> Iterator[NumberRules]:
-    """Yield the rules on the active numbers, one set of rules per part of the legal set.
+    """Yield the rules on the active numerical parameters, one set of rules per part of the legal set.
 
     Args:
         rules: all rules of the space, logic resolved.
-        assignment: id of every other variable of the configuration (levels, inactive numbers) -> value.
-        active: the tuned numbers that are free.
+        assignment: id of every other variable of the configuration (levels, inactive numerical parameters) -> value.
+        active: the active numerical parameters.
         hint: values of auxiliary variables, used if they have too many combinations.
     """
     position = {id(n.variable): k for k, n in enumerate(active)}
@@ -133,7 +133,7 @@ def _part(
 
 
 def _substituted(rule: Rule, fixed: Mapping[int, float]) -> float:
-    """Return the sum of the absolute values of the terms that are constant now."""
+    """Return the sum of the absolute values of the terms whose variables are all fixed."""
     linear = sum(abs(c * fixed[i]) for i, c in rule.body.linear.items() if i in fixed)
     products = rule.body.products.items()
     return linear + sum(abs(c * fixed[i] * fixed[j]) for (i, j), c in products if i in fixed and j in fixed)
@@ -145,5 +145,5 @@ def _unmerged(rule: Rule, fixed: Mapping[int, float]) -> bool:
     for i, j in rule.body.products:
         other = fixed.get(i, fixed.get(j))
         if other is None or other:
-            return False  # a level's own value is already multiplied into the coefficient
+            return False  # the value of a fixed variable would be multiplied into the coefficient
     return len(left) == len(set(left))

@@ -1,7 +1,7 @@
-"""The legal set of the numbers at fixed levels: a union of parts (``mipcash.space.numbers.part``), with walks and corrections.
+"""The legal set of the numerical parameters ("numbers") at fixed levels, a union of parts, with walks and corrections.
 
-A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. It
-jumps over holes where a line crosses them. If parts lie in different hyperplanes, each walk starts in one of them.
+A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. A
+step may cross a gap between pieces of the set on its line. If parts lie in different hyperplanes, each walk stays in one of them.
 Lines run along differences of vertices, which follow the shape of the set however thin it is, along axes and at random.
 Numbers on a log scale are uniform on that scale: steps along their axes are measured on it, other points are weighted by 1 / x.
 """
@@ -58,10 +58,10 @@ class LegalNumbers:
         return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
 
     def spread(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
-        """Draw a point over the whole legal set by a walk from the middle of one of its parts.
+        """Draw a point from the whole legal set, by a walk from the centre of a random part.
 
         Args:
-            start: legal start of the walk if the middle of the part is unknown.
+            start: legal start of the walk if the centre of the part is unknown.
             steps: least number of steps; many dimensions take more.
         """
         for k in rng.permutation(len(self.parts)).tolist():
@@ -146,13 +146,13 @@ class _Lines:
         equations = part.equal[part.products]
         bound = np.any(part.linear[part.equal] != 0, axis=0) | np.any(part.quadratic[equations] != 0, axis=(0, 1))
         self._axes = np.flatnonzero(~part.integer & ~bound)
-        # from a corner of the set, nearly every oblique line leaves the set on both sides
+        # axes are drawn often, since from a corner nearly every oblique line leaves the set on both sides
         self._axis_share = 0.6 if np.any(part.log) else 0.3
         corners = part.corners if long and len(self._null) > 1 and not np.any(part.integer) else None
         self._corners = corners if corners is not None and len(corners) > 1 else None
 
     def axis(self, rng: np.random.Generator) -> int | None:
-        """Return the index of a number to move alone in this step, on its own scale; None for a line of another kind."""
+        """Return the index of a number that moves alone in this step, on its own scale; None for an oblique line."""
         if not len(self._axes) or rng.random() >= self._axis_share:
             return None
         return int(self._axes[rng.integers(len(self._axes))])

@@ -1,7 +1,7 @@
-"""The rules on the numbers once all discrete parameters are fixed.
+"""The rules on the numerical parameters ("numbers") at fixed levels of all discrete parameters.
 
 Notation
-    x (k,)  natural values of the active tuned numbers that occur in rules, in the order of ``labels``
+    x (k,)  natural values of the active numbers that occur in rules, in the order of ``labels``
     low_r <= a_r . x + x'Q_r x <= high_r   for each rule r
 
 If rules depend on auxiliary variables (including the indicators of disjuncts), each combination of their values gives a part
@@ -68,7 +68,7 @@ class NumberRules:
     names: tuple[str, ...]
 
     def part(self, rows: Indices) -> NumberRules:
-        """Return the same numbers with some of the rules, ascending."""
+        """Return the rules with the given indices, in ascending order, over the same numbers."""
         place = np.full(len(self.row_low), -1)
         place[rows] = np.arange(len(rows))
         inside = place[self.products] >= 0
@@ -87,13 +87,13 @@ class NumberRules:
 
     @cached_property
     def of_same_points(self) -> Hashable:
-        """Equal for rules over the same numbers with the same coefficients and bounds."""
+        """Key that is equal for rules over the same numbers with the same coefficients and bounds."""
         arrays = (self.linear, self.quadratic, self.products, self.row_low, self.row_high)
         return (self.labels, *(a.tobytes() for a in arrays))
 
     @property
     def key(self) -> Hashable:
-        """Equal for equal rules, tolerances included."""
+        """Key that is equal for equal rules, tolerances included."""
         return (self.of_same_points, *(a.tobytes() for a in (self.slack, self.size, self.plain)), self.names)
 
     @property
@@ -115,16 +115,17 @@ class NumberRules:
 
     @cached_property
     def whole(self) -> NDArray[np.bool_]:
-        """True for rules over integers alone, which no real can repair: they hold within their slack, shape (m,)."""
+        """True for rules over numbers with a step only, shape (m,). No real can repair them: they hold within their slack."""
         whole: NDArray[np.bool_] = ~np.any(self.linear[:, ~self.integer], axis=1)
         whole[self.products] &= ~np.any(self.quadratic[:, ~self.integer], axis=(1, 2))
         return whole
 
     @cached_property
     def segments(self) -> tuple[Vector, Vector, Vector, Vector, Vector]:
-        """The bounds and the linear inequalities, for the segment of a line inside them, k + r rows.
+        """The k bounds and the r linear inequalities as rows, for cutting a line to the segment inside them.
 
-        Coefficients, (k + r, k), their absolute values, the slope from which on a number moves, lower and upper bounds, (k + r,).
+        The arrays are coefficients, (k + r, k), their absolute values, the slope up to which a row counts as constant along a line,
+        and lower and upper bounds, (k + r,).
         """
         rows, k = ~self.curved & ~self.equal, len(self.low)
         least = np.where(self.integer, 0.0, 1e-14 * (self.high - self.low))
@@ -160,7 +161,7 @@ class NumberRules:
         """Return True if x is within its bounds and satisfies every rule.
 
         Args:
-            tolerance: scales the usual slack of inequalities; equations keep at least half of theirs, rules over integers all.
+            tolerance: factor of the slack of inequalities. Equations keep at least half of theirs, rules over integers all of it.
         """
         if np.any(x < self.low - 1e-9 * self._reach) or np.any(x > self.high + 1e-9 * self._reach):
             return False
@@ -220,7 +221,7 @@ class NumberRules:
         whole = self._on_grid(x)
         low, high = self.ends
         moved = self._snapped_within(whole, high - low)
-        # rules may leave so little of a wide range that rounding relative to that range moves no number to its end
+        # rules may leave so little of a range that rounding relative to the whole range moves no number to its bound
         return moved if np.array_equal(moved, whole) else self._snapped_within(whole, self._left_at(whole))
 
     def _short(self, x: Vector) -> Vector:
@@ -246,7 +247,7 @@ class NumberRules:
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
 
     def _left_at(self, x: Vector) -> Vector:
-        """Return the widths that the linear rules leave for each number at the integers of x, shape (k,): interval arithmetic."""
+        """Return the width of each number's range under the linear rules at the integers of x, shape (k,): interval arithmetic."""
         (low, high), flat = (end.copy() for end in self.ends), ~self.curved
         low[self.integer] = high[self.integer] = x[self.integer]
         a, widest = self.linear[flat], np.maximum(high - low, 0.0)
@@ -283,7 +284,7 @@ class NumberRules:
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
         clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
         at, first, second = self._terms
-        if len(at):  # as Python adds, which may differ from a dot product
+        if len(at):  # evaluate them as Python adds, which may differ from a dot product
             value = self.linear[at, first] * x[first] + self.linear[at, second] * x[second] * (second != first)
             clear[at] = (self.row_low[at] <= value) & (value <= self.row_high[at])
         clear |= self.whole & (body >= self.row_low - self.slack) & (body <= self.row_high + self.slack)
@@ -341,7 +342,9 @@ class NumberRules:
         for _ in range(CORRECTIONS):
             body, slope, width = self.body(x), self.gradient(x)[:, real], (self.high - self.low)[real]
             clear = np.where(self.equal, 0.0, margin * STRICT * self._noise(x))
-            movable = np.any(slope, axis=1)  # the rest depends on integers alone, and no real can repair it
+            movable = np.any(
+                slope, axis=1
+            )  # all other rules depend on integers alone, so moving reals cannot repair them
             both = Polytope(
                 np.zeros(2 * k),
                 np.concatenate([self.high[real] - x[real], x[real] - self.low[real]]),
@@ -365,7 +368,7 @@ class NumberRules:
     # -- samples ------------------------------------------------------------------------------------------------
 
     def on_equations(self, rng: np.random.Generator) -> Vector | None:
-        """Draw numbers over the box and move them onto the equations that multiply numbers; no line of a walk stays on those.
+        """Draw numbers within their bounds and move them onto the equations with products, which a walk along lines would leave.
 
         Returns:
             None if there are no such equations, or none of a few draws can be moved.
@@ -384,7 +387,7 @@ class NumberRules:
 
     @cached_property
     def centre(self) -> Vector | None:
-        """An inner point, the mean of the corners; None if there is none, or if rules have products or bind integers to reals."""
+        """A legal point near the mean of the corners; None if none is found, or if rules contain products."""
         if self.corners is None:
             return None
         middle = self._snapped(self.corners.mean(axis=0))
@@ -397,16 +400,16 @@ class NumberRules:
 
     @cached_property
     def corners(self) -> Vector | None:
-        """Vertices in directions drawn once and for all, integers relaxed to reals, (c, k).
+        """Vertices that are extreme in random directions with a fixed seed, integers relaxed to reals, (c, k).
 
-        None if rules have products or there are none. They depend on the set alone, so that a space that was used before draws the
-        same samples as a new one.
+        None if rules contain products or no vertex is found. They depend on the set alone, so a space that was used before draws
+        the same samples as a new one.
         """
         if np.any(self.curved):
             return None
         rng = np.random.default_rng(0)
         drawn = rng.normal(size=(self._n_corners // 2, len(self.low))) / self._width
-        # in opposite directions, so that a set of any extent yields different vertices
+        # in pairs of opposite directions, so that a set that is not a point yields different vertices
         found = [self.polytope.minimise(cost) for cost in (*drawn, *-drawn)]
         corners = [x for x in found if x is not None]
         return np.array(corners) if len(corners) == len(found) else None
@@ -469,7 +472,7 @@ def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -
 
 
 def _exchanges(rows: Vector, i: int, j: int, step: Vector) -> list[Vector]:
-    """Return the moves of two integers that an equation with whole coefficients ties to each other."""
+    """Return the smallest joint moves of integers i and j that preserve an equation with integer coefficients, one per equation."""
     found = []
     for row in rows[(rows[:, i] != 0) & (rows[:, j] != 0)]:
         a, b = row[i] * step[i], row[j] * step[j]

@@ -3,11 +3,11 @@
 Notation
     v           the variables in rules, in the order in which the rules name them
 
-    A (m, V)    coefficients of the linear rules, each row in the order of its rule, so sums equal those of plain Python
+    A (m, V)    coefficients of the linear rules. Terms are in the order of their rule, so sums equal those of plain Python
 
     W           coefficients of their conditions, ``constant + W v``, each a row of its own
 
-Plain Python evaluates rules with products, and rules over variables that are neither known nor free numbers.
+Rules with products, and rules over variables that are neither known nor free, are evaluated in plain Python instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNKNOWN, KNOWN, FREE = 0, 1, 2
 
 @dataclass(frozen=True)
 class LinearPart:
-    """The linear rules on free numbers with known values substituted: r rules over k numbers.
+    """The linear rules on free numerical parameters ("numbers"), known values substituted: r rules over k numbers.
 
     Attributes:
         rules: indices of the rules, shape (r,), ascending.
@@ -174,7 +174,7 @@ def _with_data(matrix: sparse.csr_array, data: Vector) -> sparse.csr_array:
 
 
 def unknown_of(rules: Sequence[tuple[int, Rule]], known: Mapping[int, float], free: Mapping[int, int]) -> set[int]:
-    """Return the ids in some rules that are neither known nor free."""
+    """Return the ids of variables in the rules that are neither known nor free."""
     found: set[int] = set()
     for _, rule in rules:
         found |= ids_of(rule) - known.keys() - free.keys()

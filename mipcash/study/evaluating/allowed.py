@@ -1,9 +1,10 @@
 """Limits on the time and memory of an evaluation in a worker process.
 
-Memory is monitored from outside, as the sum over the process group, rather than limited by ``RLIMIT_AS``. That limits *addresses*.
-Threads, allocators and CUDA reserve gigabytes of addresses that they never touch, so a limit near the actual need stops OpenBLAS
-from starting its threads and ends the process long before memory is short. It also applies per process, so that each of joblib's
-workers has its own limit, and macOS ignores it. Resident memory is the resource that a machine runs out of.
+Memory is monitored from outside, as the sum over the process group, rather than limited by ``RLIMIT_AS``. ``RLIMIT_AS`` limits the
+address space. Threads, allocators and CUDA reserve gigabytes of addresses that they never touch, so a limit near the actual need
+stops OpenBLAS from starting its threads and ends the process long before memory is short. ``RLIMIT_AS`` also applies per process,
+so each of joblib's workers would have its own limit, and macOS ignores it. Resident memory is the resource that a machine runs out
+of.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Allowed:
     """Limits of an evaluation.
 
     Attributes:
-        seconds: from when a process that has loaded the objective gets the configuration; None: no limit.
-        megabytes: of 10^6 bytes, that the process and its children hold at a time, loaded modules included; None: no limit.
+        seconds: time limit of an evaluation, not counting the time to load the objective; None: no limit.
+        megabytes: limit on the memory of the process and its children, in 10^6 bytes, loaded modules included; None: no limit.
     """
 
     seconds: float | None = None
@@ -107,7 +108,7 @@ def _members(group: int) -> Iterator[tuple[int, int]]:
 
 
 def _listed_by_ps(group: int) -> Iterator[tuple[int, int]]:
-    """Yield the same by ``ps``, which reports kilobytes, on systems without /proc such as macOS."""
+    """Yield the processes of a group with their resident bytes, by ``ps``, on systems without /proc such as macOS."""
     reported = subprocess.run(["ps", "-A", "-o", "pgid=,pid=,rss="], capture_output=True, text=True, check=False)
     for line in reported.stdout.splitlines():
         own, pid, kilobytes = map(int, line.split())

@@ -30,12 +30,12 @@ Objective = Function | Mapping[str, Function]
 
 @dataclass(frozen=True)
 class Task:
-    """Data that are sent along with a configuration to be evaluated.
+    """Data that are sent with a configuration to the worker that evaluates it.
 
     Attributes:
-        trial: its number.
-        attempt: number of this attempt.
-        repeat: number of the repeat, 0 if it is none; passed to an objective that has a parameter of this name.
+        trial: number of the trial.
+        attempt: number of the attempt.
+        repeat: number of the repeat, 0 if the trial is no repeat; passed to an objective that has a parameter of this name.
         judge: decides when to stop an objective that yields or reports; None: it is never stopped.
         owed: outputs that each partial result must have.
     """
@@ -83,11 +83,11 @@ def evaluate(
     task: Task = ALONE,
     output: str = LOSS,
 ) -> Evaluation:
-    """Call the objective. An exception becomes ``Failed``, except for requests to stop (Ctrl-C ...), which are re-raised.
+    """Call the objective. Exceptions become ``Failed``, except requests to stop such as Ctrl-C, which are re-raised.
 
     Args:
-        outputs: outputs to evaluate, if each has its own function; a function that raises fails alone. Empty: all.
-        output: output that this function gives.
+        outputs: outputs to evaluate, if each has its own function. If one function raises, the other outputs are kept. Empty: all.
+        output: the output that ``objective`` returns, if it is the function of one output.
     """
     if isinstance(objective, Mapping):
         names = outputs or objective
@@ -119,7 +119,7 @@ def evaluate(
 
 
 def _beside(function: Function, config: Configuration, task: Task, reports: Reports) -> dict[str, Any]:
-    """Return the keyword arguments ``repeat`` and ``trial``, as far as a function has such parameters."""
+    """Return the keyword arguments ``repeat`` and ``trial``, if the function has parameters of these names."""
     reported: dict[str, Any] = {}
     if task.repeat and takes(function, "repeat"):
         reported["repeat"] = task.repeat

@@ -66,7 +66,7 @@ def parcel(objective: Objective, reported: Any = None) -> bytes:
 
 
 def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
-    """Call ``mipcash.study.evaluating.evaluation.evaluate`` with what ``parcel`` made.
+    """Call ``mipcash.study.evaluating.evaluation.evaluate`` with an objective and arguments that ``parcel`` pickled.
 
     Raises:
         ObjectiveError: it cannot be loaded in this process.
@@ -127,7 +127,7 @@ class Evaluating(Protocol):
     """Interface of pools, which evaluate the objective of a run."""
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        """Start an evaluation of these outputs, if each has its own function; of all if ``outputs`` is empty."""
+        """Start an evaluation. ``outputs`` are those to evaluate if each has its own function; empty: all."""
         ...
 
 
@@ -149,8 +149,8 @@ class Pool:
 
     Args:
         objective: the objective to evaluate.
-        executor: None makes threads; an executor is used and left open; a callable without arguments makes executors, which are
-            shut down in the end.
+        executor: an executor, which is not shut down; or a callable without arguments that makes executors, which are shut down at
+            the end. None: a thread pool.
         workers: number of threads.
 
     Raises:
@@ -205,7 +205,7 @@ class Pool:
 
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         future: Future[Evaluation]
-        if self._parcel:  # impure: a cached result of an earlier evaluation must not be reused
+        if self._parcel:  # pure=False: Dask must not reuse the cached result of an earlier evaluation
             reported = parcel(self._objective, (config, outputs, task))
             future = self._executor.submit(evaluate_parcels, self._parcel, reported, pure=False)
         else:
@@ -247,7 +247,7 @@ def _lost(error: BaseException) -> bool:
     """Return True if an exception means that a worker died. Exceptions of the objective are failures by then."""
     if isinstance(
         error, (BrokenExecutor, CancelledError)
-    ):  # cancelled by the owner of the executor or by a scheduler that restarts
+    ):  # CancelledError: by the executor's owner, or a scheduler that restarts
         return True
     return any(c.__name__ in KILLED.get(str(c.__module__).split(".")[0], ()) for c in type(error).__mro__)
 

@@ -1,8 +1,8 @@
 """Evaluations in worker processes with limits on time and memory; a process that exceeds a limit is killed and replaced.
 
-A process is started as ``python -c``, without a fork and without running the user's script again, in its own session. What an
-evaluation starts is in its process group and is killed with it, unless it leaves the group. cloudpickle sends the objective, by
-value if it cannot be imported (lambdas, notebooks, scripts, model files).
+A process is started as ``python -c``, without a fork and without running the user's script again, in its own session. Processes
+that an evaluation starts are in its process group and are killed with it, unless they leave the group. cloudpickle sends the
+objective, by value if it cannot be imported (lambdas, notebooks, scripts, model files).
 """
 
 from __future__ import annotations
@@ -190,11 +190,11 @@ class _Process:
         return about[0], about[1]
 
     def holds(self, limit: float = 0.0) -> float:
-        """Return the megabytes that the process and its children hold; 0 for an infinite ``limit``, imprecise up to ``limit``."""
+        """Return the megabytes that the process and its children hold. Exact only above ``limit``; 0 if that is infinite."""
         return 0.0 if math.isinf(limit) else held(self._process.pid, limit)
 
     def evaluate(self, config: Configuration, output: str | None, allowed: Allowed, task: Task) -> Evaluation:
-        """Make one evaluation, which has failed if it exceeds a limit.
+        """Make one evaluation. An evaluation that exceeds a limit has failed.
 
         Args:
             output: output with its own function; None: the objective is one function.
@@ -211,7 +211,7 @@ class _Process:
             what, about = self._answer(allowed)
         except (TimeoutError, _TooLargeError) as exceeded:
             large = isinstance(exceeded, _TooLargeError)
-            self.kill(0.0 if large else GRACE)  # it could allocate more while it cleans up
+            self.kill(0.0 if large else GRACE)  # no grace after too much memory: cleaning up could allocate more
             wording = allowed.large if large else allowed.late
             return Evaluation(Failed(wording), time.perf_counter() - began, self.name)
         except LostWorkerError:
@@ -230,7 +230,7 @@ class _Process:
         if grace:
             self._signal(signal.SIGTERM)
             self._wait(grace)
-        # before it is reaped, so that its id cannot have been reused
+        # before the process is reaped, so that its id cannot have been reused
         self._signal(signal.SIGKILL)
         self._process.wait()
 
@@ -312,7 +312,7 @@ def brought(objective: Objective) -> bytes:
 
 
 def _sent(objective: Objective) -> tuple[bytes, _Process]:
-    """Return the pickled objective and a process that has loaded it. Modules that are not found there are sent by value.
+    """Return the pickled objective and a process that has loaded it. Modules that the process cannot import are pickled by value.
 
     Raises:
         ObjectiveError: it cannot be loaded in a worker process.

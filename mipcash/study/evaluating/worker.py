@@ -68,10 +68,10 @@ def _objective(connection: Connection) -> Objective | None:
 
 def _answer(function: Function, config: Any, seconds: float | None, output: str, task: Task) -> bytes:
     if seconds is not None:
-        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a separate thread, without the GIL
+        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # from a thread that needs no GIL
     try:
         evaluation = evaluate(function, config, (), task, output)
-    except BaseException as error:  # Ctrl-C and the like, raised by the objective: requests to stop
+    except BaseException as error:  # evaluate re-raises requests to stop only, such as Ctrl-C
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:
         faulthandler.cancel_dump_traceback_later()

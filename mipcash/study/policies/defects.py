@@ -83,7 +83,7 @@ class Misnamed(Defect):
 
 
 def misnamed(trials: Sequence[Trial], limits: Sequence[Limit], least: int = SUSPICIOUS) -> Defect | None:
-    """Return a defect for the first constraint whose output no evaluation has and at least ``least`` evaluations lack, or None."""
+    """Return a defect for the first constrained output that no evaluation has and at least ``least`` lack; else None."""
     found = (m for m in unreturned(trials, limits) if len(m.trials) >= least and not m.stated)
     return next((Misnamed(m.trials, m.text, None, True) for m in found), None)
 

@@ -61,5 +61,5 @@ class Policy:
         """Check the run at its end.
 
         Raises:
-            DefectError: the run was in vain.
+            DefectError: the evaluations failed because of a defect of the objective.
         """

@@ -18,8 +18,8 @@ class WithinBudget(Policy):
     """Starts no trial that might exceed the budget, given the trials in flight here and at other workers.
 
     Args:
-        reserve: the part of the budget that a search leaves to repeats.
-        whole: True if each trial is an evaluation of all outputs, as repeats are.
+        reserve: part of the budget that the search leaves to repeats.
+        whole: True if every trial evaluates all outputs, as repeats do.
     """
 
     def __init__(self, study: Study, spending: Spending, reserve: Reserve, whole: bool = False) -> None:
@@ -37,7 +37,7 @@ class WithinBudget(Policy):
         """Warn if more steps were taken than the budget has.
 
         Raises:
-            BudgetError: by the first evaluation.
+            BudgetError: the first evaluation alone took more steps than the budget.
         """
         if self._spending.by_steps:
             try:

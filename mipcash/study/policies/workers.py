@@ -23,7 +23,7 @@ LOOK = (0.05, 1.0)
 
 
 class Suspects(Policy):
-    """Evaluates a trial that lost a worker alone, because a broken pool ends all evaluations that run in it."""
+    """Evaluates a trial alone if one of its workers died, because a pool that breaks ends all evaluations in it."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -56,7 +56,7 @@ class Shown(Policy):
 
 
 class Pace(Policy):
-    """Measures proposals and evaluations. If proposals are slow, they are made ahead, while all workers are busy.
+    """Measures the times of proposals and evaluations. If proposals are slow, they are made ahead, while all workers are busy.
 
     A proposal made ahead waits in the study until a worker is free, or beyond the end of the run.
     """
@@ -77,10 +77,10 @@ class Pace(Policy):
 
 
 def await_others(study: Study, deadline: Deadline) -> str | None:
-    """Wait for a change in the trials that other workers evaluate, which may also be left to this worker.
+    """Wait for a change of the trials that other workers evaluate: one ends, is lost, or is started.
 
     Returns:
-        Why the run ends; empty if it goes on; None if other workers evaluate nothing.
+        The reason why the run ends; empty if it goes on; None if no other worker evaluates a trial.
     """
     before, pause = study.table.elsewhere, LOOK[0]
     if not before:

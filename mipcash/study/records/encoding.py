@@ -63,7 +63,7 @@ def misplaced(space: Space, config: Any) -> str:
 
 
 def readable_config(config: Mapping[str, Value]) -> str:
-    """Return JSON for people, with values that JSON lacks as Python writes them."""
+    """Return JSON for people. Values without a JSON type are texts, as Python writes them."""
     return storable(json.dumps(plain(config), ensure_ascii=False))
 
 
@@ -118,7 +118,7 @@ def _code(domain: ParameterDomain, value: Value) -> Any:
 
 
 def _value(domain: ParameterDomain, code: Any) -> Value:
-    """Return the value of a code, which must have the type that ``_code`` writes; a negative index such as -1 is no level."""
+    """Return the value of a code. The code must have the type that ``_code`` writes, and must not be a negative index."""
     if isinstance(domain, Permutation):
         if not isinstance(code, list):
             raise TypeError

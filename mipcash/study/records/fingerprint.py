@@ -51,7 +51,7 @@ def record_of(
     options: Mapping[str, str] | None,
     objectives: Objectives = MINIMISED,
 ) -> StudyRecord:
-    """Return the row of a new study, with all that its proposals depend on. Arguments as for ``mipcash.Study``.
+    """Return the row of a new study, with everything that its proposals depend on. Arguments as for ``mipcash.Study``.
 
     Args:
         optimizer: made by the method.
@@ -147,7 +147,7 @@ def _names(names: list[str]) -> str:
 
 
 def _numbers_in_use(space: Declaration) -> dict[str, list[Rule]]:
-    """Return the rules as validation and the program currently read them, by name; declared ones come first."""
+    """Return the rules by name, with the numerical values that validation and the program use now; declared rules come first."""
     found: dict[str, list[Rule]] = {}
     for rule in active_rules(space):
         parts = len(space.rules[rule.name].parts) if rule.name in space.rules else 0
@@ -157,7 +157,7 @@ def _numbers_in_use(space: Declaration) -> dict[str, list[Rule]]:
 
 
 def _relation(rule: Rule) -> str:
-    """Return ``lower <= body <= upper`` with all numbers in full, including the values of Params and fixed variables."""
+    """Return the text ``lower <= body <= upper`` with all digits, with the values of Params and fixed variables."""
     body = " + ".join(f"{c!r}*{name}" for name, c in sorted(_terms(rule.body)))
     low = f"{rule.lower!r} <= " if math.isfinite(rule.lower) else ""
     high = f" <= {rule.upper!r}" if math.isfinite(rule.upper) else ""

@@ -42,7 +42,7 @@ class Known:
     """An evaluation that was made outside the study.
 
     Attributes:
-        config: canonical form: declared order, declared values.
+        config: the configuration in canonical form: parameters in the order of declaration, values as declared.
         outcome: its outcome.
         legal: True if the configuration satisfies the rules.
         outputs: evaluated outputs of a decoupled evaluation; else empty.
@@ -68,11 +68,11 @@ class Known:
         """Check and convert an evaluation. Arguments as for ``mipcash.Study.add``; ``what`` is its name in messages.
 
         Args:
-            apart: outputs of decoupled evaluations, of which the outcome may have some; empty: it must have the loss.
-            limits: outcome constraints, whose outputs may be missing but are otherwise numbers.
+            apart: names of the outputs of decoupled evaluations, of which the outcome may lack some; empty: it must have the loss.
+            limits: outcome constraints. Their outputs may be missing, and must be numbers otherwise.
 
         Raises:
-            ConfigurationError: the configuration is illegal, and not to be learned from.
+            ConfigurationError: the configuration is outside the space, or violates rules although ``illegal`` is ``refuse``.
             ValueError: the outcome is invalid, or ``illegal`` is neither ``refuse`` nor ``learn``.
         """
         if illegal not in (REFUSE, LEARN):
@@ -94,7 +94,7 @@ class Known:
                 f"{what} is illegal: {'; '.join(map(str, broken))}. Correct it, leave it out, or let the model learn from "
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
-        # refusing it loses nothing, and reveals a table whose numbers were read as texts
+        # an outcome without a number is refused; it is often a table whose numbers were read as texts
         if not all(statement(outcome, apart if part else (n,)) for n in objectives.names):
             raise ValueError(
                 f"what came of {what} is not known: {read.message.replace('the objective returned', 'it is')}"
@@ -169,7 +169,7 @@ def same(space: Space, config: Configuration, trials: Sequence[Trial]) -> Trial 
 
 
 def unasked(space: Space, config: Configuration, trials: Sequence[Trial], apart: Sequence[str]) -> tuple[str, ...]:
-    """Return the outputs of decoupled evaluations that no trial of a configuration covers."""
+    """Return the outputs of decoupled evaluations that no trial of the configuration has evaluated or will evaluate."""
     there = [t for t in trials if repeats(compiled(space), config, [t.config])]
     return tuple(n for n in apart if not any(n in (t.evaluate or apart) for t in there))
 

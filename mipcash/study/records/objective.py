@@ -65,7 +65,7 @@ def warn_of_another(storage: str, then: Mapping[str, str], now: Mapping[str, str
 
 
 class _Reader:
-    """Reads the comparable parts of an objective; each of its functions and classes once."""
+    """Reader of the parts of an objective that are compared. Each function and class is read once."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
@@ -137,7 +137,7 @@ class _Reader:
         return ast.unparse(node), self._used(node, namespace, kind.__module__)
 
     def _used(self, node: Node, namespace: Mapping[str, Any], module: str, closed: Iterable[str] = ()) -> list[Any]:
-        """Represent the data, functions and classes of its own module that a function or class names and does not write to."""
+        """Represent the globals that a function or class only reads: data, and functions and classes of its module."""
         parts = list(ast.walk(node))
         own = {
             *closed,
@@ -160,7 +160,7 @@ class _Reader:
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # the name has no value yet
+    except ValueError:  # the variable is not assigned yet
         return None
 
 
@@ -179,7 +179,7 @@ def _node_of(thing: FunctionType | type) -> Node | None:
         named = (n for n in nodes if isinstance(n, FUNCTIONS) and n.name == code.co_name)
         return next((n for n in named if _first_line(n) == code.co_firstlineno), None)
     found = [n for n in nodes if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno and _holds(n, code)]
-    return max(found, key=lambda n: n.col_offset, default=None)  # the innermost of those on one line
+    return max(found, key=lambda n: n.col_offset, default=None)  # of nested lambdas on one line, the innermost
 
 
 @lru_cache(maxsize=8)

@@ -135,7 +135,7 @@ def _configuration(space: Space, row: Mapping[str, Any], fill: Mapping[str, Valu
         elif name in fill or level_of(parameter.domain, None) is not None:
             config[name] = fill.get(name)
             unstated.append(name)
-    for name in unstated:  # left out where the parameter is inactive
+    for name in unstated:  # drop the value again if the parameter is inactive
         without = {n: v for n, v in config.items() if n != name}
         if _n_misplaced(space, without) < _n_misplaced(space, config):
             config = without
@@ -153,7 +153,7 @@ def _empty(cell: Any) -> bool:
 
 
 def _value(domain: ParameterDomain, cell: Any) -> Value:
-    """Return the value that a cell states; the cell itself if that is no value of the domain, for the message."""
+    """Return the value of a cell; the cell itself if it is no value of the domain, so that the error message quotes it."""
     cell = cell.item() if hasattr(cell, "item") and getattr(cell, "ndim", 0) == 0 else cell
     if isinstance(domain, Permutation):
         return _order(cell)

@@ -21,8 +21,8 @@ class Telling:
     """Update of a trial by a call of ``tell``.
 
     Attributes:
-        outcome: all that is known of the trial now.
-        part: the outputs of this call.
+        outcome: all outputs of the trial that are known after the call.
+        part: the outputs given in this call.
         status: ``pending`` while a requested output is missing, else as determined by the outputs.
     """
 
@@ -61,7 +61,10 @@ class Telling:
 
 
 def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
-    """Add the loss to the last part of an outcome of several objectives. A missing objective's message suggests a similar name."""
+    """Add the loss, computed from several objectives, to the last part of an outcome.
+
+    If an objective is missing, the failure message suggests a similar name.
+    """
     whole = known.with_part(part)
     found = objectives.completed(whole)[LOSS]
     lacking = next((n for n in objectives.names if whole[n].status != PRESENT), None)

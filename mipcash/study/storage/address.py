@@ -47,11 +47,11 @@ SHOWN = {
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.I)
 _KNOWN = "postgres(?:ql)?(?:\\+psycopg)?|sqlite"
 _MEANT = re.compile(
-    r"[a-z][a-z0-9+.-]+:/"  # an address, or one that lost a / as a path
-    r"|.*://|.*//.*@"  # a scheme that is none, or without its colon
-    rf"|(?:{_KNOWN})(?::|//|\b.*:.*@)"  # a scheme without its slashes or its colon
-    r"|(?![a-z]:[/\\])[^/@]*:[^@]*@"  # user:password@host, which is not C:/folder@home
-    r"|(?:.*\s)?(?:host|port|user|dbname|password|passwd|pwd)\s*=",  # keywords of libpq
+    r"[a-z][a-z0-9+.-]+:/"  # scheme:/ or scheme://, since a Path keeps one slash
+    r"|.*://|.*//.*@"  # an invalid scheme, or a missing colon
+    rf"|(?:{_KNOWN})(?::|//|\b.*:.*@)"  # a known scheme, slashes or colon missing
+    r"|(?![a-z]:[/\\])[^/@]*:[^@]*@"  # user:password@host, but not C:/folder@home
+    r"|(?:.*\s)?(?:host|port|user|dbname|password|passwd|pwd)\s*=",  # a libpq connection string
     re.I | re.S,
 )
 _PASSWORD = re.compile(r"(?:pass(?:word|wd)?|pwd)\s*=", re.I)
@@ -81,7 +81,9 @@ def without_credentials(text: object) -> str:
     at = hidden.rfind("@")
     if is_address(given):
         known = re.match(rf"(?:{_KNOWN})\b", plain, re.I)
-        options = re.search(r"[?&#=\s]", hidden[: max(at, 0)])  # the part after the @ may belong to an option
+        options = re.search(
+            r"[?&#=\s]", hidden[: max(at, 0)]
+        )  # then the part after the @ may belong to an option's value
         tail = _HOST.match(hidden, at) if at >= 0 and options is None else None
         if tail is None and known is not None and known[0].lower() == SQLITE:
             return one_line(re.split(r"[?#&=]", hidden)[0], 200)  # the path of a file
@@ -97,9 +99,9 @@ class Address:
 
     Attributes:
         kind: ``sqlite`` or ``postgresql``.
-        path: of the file, if it is one.
-        user, password, host, port, database: of a server; None: defaults of its library. Messages show neither user nor password,
-            because a user may be a password whose colon was left out.
+        path: path of the file, for ``sqlite``.
+        user, password, host, port, database: those of the server; None: defaults of the database's library. Messages show neither
+            user nor password, because a password without its colon would be parsed as part of the user.
         study: name of the study there; empty: the space's name.
         heartbeat_seconds: seconds of silence after which a worker counts as dead.
         query: options for the database's library.
@@ -192,18 +194,18 @@ class Address:
         hidden = [self.password]
         for name, value in self.query.items():
             if name not in SHOWN:
-                # an option of the name passwordabc is the password abc behind an = that was left out
+                # an option named passwordabc is taken for password=abc with the = missing
                 hidden += [value, name if re.match("pass|pwd", name, re.I) and name != "password" else None]
         return tuple(text for text in hidden if text)
 
     @property
     def whole(self) -> str:
-        """Address with user and password, for opening it; never to be shown."""
+        """Address with user and password, for connecting. It must never be shown."""
         return self._text(user=True, secret=True)
 
     @property
     def without_password(self) -> str:
-        """Address for a command that the user can enter again, valid once the database was reached with it."""
+        """Address with the user but without the password, for a command that the user can enter."""
         return self._text(user=True, secret=False)
 
     def __str__(self) -> str:

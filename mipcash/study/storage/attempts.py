@@ -36,8 +36,8 @@ def recorded(
     complete.
 
     Args:
-        attempt: attempt that gave the outputs; None: the latest. An attempt that was given up as lost may still record them. If
-            that completes the trial, the attempts started in its place are returned.
+        attempt: attempt that gave the outputs; None: the latest. An attempt that counts as lost may still record them. If
+            that completes the trial, later attempts that are running get the status ``returned``.
     """
     attempt = row.attempt if attempt is None else attempt
     at = {e.output: e for e in row.evaluations if e.attempt == attempt}

@@ -33,8 +33,8 @@ class Silence(NamedTuple):
 
     Attributes:
         promised: seconds within which it promised its next heartbeat; None: no such worker is known.
-        witnessed: True if a worker that is alive now was present at the silent worker's last heartbeat. Otherwise the run ended as
-            a whole, which is no evidence against the trial.
+        witnessed: True if a worker that is alive now had started before the silent worker's last heartbeat. Otherwise the run ended
+            as a whole, which is no evidence that the trial killed its worker.
     """
 
     promised: float | None
@@ -46,7 +46,7 @@ class Rows:
 
     Args:
         cursor: of the driver.
-        study: the column that identifies the study, if a database holds several.
+        study: column -> value that selects the study, if the database holds several; else empty.
     """
 
     def __init__(self, cursor: Any, tables: Tables, study: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ class Rows:
         return self.execute(self._tables.texts[statement], {**self._study, **given})
 
     def now(self) -> float:
-        """Return seconds since the epoch, by the one clock that all writers use."""
+        """Return seconds since the epoch, by a clock that all writers share."""
         return float(self.run("now", now=time.time())[0][0])
 
     # -- the study ----------------------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ class Database:
     """Base class of the databases that hold a study.
 
     Attributes:
-        path: the file, if it is one.
-        title: its name in messages.
-        tables: of its dialect.
+        path: path of the file; None for a server.
+        title: name of the database in messages.
+        tables: tables and statements in its SQL dialect.
         errors: exceptions of its driver.
-        restore, another: cures for damage, and for a database that holds another study.
+        restore, another: advice in messages about damage, and about a database that holds another study.
     """
 
     path: Path | None = None
@@ -221,7 +221,7 @@ class Database:
         self.study: dict[str, str] = {}
         self._turn = threading.Lock()
 
-    # -- what is special of a file or a server ------------------------------------------------------------------------
+    # -- methods that subclasses implement ----------------------------------------------------------------------------
 
     def make(self, record: StudyRecord) -> None:
         """Create the study if it does not exist.
@@ -241,7 +241,7 @@ class Database:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Finish opening, once this is known to be the right study."""
+        """Finish opening, after the study was found to be the right one."""
 
     def connect(self, write: bool) -> Any:
         """Return a connection of the driver."""
@@ -255,14 +255,14 @@ class Database:
         raise NotImplementedError
 
     def explanation(self, error: Exception) -> str:
-        """Return the message for an error of the driver: database, cause and cure, without what may contain a password."""
+        """Return the message for an error of the driver: database, cause and cure, without text that may contain a password."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Close the database; a second call has no effect."""
         raise NotImplementedError
 
-    # -- what all have in common --------------------------------------------------------------------------------------
+    # -- common methods -----------------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self, write: bool = True) -> Iterator[Rows]:
@@ -320,7 +320,7 @@ def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
     if coded.get("budget") is not None:
         coded["budget"] = min(int(coded["budget"]), LARGEST)
     if "seed" in coded:
-        coded["seed"] = str(coded["seed"])  # it may be larger than 64 bits
+        coded["seed"] = str(coded["seed"])  # stored as text, since it may have more than 64 bits
     return coded
 
 

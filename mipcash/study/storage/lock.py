@@ -59,7 +59,7 @@ class WriterLock:
     """Lock of a journal, held from construction to ``release``.
 
     Args:
-        shared: True if other writers may hold the lock that share it too.
+        shared: True if other writers that pass ``shared=True`` may hold the lock at the same time.
 
     Raises:
         InUseError: another study writes to the journal.

@@ -78,7 +78,7 @@ class StudyRecord:
         space, fingerprint, listing: the space's name and its declarations; see ``mipcash.study.records.fingerprint``.
         seed, optimizer, solver, settings: what the proposals depend on besides the space and the outcomes.
         limits: outcome constraints, by output: low and high, with None for no limit; proposals depend on them too.
-        model, options: loaded by ``mipcash run``; None for a study of a script.
+        model, options: model and its options, if the study was started by ``mipcash run``; None if it was started by a script.
         budget, timeout: of the latest run; None if the caller runs the loop.
         stopped: why the latest run ended; empty while it goes on.
         recommended: number of the trial that the optimizer recommended when the latest run ended; NOTHING: it recommended none;
@@ -183,7 +183,8 @@ class TrialRow:
     Attributes:
         number: 0, 1, 2, ...
         status: ``pending``, ``done`` or ``failed``.
-        config, exact, proof, origin, seconds, state, outputs, trace, stop: as proposed; JSON except for ``origin`` and ``stop``.
+        config, exact, proof, origin, seconds, state, outputs, trace, stop: data of the proposal, as JSON except for ``origin`` and
+            ``stop``.
         proposed, finished: seconds since the epoch; ``finished`` is None while pending.
         duration: seconds of the evaluation, None while pending.
     """
@@ -258,7 +259,7 @@ class Storage(Protocol):
         ...
 
     def rows(self) -> list[TrialRow]:
-        """Return all trials by number, with the attempts of a killed writer as returned. The storage is not changed yet."""
+        """Return all trials by number. Attempts of a killed writer have the status ``returned``, which is not written yet."""
         ...
 
     def begin(self) -> None:
@@ -313,5 +314,5 @@ def title_of(storage: Storage) -> str:
 
 
 def asked_for(outputs: Sequence[str]) -> tuple[str, ...]:
-    """Return the names under which an attempt at a trial's outputs runs."""
+    """Return the output names of the rows of an attempt: the requested outputs, or the loss if all outputs were requested."""
     return tuple(outputs) or (LOSS,)

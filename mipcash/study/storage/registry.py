@@ -58,7 +58,7 @@ StorageGiven = str | os.PathLike[str] | Storage | Journal | None
 
 
 def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
-    """Return a storage that is not open yet: memory for None, a journal for a path, a database for an address, a storage as it is.
+    """Return a storage, not opened: memory for None, a journal for a path, a database for an address, a storage itself.
 
     Raises:
         TypeError: the argument is none of these.

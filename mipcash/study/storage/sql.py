@@ -5,9 +5,9 @@ transaction, so that a killed process loses only its running evaluation.
 
 A trial starts only if the storage holds nothing that its writer has not seen. Hence two writers can neither take the same trial nor
 exceed a budget together. An outcome is written only if the stored trial is the version that its writer knows. Each writer sends
-heartbeats from a separate thread. If a writer is silent for longer than it promised, its attempts are lost, which any other writer
-may record. If it comes back, it may still record its outcome, unless another writer has recorded one. If all writers vanished
-together, as when a whole run is killed, their attempts are returned instead, and cost no retry.
+heartbeats from a separate thread. If a writer is silent for longer than it promised, any other writer may record that its attempts
+are lost. If it comes back, it may still record its outcome, unless another writer has recorded one. If all writers vanished
+together, as when a whole run is killed, their attempts get the status ``returned`` instead, which costs no retry.
 
 A single writer has seen everything in the storage. An attempt that is still running when it opens the study belongs to a run that
 was killed as a whole, and is returned.
@@ -157,7 +157,7 @@ class SQLStorage:
         self._end.set()
         if self._started:
             self._started = False
-            with contextlib.suppress(StorageError):  # otherwise the next run returns them, or they are lost in time
+            with contextlib.suppress(StorageError):  # else the next run returns them, or they become lost
                 self._end_all("") if self._alone else self._leave()
         self._database.close()
 
@@ -179,7 +179,7 @@ class SQLStorage:
 
     def _bury(self) -> None:
         """End the attempts of silent workers: lost if their run went on without them, returned if it ended with them."""
-        with self._database.transaction() as rows:  # another writer may have done it, or a worker sent a heartbeat
+        with self._database.transaction() as rows:  # again, since heartbeats may have arrived
             revision = max(rows.latest()) + 1
             for worker, (promised, witnessed) in rows.silent(self.worker).items():
                 name = ":".join(worker.split(":")[:2])
@@ -194,7 +194,7 @@ class SQLStorage:
 
     def _live(self) -> None:
         while not self._end.wait(self._seconds / BEATS):
-            with contextlib.suppress(StorageError):  # reading and writing report it, if the database stays away
+            with contextlib.suppress(StorageError):  # a lasting failure is reported by the next read or write
                 self._beat()
 
     def _beat(self) -> None:
@@ -215,7 +215,7 @@ class SQLStorage:
             if all_seen and latest > self._seen:
                 raise self._taken()
             yield rows, latest + 1
-        # a committed change of this writer is no news to it
+        # this writer has seen its own committed change
         self._revisions |= dict.fromkeys(numbers, latest + 1)
         if self._seen == latest:
             self._seen = latest + 1

@@ -73,7 +73,7 @@ class Journal(Database):
 
     def acquire(self) -> None:
         """Open the file. It is in autocommit mode, as transactions are explicit, and waits 30 s for readers to finish."""
-        # not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it
+        # not mode=ro: after a run was killed inside a write, the first reader has to apply SQLite's rollback journal
         name = f"{self._file.as_uri()}?mode=rw"
         try:
             self._connection = sqlite3.connect(name, 30.0, isolation_level=None, check_same_thread=False, uri=True)
@@ -135,13 +135,14 @@ class JournalFile(Journal):
 
     Args:
         storage: the file, which is created if it does not exist.
-        shared: True if other writers that share it too may write to it. It is then opened by ``make``, and otherwise here.
+        shared: True if other writers with ``shared=True`` may write to it, too. The file is then opened by ``make``, and otherwise
+            here.
 
     Raises:
         StorageError: the folder does not exist, another writer has the file open, or it has a second name (a hard link).
     """
 
-    # synchronous: as FULL, and the removal of the rollback file is synced too
+    # synchronous = EXTRA: as FULL, and the deletion of SQLite's rollback journal is synced too
     settings = (*Journal.settings, "journal_mode = DELETE", "synchronous = EXTRA")
 
     def __init__(self, storage: str | os.PathLike[str], shared: bool = False) -> None:
@@ -166,7 +167,7 @@ class JournalFile(Journal):
         if self._shared:
             self._join(record)
         elif self.is_new():
-            self.settle()  # SQLite takes the mode of its rollback file from the journal
+            self.settle()  # SQLite gives its rollback journal the mode of this file
             with self.transaction() as rows:
                 for statement in self.tables.create:
                     rows.execute(statement)
@@ -177,7 +178,7 @@ class JournalFile(Journal):
         """Open the file for shared writing. If no writer has it, first open it exclusively, to clean up after killed processes."""
         until = time.monotonic() + OPENING
         while True:
-            with suppress(InUseError):  # in use, shared; or not, as reported below
+            with suppress(InUseError):  # other writers share it; or one holds it alone, as reported below
                 alone = SQLStorage(JournalFile(self.path))
                 try:
                     alone.open(record)
@@ -194,7 +195,7 @@ class JournalFile(Journal):
 
     def settle(self) -> None:
         """Make the journal private. Call this only for a new file, or one known to be the journal of this study."""
-        with suppress(OSError):  # the file of another user, or a file system without modes
+        with suppress(OSError):  # the file belongs to another user, or the file system has no modes
             os.chmod(self._file, stat.S_IRUSR | stat.S_IWUSR)
 
     def connect(self, write: bool) -> sqlite3.Connection:
@@ -244,8 +245,8 @@ def _check_folder(given: Path, file: Path) -> None:
 def _prepare(file: Path) -> tuple[int, int]:
     """Create the file, private, if it does not exist. Return its device and inode.
 
-    A file with two names is refused. SQLite derives the name of its rollback file from the name it was given, so a run killed under
-    one name is not recovered under the other. Neither does the lock of one name exclude a writer under the other.
+    A file with two names is refused. SQLite derives the name of its rollback journal from the name that it was given, so a run
+    killed under one name is not recovered under the other. Neither does the lock of one name exclude a writer under the other.
     """
     try:
         create_private(file)
@@ -314,7 +315,7 @@ def rename_journal(path: Path) -> Path | None:
         while (target := file.with_name(f"{file.stem}.old-{number}{file.suffix}")).exists():
             number += 1
         try:
-            # if SQLite could not open the journal, these files remain, and would be taken for those of the new one
+            # files that SQLite left beside the journal must not be taken for those of a new one
             for end in ("", *BESIDE):
                 if end == "" or file.with_name(file.name + end).exists():
                     file.with_name(file.name + end).rename(target.with_name(target.name + end))

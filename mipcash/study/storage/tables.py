@@ -34,14 +34,14 @@ class Tables:
     """Tables and statements of a dialect.
 
     Args:
-        dialect: a dialect with named parameters.
-        insert: its insert statement, which can update an existing row.
-        prefix: of the tables of a database that holds several studies.
+        dialect: SQLAlchemy dialect with named parameters.
+        insert: insert construct of the dialect, which supports ``ON CONFLICT DO UPDATE``.
+        prefix: prefix of the table names in a database that holds several studies; empty for a journal.
 
     Attributes:
-        names: of a table -> the columns that are read, in their order in the statements.
+        names: table -> names of the columns that are read, in the order of the statements.
         create: statements that create the tables.
-        texts: the other statements by name; a selection is named by its table and its choice of rows.
+        texts: name -> any other statement. A selection is named by its table and its choice of rows.
     """
 
     def __init__(self, dialect: Any, insert: Any, prefix: str = "") -> None:
@@ -72,7 +72,7 @@ def _declared(prefix: str) -> sa.MetaData:
     trial = table(
         "trial", *_columns(TrialRow), _column(REVISION, _INTEGER), *_one_of("status", prefix, PENDING, DONE, FAILED)
     )
-    # order of a trial's outputs, which SQLite has in its rowid
+    # keeps the order of a trial's outputs; in SQLite the rowid does
     place = [_column("place", _INTEGER, sa.Identity())] if prefix else []
     own = ["study"] if prefix else []
     of_trial = sa.ForeignKeyConstraint(
@@ -95,7 +95,7 @@ def _columns(row: type) -> Iterator[sa.Column[Any]]:
     for each in fields(row):
         kind, _, none = str(each.type).partition(" | ")
         if each.name != "evaluations":
-            # a seed may be larger than 64 bits
+            # a seed may have more than 64 bits
             number = {"int": _INTEGER, "float": _REAL}.get(kind) if each.name != "seed" else None
             yield _column(each.name, number or sa.TEXT, nullable=bool(none))
     yield _column(DIGEST, sa.TEXT)
@@ -118,7 +118,7 @@ def _mine(table: sa.Table, several: bool) -> Any:
 
 
 def _now(several: bool) -> Any:
-    """Return seconds since the epoch by the one clock that all writers use: the machine's for a file, or the server's."""
+    """Return seconds since the epoch by a clock that all writers share: the machine's for a file, or the server's."""
     if not several:
         return sa.bindparam("now", type_=_REAL)
     return sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), _REAL)
