@@ -134,7 +134,7 @@ def _check_known(journal: Path | str, record: StudyRecord) -> None:
     try:
         solver = split_options(record.solver)[0]
     except SolverError as error:
-        raise StorageError(f"{journal} names a solver that cannot be: {error}; {CURE}") from error
+        raise StorageError(f"{journal} names an invalid solver: {error}; {CURE}") from error
     for what, name, known in (
         ("optimizer", record.optimizer, optimizer_names()),
         ("solver", solver, solver_names()),
@@ -186,13 +186,13 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
         loads = "to load what a journal names runs it"
         why = loads if runs else "a model may open a file or a data set that its options name"
         raise StorageError(
-            f"{journal} names {named}, and {why}. If you trust it, say so: {_begin(journal)} {cure}"
+            f"{journal} names {named}, and {why}. If you trust it, run: {_begin(journal)} {cure}"
             + (" (or --trust FOLDER, where it lies)" if runs else "")
         )
     typer.echo(visible(f"{journal} names {named}"), err=True)
     question = "Loading runs it. Go on?" if runs else "The model may open what they name. Go on?"
     if not typer.confirm(question, default=False, err=True):
-        raise StorageError(f"not resumed, and nothing of it was run; for another file: {_begin(journal)} --model FILE")
+        raise StorageError(f"not resumed, and no code was run; for another file: {_begin(journal)} --model FILE")
 
 
 def _begin(journal: Path | str) -> str:

@@ -146,9 +146,11 @@ def resume(
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all; default: as before.")] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The model file; without it one that the journal names is asked for."),
+        typer.Option(metavar="FILE", help="The model file; default: that of the journal, after a question."),
     ] = None,
-    solver: Annotated[str | None, typer.Option(help="The same for a solver that is more than a name.")] = None,
+    solver: Annotated[
+        str | None, typer.Option(help="Solver of the journal, if it is a profile or has options.")
+    ] = None,
     trust: Annotated[
         list[Path] | None, typer.Option(metavar="FOLDER", help="Files that the journal names may lie here; repeatable.")
     ] = None,

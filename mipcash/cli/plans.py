@@ -215,7 +215,7 @@ def read_direction(direction: str | None, objectives: Sequence[str]) -> str | di
         ModelError: both options are given, or an objective has no name, is repeated, or has an invalid direction.
     """
     if direction is not None and objectives:
-        raise ModelError("--objective says where each is to go already; leave --direction out")
+        raise ModelError("--objective gives a direction for each objective already; leave --direction out")
     found: dict[str, str] = {}
     for text in objectives:
         name, _, parsed = text.partition("=")

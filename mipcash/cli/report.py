@@ -100,7 +100,7 @@ def dash(
         watched = Watched(where, *space_of(where, record, model, option, trust, "dash"))
         watched.run()
         with dashboard(watched, port) as server:
-            say(f"{server.url}  (this machine alone; Ctrl-C ends it, and not the run)")
+            say(f"{server.url}  (reachable from this machine only; Ctrl-C stops the page, not the run)")
             _say_lacking(watched.lacking)
             try:
                 server.serve_forever(poll_interval=0.2)
@@ -110,7 +110,7 @@ def dash(
 
 def _say_lacking(lacking: str) -> None:
     if lacking:
-        say(f"without the space, so without what needs it: {lacking}", err=True)
+        say(f"parts of the page that need the space are missing; to include them: {lacking}", err=True)
 
 
 def space_of(

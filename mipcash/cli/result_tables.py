@@ -65,13 +65,15 @@ def summary(result: Result) -> Text:
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     pending = sum(t.pending for t in result.history)
     text.append(f", {pending} without an outcome" if pending else "")
-    text.append(f", {result.n_known} known from elsewhere" if result.n_known else "")
+    text.append(f", {result.n_known} evaluated outside the study" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
     if result.n_steps > result.n_evaluations:
         saved = f", {result.n_steps_saved} saved by pruning {counted(result.n_pruned, 'evaluation')}"
         text.append(f"\nsteps: {result.n_steps}{saved if result.n_pruned else ''}")
     if result.under:
-        text.append(f"\nlimits: {result.n_feasible} keep all; broken or not told: {visible(_broken(result))}")
+        text.append(
+            f"\noutcome constraints: {result.n_feasible} feasible; violated or not returned: {visible(_broken(result))}"
+        )
     seconds = result.seconds
     text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
     if best is not None and best.values:

@@ -47,7 +47,9 @@ def work(
     ] = None,
     heartbeat_seconds: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Seconds of silence after which others take up what this worker is at; default 60."),
+        typer.Option(
+            min=0.1, help="Seconds without heartbeat after which others take over this worker's trial; default 60."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of a new study.")] = None,
     solver: Annotated[

@@ -245,8 +245,8 @@ class Composer:
                 other = b if a == i else a
                 if other in functions:
                     raise RuleError(
-                        f"{self.what} multiplies {written(function)} by a function; name one of them by an auxiliary with a rule "
-                        "of its own"
+                        f"{self.what} multiplies {written(function)} by a function; replace one of them by an auxiliary "
+                        "variable that a rule defines"
                     )
                 linear[other] = c
         factor = Quadratic(outer.linear.get(i, 0.0), linear, {}, outer.variables)
@@ -255,8 +255,8 @@ class Composer:
         low, high = self.declaration.interval(factor)
         if low < 0 < high:
             raise RuleError(
-                f"{self.what} multiplies {written(function)} by a number that may be positive or negative; keep its "
-                "domain on one side of 0, or write one rule for each sign"
+                f"{self.what} multiplies {written(function)} by a factor that may be positive or negative, with values in "
+                f"[{low:g}, {high:g}]; restrict it to one sign, or write one rule for each sign"
             )
         return 1.0 if high > 0 else -1.0
 
@@ -286,8 +286,8 @@ class Composer:
         if mode == NEGATED and any(leaf.body.variables[i].is_continuous() for i in leaf.body.ids):
             return replace(leaf, strict=False)
         raise RuleError(
-            f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real, before which there is no last number. "
-            "Write <= or >= with the bound that you want; <, > and != are for whole numbers and for one discrete parameter"
+            f"{self.what}, {shortened(self._text, 60)}, is a strict inequality of a real, which a solver cannot represent. "
+            "Write <= or >= with the bound that you want; <, > and != are for integers and for one discrete parameter"
         )
 
     # -- leaves that are indicators -----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
 from mipcash.modelling.quadratic import Condition, Junction, Quadratic, take_apart
 from mipcash.modelling.rules import split_relation
-from mipcash.modelling.wording import written
+from mipcash.modelling.wording import shortened, written
 
 OFF = -1
 """The state of a group that is not active."""
@@ -86,7 +86,8 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
     """
     if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
         raise SpaceError(
-            f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {_given(indicator)}"
+            f"{what}: when= takes a 0/1 indicator such as layers.is_(1, 2) or activation['relu'], or a relation over one discrete "
+            f"parameter; got {_given(indicator)}"
         )
     if isinstance(indicator, RelationalExpression):
         found = of_levels(declaration, what, indicator)
@@ -105,7 +106,8 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
     whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))
     if polynomial.products or not (binary and whole and low >= 0 and high <= 1):
         raise SpaceError(
-            f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
+            f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2), and "
+            f"{shortened(written(indicator), 60)} ranges over [{low:g}, {high:g}]; join indicators by & or |"
         )
     return polynomial
 

@@ -165,7 +165,9 @@ class Declaration:
             )
         for algorithm, domains in algorithms.items():
             if not isinstance(algorithm, str) or not algorithm:
-                raise SpaceError(f"module {name!r}: an algorithm has a name (a non-empty string), got {algorithm!r}")
+                raise SpaceError(
+                    f"module {name!r}: the name of an algorithm must be a non-empty string, got {algorithm!r}"
+                )
             if not isinstance(domains, Mapping):
                 raise SpaceError(
                     f"module {name!r}: the hyperparameters of {algorithm!r} must be a dict, {shape}, got {domains!r}; {{}} for none"
@@ -224,7 +226,7 @@ class Declaration:
         found = self.parameters.get(name, self.auxiliaries.get(name))
         if found is None:
             names = [*self.parameters, *self.auxiliaries]
-            close = difflib.get_close_matches(str(name), names, n=1)
+            close = [n for n in names if n.endswith(f".{name}")] or difflib.get_close_matches(str(name), names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has {short_list(names)}"
             raise SpaceError(f"space {self.name!r} has no parameter {name!r}; {hint}")
         return found

@@ -250,7 +250,7 @@ class Integer:
             raise SpaceError(f"step must be at least 1, got {step}; leave it out for every integer between the bounds")
         if max(abs(low), abs(high)) > WIDEST:
             raise SpaceError(
-                f"bounds beyond 2**53 ({low}, {high}) are no exact numbers for a solver; narrow them, or use a real with log=True"
+                f"bounds beyond 2**53 ({low}, {high}) are not exact in a solver; narrow them, or use a real with log=True"
             )
         if self.log and low <= 0:
             raise SpaceError(f"log=True needs low > 0, got low={low}; raise low or drop log")

@@ -111,7 +111,9 @@ def joined(sign: str, a: Any, b: Any) -> Formula:
     for side in (a, b):
         problem = _no_condition(side)
         if problem:
-            raise RuleError(f"{_side(a)} {sign} {_side(b)} cannot join {_side(side)}, which is {problem}; {BRACKETS}")
+            raise RuleError(
+                f"{_operand(a)} {sign} {_operand(b)} joins conditions, and {_side(side)} is {problem}; {BRACKETS}"
+            )
     return _flat(kind, (a, b)) if kind != XOR else Formula(kind, (a, b))
 
 
@@ -120,6 +122,11 @@ def _flat(kind: str, parts: tuple[Any, ...]) -> Formula:
     for part in parts:
         flat += part.parts if isinstance(part, Formula) and part.kind == kind else [part]
     return Formula(kind, tuple(flat))
+
+
+def _operand(side: Any) -> str:
+    """Return a side of an operator as text, a relation in brackets."""
+    return f"({_side(side)})" if isinstance(side, (RelationalExpression, Formula)) else _side(side)
 
 
 def _side(side: Any) -> str:
@@ -135,7 +142,7 @@ def _no_condition(part: Any) -> str | None:
     if isinstance(part, (Formula, RelationalExpression, Always)):
         return None
     if is_bool(part):
-        return f"the plain bool {part}: what it was made from holds no parameter"
+        return f"the Python bool {part}: the comparison that gave it contains no parameter"
     if not hasattr(part, "is_expression_type"):
         label = getattr(part, "label", None)
         if label is not None:
@@ -143,7 +150,7 @@ def _no_condition(part: Any) -> str | None:
         return "no relation or indicator" if is_number(part) else f"no relation or indicator but {part!r}"
     domain = getattr(part, "domain", None)
     if hasattr(part, "label") and not (getattr(domain, "low", -1) == 0 and getattr(domain, "high", 2) == 1):
-        return "a number and no condition"
+        return "a number, not a condition"
     return None
 
 
@@ -240,7 +247,8 @@ def negation(condition: Any) -> Formula:
     problem = _no_condition(condition)
     if problem:
         raise RuleError(
-            f"~{_side(condition)} negates what is {problem}; negate a comparison, ~(a <= 3), or an indicator, ~act['relu']"
+            f"~{_operand(condition)} negates a condition, and {_side(condition)} is {problem}; negate a comparison, ~(a <= 3), or "
+            "an indicator, ~act['relu']"
         )
     return Formula(NOT, (condition,))
 
@@ -255,14 +263,14 @@ def no_truth(condition: Any, asked: str = BRANCH) -> str:
     equal = " == " in text
     cures = {
         CHAIN: "Python reads 1 <= a <= 3 as two comparisons joined by and; write (1 <= a) & (a <= 3), or two rules",
-        IN: "for a in [1, 2] write a.is_(1, 2), which is 1 or 0",
-        NOT_ASKED: f"for not write ~({text})",
-        CALL: "of Python's functions, max(a, b) is mc.maximum(a, b), min(a, b) is mc.minimum(a, b), all([x, y]) is "
-        "mc.all_of(x, y), any([x, y]) is mc.any_of(x, y)",
+        IN: "instead of 'a in [1, 2]' write a.is_(1, 2), which is 1 or 0",
+        NOT_ASKED: f"instead of 'not {text}' write ~({text})",
+        CALL: "instead of max(a, b) write mc.maximum(a, b), of min(a, b) mc.minimum(a, b), of all([x, y]) mc.all_of(x, y), of "
+        "any([x, y]) mc.any_of(x, y)",
         ARRAY: "numpy asks for the truth of each comparison in an array; declare the rules one by one, "
         "for k, a in enumerate(array): space.rule(f'name {k}', a <= 3)",
-        BRANCH: "for x and y write x & y, for x or y write x | y, each comparison in brackets; for if write "
-        "space.rule(..., when=act['relu']) or mc.implies(x, y)",
+        BRANCH: "instead of 'x and y' write x & y, instead of 'x or y' x | y, each comparison in brackets, and instead of "
+        "'if x: y' mc.implies(x, y) or space.rule(..., y, when=x)",
     }
     cure = f"{cures[IN]}; of Python's other functions none can look for it" if equal and asked == CALL else cures[asked]
-    return f"{text} is a condition on configurations, neither true nor false while the space is declared: {cure}"
+    return f"{text} has no truth value while the space is declared, since it depends on the configuration: {cure}"

@@ -35,8 +35,7 @@ class Indicator(Operators, VarData):  # type: ignore[misc]
         hyperparameters = getattr(self.handle, "hyperparameters", None)
         if hyperparameters is None:
             raise SpaceError(
-                f"{self} is 1 where parameter {self.handle.label!r} takes {algorithm!r}, else 0, and holds nothing to look up "
-                f"by {name!r}; only an algorithm of a module has hyperparameters"
+                f"{self} is a 0/1 indicator and has no item {name!r}; only an algorithm of a module has hyperparameters"
             )
         return self.handle.parameter(algorithm, name)
 

@@ -43,7 +43,7 @@ def whole(what: str, value: object) -> int:
     number = finite(what, value)
     if number != int(number):
         raise SpaceError(
-            f"{what} must be a whole number, got {value!r}; for numbers with a fraction use a real, with step= for some of them"
+            f"{what} must be a whole number, got {value!r}; for fractions use a real, with step= for equidistant values"
         )
     return int(number)
 

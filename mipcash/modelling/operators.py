@@ -243,9 +243,7 @@ def _numbers(function: str, expressions: tuple[Any, ...]) -> tuple[Any, ...]:
         numeric_expression = getattr(e, "is_numeric_type", lambda: False)()
         if not (numeric_expression or is_number(e)):
             what = f"parameter {e.label!r}, which has no number" if hasattr(e, "label") else repr(e)
-            raise RuleError(
-                f"mc.{function}() takes numbers, numeric parameters and what is calculated from them, not {what}"
-            )
+            raise RuleError(f"mc.{function}() takes numbers and numeric expressions, not {what}")
     return expressions
 
 

@@ -109,12 +109,12 @@ class Parameter:
                 number = function[value] if isinstance(function, Mapping) else function(value)
             except Exception as error:  # the user's function
                 raise RuleError(
-                    f"{self.label}.map() fails at the value {value!r} of {self.label!r} ({type(error).__name__}: {error}); it "
+                    f"{self.label}.map() fails for the value {value!r} of {self.label!r} ({type(error).__name__}: {error}); it "
                     "needs a number for every value"
                 ) from error
             if not is_number(number):
                 raise RuleError(
-                    f"{self.label}.map() gives {number!r} at the value {value!r}; it needs a finite number for each"
+                    f"{self.label}.map() returned {number!r} for the value {value!r}; it must return finite numbers"
                 )
             terms.append(float(number) * z[level])
         return sum(terms)
@@ -148,7 +148,7 @@ class Parameter:
         Returns:
             The message.
         """
-        return f"parameter {self.label!r} has no value {value!r}; it takes {self.domain}"
+        return f"parameter {self.label!r} has no value {value!r}; it is {self.domain}"
 
     def level_of(self, indicator: Any) -> Value:
         """Return the value that an indicator of this parameter stands for.

@@ -181,7 +181,7 @@ def take_apart(expression: Any, what: str) -> Quadratic:
         raise RuleError(
             f"{what} is of degree above two (or applies a function to a parameter). Declare an inner product as a parameter, "
             "ab = space.real('ab', low, high), with the rule ab == a * b; write a function of a discrete parameter as its map, "
-            f"a.map(f), or put it into an ordinal's values. It reads {shortened(written(expression), 80)}"
+            f"a.map(f), or put it into an ordinal's values. The expression is {shortened(written(expression), 80)}"
         )
     scale = float(repn.multiplier)
     linear = {i: scale * float(c) for i, c in (repn.linear or {}).items() if c}

@@ -67,7 +67,7 @@ def by_function(value: Any, function: str) -> str:
             f"{text}write {shown(value)}.map({_callable(function)}), which is exact for the levels of {kind_of(value)}"
         )
     inverse = INVERSES.get(function)
-    bound = f"Bound what is in it instead ({function}(x) <= 3 is x <= {inverse}), or " if inverse else ""
+    bound = f"Bound its argument instead ({function}(x) <= 3 is x <= {inverse}), or " if inverse else ""
     if _is_real(value):
         other = f"declare {shown(value)} as an ordinal and write {shown(value)}.map({_callable(function)})"
         return f"{text}a function of the real {shown(value)} has no exact form. {bound or ''}{_start(other, bound)}"
@@ -98,12 +98,20 @@ def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str
             f"{text}it has no exact form. Use the map of a discrete parameter of up to 64 levels, a.map(lambda v: v {sign} 2), "
             "which is exact"
         )
-    n = shown(other)
+    n, low, high = shown(other), *_quotients(value, other)
     return (
-        f"{text}it is no sum of products. For whole numbers name the quotient, q = space.auxiliary('q', 0, 100), with the rules "
-        f"{n} * q <= {sides[0]} and {sides[0]} <= {n} * q + {n} - 1"
+        f"{text}it is no sum of products. For integers declare the quotient, q = space.auxiliary('q', {low}, {high}), "
+        f"with the rules {n} * q <= {sides[0]} and {sides[0]} <= {n} * q + {n} - 1"
         + (f"; the remainder is {sides[0]} - {n} * q" if sign == "%" else "")
     )
+
+
+def _quotients(value: Any, divisor: Any) -> tuple[Any, Any]:
+    """Return the range of a quotient: numbers for a parameter, else words."""
+    domain = getattr(value, "domain", None)
+    if domain is None or not hasattr(value, "label") or not hasattr(domain, "low") or divisor <= 0:
+        return "low", "high"
+    return int(domain.low // divisor), int(domain.high // divisor)
 
 
 def _power_cure(value: Any, other: Any, sides: tuple[str, str], turned: bool) -> str:
@@ -163,7 +171,9 @@ def compared_with_text(value: Any, sign: str, other: Any) -> str:
     domain = getattr(value, "domain", None)
     listed = list(other) if isinstance(other, (list, tuple, set)) else []
     if listed and levels_of(value):
-        return f"{text}For one of several values write {shown(value)}.is_({', '.join(map(shown, listed))}), which is 1 or 0"
+        return (
+            f"{text}Instead of 'a in [1, 2]' write {shown(value)}.is_({', '.join(map(shown, listed))}), which is 1 or 0"
+        )
     if isinstance(other, str) and _is_level(domain, other):
         return f"{text}Write the number: {shown(value)} {sign} {other}"
     if listed:
@@ -188,9 +198,13 @@ def _what(other: Any) -> str:
 def no_container(value: Any, what: str, item: Any = None) -> str:
     """Return the message for ``3 in a``, ``len(a)``, ``for v in a``."""
     if what == "in":
+        text = f"{shown(item)} in {shown(value)} has no meaning: "
+        hyperparameters = getattr(getattr(value, "handle", None), "hyperparameters", None)
+        if hyperparameters is not None and isinstance(item, str):
+            return f"{text}{shown(value)} is a 0/1 indicator; its hyperparameter is {shown(value)}[{item!r}]"
         cure = f"{value.label}.is_({shown(item)})" if hasattr(value, "label") else f"x == {shown(item)}"
         return (
-            f"{shown(item)} in {shown(value)} has no meaning: {shown(value)} is one number that depends on the configuration. "
+            f"{text}{shown(value)} is one number that depends on the configuration. "
             f"For the condition that it takes a value write {cure}"
         )
     asked = f"len({shown(value)})" if what == "len" else f"iteration over {shown(value)}"
@@ -204,29 +218,30 @@ def no_container(value: Any, what: str, item: Any = None) -> str:
 def no_number(value: Any, function: str) -> str:
     """Return the message for ``float(a)``, ``int(a)`` and the functions of ``math``, which call them."""
     text = (
-        f"{function}({shown(value)}) has no value while the space is declared: it depends on the configuration (math's functions "
-        "ask for a number, too). "
+        f"{function}({shown(value)}) has no value while the space is declared: it depends on the configuration, and functions "
+        "such as math.log need a number. "
     )
+    example = "math.log" if function == "float" else function
     if levels_of(value):
-        return f"{text}For a function of its value write {shown(value)}.map(math.log), exact for the levels of {kind_of(value)}"
+        return f"{text}For a function of its value write {shown(value)}.map({example}), exact for the levels of {kind_of(value)}"
     if _is_real(value):
         return (
-            f"{text}A function of a real has no exact form: bound what is in it (math.log(x) <= 3 is x <= math.exp(3)), or declare "
-            f"{shown(value)} as an ordinal and write {shown(value)}.map(math.log)"
+            f"{text}A function of a real has no exact form: bound its argument (math.log(x) <= 3 is x <= math.exp(3)), or declare "
+            f"{shown(value)} as an ordinal and write {shown(value)}.map({example})"
         )
-    return (
-        f"{text}Use the expression as it is, without {function}(); functions need a discrete parameter: a.map(math.log)"
-    )
+    return f"{text}Use the expression as it is, without {function}(); functions need a discrete parameter: a.map({example})"
 
 
 def no_truth_of_number(value: Any) -> str:
     """Return the message for a number or an indicator whose truth value Python asks for."""
-    text = f"{shown(value)} is neither true nor false while the space is declared, so that if, and, or, not cannot use it. "
-    if is_indicator(value):
-        return f"{text}Write x & y, x | y, ~x, or mc.implies(x, y) for if; what exists only where it is 1 takes when={shown(value)}"
-    return (
-        f"{text}Compare it, ({shown(value)} >= 1), and join conditions by x & y, x | y, ~x, or mc.implies(x, y) for if"
+    text = (
+        f"{shown(value)} has no truth value while the space is declared, since it depends on the configuration: if, and, or, not "
+        "cannot use it. "
     )
+    signs = "x & y instead of 'x and y', x | y instead of 'x or y', ~x instead of 'not x', mc.implies(x, y) instead of 'if x: y'"
+    if is_indicator(value):
+        return f"{text}Write {signs}. To declare a parameter that exists only if the indicator is 1, pass when={shown(value)}"
+    return f"{text}Compare it, ({shown(value)} >= 1), and write {signs}"
 
 
 class NoAttributeError(SpaceError, AttributeError):

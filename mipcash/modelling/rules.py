@@ -164,8 +164,8 @@ def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[A
     for side in (left, right):
         if side is not None and is_potentially_variable(side):
             raise RuleError(
-                f"rule {name!r} reads as the chain {shortened(written(relation), 60)}, whose outer sides are no constants; declare "
-                "one rule per relation, or join them in brackets: (a <= b) & (b <= 3)"
+                f"rule {name!r} is read as the chained inequality {shortened(written(relation), 60)}, whose ends are not both "
+                "numbers; declare one rule per relation, or join them in brackets: (a <= b) & (b <= 3)"
             )
     bounds = []
     for side, missing in ((left, -math.inf), (right, math.inf)):

@@ -100,7 +100,7 @@ def _by_program(
         return None
     if answer.columns is None:
         raise UndecidedError(
-            f"the solver could not tell in the time it was given whether there are other numbers beside {config} "
+            f"the solver could not tell in the time it was given whether there are other numerical values for {config} "
             f"in space {space.name!r}; give it more time"
         )
     at = {x.label: x.column for x in program.numbers}
@@ -109,7 +109,7 @@ def _by_program(
     found = space.decoded(levels, np.full(space.program.n, np.nan), values)
     if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
         raise IndistinctError(
-            f"the numbers beside {config} in space {space.name!r} are too close to each other for the solver's tolerance; "
+            f"the numerical values for {config} in space {space.name!r} are too close to each other for the solver's tolerance; "
             "widen their ranges or fix them"
         )
     return found

@@ -78,11 +78,11 @@ def _checked(space: CompiledSpace, label: str, value: Value) -> Value:
     parameter = space.declaration.parameters.get(label)
     if parameter is None:
         raise SpaceError(
-            f"space {space.name!r} has no parameter {label!r} to hold; it has {list(space.declaration.parameters)}"
+            f"space {space.name!r} has no parameter {label!r} to fix; it has {list(space.declaration.parameters)}"
         )
     problem = parameter.domain.problem(value)
     if problem is not None:
-        raise SpaceError(f"parameter {label!r} cannot be held: {problem}")
+        raise SpaceError(f"parameter {label!r} cannot be fixed: {problem}")
     return parameter.domain.canonical(value)
 
 
@@ -122,7 +122,7 @@ def _why_empty(sub: CompiledSpace, backend: Backend) -> str:
     rules = [name for name in conflicting(sub.program, backend, QUESTION) if name not in ours]
     against = ", ".join(map(repr, rules))
     cause = f"rule{'s' * (len(rules) > 1)} {against} cannot hold there" if rules else "its conditions do not admit them"
-    return f"no legal configuration of space {sub.name!r} has {held}: {cause}; hold other values, or fewer"
+    return f"no legal configuration of space {sub.name!r} has {held}: {cause}; fix other values, or fewer"
 
 
 ENCODED = 4096

@@ -41,7 +41,7 @@ def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) ->
     answer, name = emptiness(space.program, backend, QUESTION), space.name
     if answer.columns is not None:
         return f"space {name!r} is not empty"
-    no_time = f"space {name!r} is empty; there was no time left to say why, explain() does"
+    no_time = f"space {name!r} is empty; the time limit was reached before the reason was found; explain() gives it"
     if answer.status != INFEASIBLE and empty:
         return no_time
     if answer.status != INFEASIBLE:

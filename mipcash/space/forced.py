@@ -55,8 +55,8 @@ class Forced:
         else:
             text, does, violates, meant = f"rules {named}", "force", "violates them", "they are"
         return (
-            f"{text} {does} parameter {self.parameter!r} to be active: where it is not, it reads as 0, which {violates}. If "
-            f"{meant} meant for where it is active, add when={handle}.is_active(); if not, say so by a rule of its own, "
+            f"{text} {does} parameter {self.parameter!r} to be active: if it is inactive, it counts as 0, which {violates}. If "
+            f"{meant} meant only for an active parameter, add when={handle}.is_active(); if not, require it by a separate rule, "
             f"{shortened(conditions, 60)}"
         )
 

@@ -207,6 +207,6 @@ def _objective(expression: Any, direction: str | None) -> tuple[Any, str]:
     given = None if direction is None else direction_of(direction)
     if own is not None and given is not None and given != own:
         raise SpaceError(
-            f"the objective is to be {own}d and direction= says {direction!r}; leave direction= out, or give its .expr"
+            f"the objective has the direction {own}, and direction= is {direction!r}; leave direction= out, or give its .expr"
         )
     return expression, given or own or MINIMIZE

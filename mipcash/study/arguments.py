@@ -81,7 +81,7 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
                     "or leave the limit out"
                 )
             raise ValueError(
-                f"costs say what each output costs that is evaluated apart, and none of {name!r} is given, only those of "
+                f"costs= needs a cost for every output, and that of {name!r} is missing; there are only those of "
                 f"{listed(found)}; add it, in the same unit"
             )
     return found
@@ -98,7 +98,7 @@ def check_objectives(
     if not objectives.several:
         return
     for given, what in (
-        (costs, "costs= is for outputs that are evaluated apart: let one function return all of them"),
+        (costs, "costs= is for decoupled evaluation, one function per output: let one function return all outputs"),
         (pruning, "pruning= stops what is clearly worse by one loss: leave it out"),
         (confirm, "confirm= evaluates again what has the lowest loss: leave it out"),
     ):

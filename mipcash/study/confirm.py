@@ -87,7 +87,7 @@ def confirm_of(given: ConfirmGiven, budget: Amount | None = None) -> Confirm | s
         )
     if isinstance(budget, Integral) and settings.evaluations + SEARCHED > budget:
         raise ValueError(
-            f"{settings}, and the budget is {budget} evaluations in all, with {SEARCHED} at least to choose among; raise it, or "
+            f"{settings}, and the budget is {budget} evaluations, of which the search needs {SEARCHED}; raise it, or "
             "confirm fewer"
         )
     return settings
@@ -102,7 +102,7 @@ def check_replicated(settings: Any, costs: Mapping[str, float]) -> None:
     if settings == REPLICATE and costs:
         raise ValueError(
             f"confirm={REPLICATE!r} repeats whole evaluations, and the objective is a function per output, which are evaluated "
-            "apart; leave confirm out"
+            "separately; leave confirm out"
         )
 
 
@@ -140,7 +140,7 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
     pairs = [(f.searched, loss) for f in finalists for loss in f.fresh]
     if pairs and all(searched == loss for searched, loss in pairs):
         warnings.warn(
-            "what confirm= evaluated again has exactly the losses of the search: the objective is deterministic, and its repeats "
+            "the repeats of confirm= have exactly the losses of the search: the objective is deterministic, and its repeats "
             "confirm nothing; give it a parameter repeat, which chooses other folds or another seed, or leave confirm= out",
             stacklevel=5,
         )

@@ -30,7 +30,7 @@ _SAID = (
     (re.compile(r"nan, which is no finite number"), NAN),
     (re.compile(r"-?inf, which is no finite number"), INF),
     (re.compile(r"the objective returned "), NO_LOSS),
-    (re.compile(r"what the objective returned cannot be read"), NO_LOSS),
+    (re.compile(r"the returned value cannot be unpickled"), NO_LOSS),
 )
 
 

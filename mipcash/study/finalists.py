@@ -206,12 +206,14 @@ def _compared(f: Finalist, best: Finalist | None) -> str:
     if best is None or not f.fresh:
         return "not evaluated yet" if not f.fresh else ""
     if f is best:
-        return "the answer"
+        return "recommended"
     worse = Difference.of(f, best)
     error = "" if math.isnan(worse.error) else f", standard error {worse.error:.2g}"
     shared = min(len(f.fresh), len(best.fresh))
     where = f" on {shared} repeats of both" if len(f.fresh) != len(best.fresh) else ""
-    return f"{worse.mean:+.2g} to the answer{where}{error}".replace(" 1 repeats", " the first repeat")
+    return f"{worse.mean:+.2g} relative to the recommended trial{where}{error}".replace(
+        " 1 repeats", " the first repeat"
+    )
 
 
 HEAD = ("trial", "search", "fresh", "")

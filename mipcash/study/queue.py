@@ -131,7 +131,7 @@ class Queue:
             row = self._proposer.proposal(history, state, min_distance, limit)
             trial = self._table.agreed(lambda: self._entered(row, begin, admits))
             if trial is None:
-                raise TakenError(f"trial {row.number} is another one already")
+                raise TakenError(f"another trial has the number {row.number} already")
             return trial
 
     def _entered(self, row: TrialRow, begin: bool, admits: Admits | None) -> Trial | None:

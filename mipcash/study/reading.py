@@ -165,7 +165,7 @@ def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
     for k, output in rows:
         if output.status == FAILED and output.value is None:
             wording = YIELDED + output.message.removeprefix(RETURNED) if unread(output) else output.message
-            return Output(FAILED, message=f"{wording} (fit {k + 1})", folds=values)
+            return Output(FAILED, message=f"{wording} (step {k + 1})", folds=values)
     if not values:
         return rows[-1][1]
     try:
@@ -223,7 +223,7 @@ def _further(name: str, value: Any, text: bool) -> Output:
     if number is not None and (text or not math.isfinite(number) or abs(number) <= LOSS_LIMIT):
         return Output.of(number)
     if number is not None:
-        cause = f"what is wanted must lie within {LOSS_LIMIT:g} of 0"
+        cause = f"the value of a requested output must lie within {LOSS_LIMIT:g} of 0"
     return Output(FAILED, message=f"{RETURNED}{readable(name, repr)}: {shown(value)}; {cause}")
 
 

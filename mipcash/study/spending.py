@@ -183,7 +183,7 @@ class Spending:
         if isinstance(budget, Steps):
             if costs:
                 raise ValueError(
-                    f"budget is {budget}, and outputs are functions of their own, which are evaluated apart; give a number of "
+                    f"budget is {budget}, and outputs are functions of their own, which are evaluated separately; give a number of "
                     "calls, or mc.Cost(3600)"
                 )
             return cls(budget.number, by_steps=True)

@@ -219,7 +219,7 @@ class TrialTable:
             TellError: the trial belongs to another study.
         """
         if of.study != self.record.id or of.number >= len(self.trials):
-            raise TellError(f"trial {of.number} was asked of another study; repeat it in the study that proposed it")
+            raise TellError(f"trial {of.number} belongs to another study; repeat it there")
         config = self.trials[of.number].config
         for trial in self.trials:
             if trial.repeat == repeat and trial.config == config:
@@ -250,15 +250,17 @@ class TrialTable:
                 f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
             )
         if trial.study != self.record.id or trial.number >= len(self.trials):
-            raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
+            raise TellError(f"trial {trial.number} belongs to another study; report it there")
         mine = self.trials[trial.number]
         if not (mine.pending or discarded) and trial.number in self._mine:
             del self._mine[trial.number]
             raise LateError(
-                f"trial {trial.number} was given up for lost here, and another worker told its outcome; this one is ignored"
+                f"trial {trial.number} counted as lost, and another worker has recorded its outcome; this outcome is ignored"
             )
         if not (mine.pending or discarded):
-            raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
+            raise TellError(
+                f"trial {trial.number} has an outcome already ({mine.status}); tell() may be called once per trial"
+            )
         if discarded and (mine.pending or mine.known):
             what = "has no outcome" if mine.pending else "was evaluated elsewhere"
             raise TellError(f"trial {trial.number} {what}, so that there is nothing to evaluate again")

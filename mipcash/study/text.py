@@ -42,7 +42,7 @@ def readable(value: Any, write: Callable[[Any], Any] = str) -> str:
         problem = f"gave {kind(text)} and not a string"
     except Exception as error:  # an exception in an object's own method must not end a run
         problem = f"raised {kind(error)}"
-    return f"({kind(value)}, whose text cannot be had: it {problem})"
+    return f"({kind(value)}, which cannot be shown as text: it {problem})"
 
 
 def shown(value: Any, limit: int = 60) -> str:

@@ -54,5 +54,5 @@ def _described(name: str, without: Sequence[Trial]) -> Unreturned:
     which = "the only evaluation" if len(without) == 1 else f"none of {len(without)} evaluations"
     gave = "did not give" if len(without) == 1 else "gave"
     return Unreturned(
-        name, numbers, f"{which} {gave} {name!r}, which has a limit: {latest[name].message}{hint}", stated
+        name, numbers, f"{which} {gave} {name!r}, which has an outcome constraint: {latest[name].message}{hint}", stated
     )

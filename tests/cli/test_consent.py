@@ -106,7 +106,7 @@ def test_a_solver_with_a_profile_file_or_options_needs_consent(journal: None, tm
     [
         ("optimizer", "magic", "run.db names the optimizer str 'magic', which this mipcash does not have"),
         ("solver", "magic", "run.db names the solver str 'magic', which this mipcash does not have"),
-        ("solver", "highs a=1 b", "run.db names a solver that cannot be: "),
+        ("solver", "highs a=1 b", "run.db names an invalid solver: "),
         ("options", '{"depth": "3"}', "the model of run.db cannot be loaded with its options: "),
     ],
 )
@@ -162,7 +162,7 @@ def test_options_of_a_journal_are_shown_and_not_used(stranger: Path) -> None:
     for command in ("resume run.db", "work sqlite:///run.db --model sklearn_pipeline"):
         refused = said(2, *command.split(), "--budget", "4")
         assert f"names the options data={stranger}" in refused
-        assert f"say so: mipcash {command} {again}" in refused
+        assert f"run: mipcash {command} {again}" in refused
     for model in ((), ("--model", "sklearn_pipeline")):
         made = said(0, "report", "run.db", *model)
         assert f"mipcash report run.db --model sklearn_pipeline {again}" in made
@@ -197,7 +197,7 @@ def test_a_terminal_asks_for_consent(planted: tuple[Path, Path], monkeypatch: py
             shown = " ".join(refused.output.split())
             assert f"run.db names the model file {evil}" in shown
             assert "Loading runs it. Go on? [y/N]" in shown
-            assert "not resumed, and nothing of it was run" in shown
+            assert "not resumed, and no code was run" in shown
         set_column("options", '{"label": "w"}')
         agreed = mipcash(*MORE, "--model", "bowl.py", typed="y\n")
         assert agreed.exit_code == 0

@@ -74,7 +74,7 @@ def test_limit_flags_are_kept_in_the_journal(write: Write) -> None:
     best = min(kept, key=lambda r: r.loss or 0.0)
     for part in (
         f"best loss {best.loss:.6g} (trial {best.number})",
-        f"limits: {len(kept)} keep all; broken or not told: heat ",
+        f"outcome constraints: {len(kept)} feasible; violated or not returned: heat ",
         *("what each limit costs", "grip [%] at least", "by the model"),
     ):
         assert part in ran.stdout
@@ -142,7 +142,7 @@ def test_finalists_are_shown_and_the_recommendation_is_kept(write: Write) -> Non
     assert result.best.number == best.number
     assert result.value >= best.mean  # repeats remove the luck of the search
     shown = said(0, "show", "run.db")
-    for part in ("finalists, evaluated again:", "the answer", f"best loss {result.value:.6g}"):
+    for part in ("finalists, evaluated again:", "recommended", f"best loss {result.value:.6g}"):
         assert part in ran
         assert part in shown
     assert "repeat 1" in shown

@@ -168,7 +168,7 @@ def test_enqueued_trials() -> None:
     study.enqueue_trial({"layers": 1, "width": 128, "act": "relu", "lr": 0.01})
     study.enqueue_trial({"layers": 3, "width": 128})  # violates a rule, but the user asked for it
     with pytest.warns(
-        UserWarning, match="violates the rules: no legal configuration .* rule 'memory' cannot hold there"
+        UserWarning, match="violate the rules: no legal configuration .* rule 'memory' cannot hold there"
     ):
         study.optimize(objective, n_trials=8)
     first, second, third, *rest = [t.params for t in study.trials]

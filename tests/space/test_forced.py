@@ -40,9 +40,9 @@ def test_the_warning_names_the_rule_the_parameter_and_the_remedy() -> None:
     space.rule("at least", space["dropout"] >= 0.2)
     assert space.is_legal({"layers": 1, "act": "relu", "estimator": "line"}) is False
     assert told(lambda: space.sample(1)) == [
-        "rule 'at least' (dropout >= 0.2) forces parameter 'dropout' to be active: where it is not, it reads as 0, which violates "
-        "the rule. If it is meant for where it is active, add when=dropout.is_active(); if not, say so by a rule of its own, "
-        "layers[2] + layers[3] == 1"
+        "rule 'at least' (dropout >= 0.2) forces parameter 'dropout' to be active: if it is inactive, it counts as 0, which "
+        "violates the rule. If it is meant only for an active parameter, add when=dropout.is_active(); if not, require it by a "
+        "separate rule, layers[2] + layers[3] == 1"
     ]
 
 
@@ -131,10 +131,10 @@ def test_the_check_takes_few_solves_and_little_time(monkeypatch: pytest.MonkeyPa
     held = [space.real(f"x{i}", 1, 2, when=g["on"]) for i, g in enumerate(gate)]
     for i, x in enumerate(held):
         space.rule(f"r{i}", x + held[i - 1] + gate[i - 2]["on"] >= 1)
+    here, clock = compiled(space), FakeClock()  # a clock that stands still: the check ends by itself
     calls = counted(monkeypatch, *SOLVES)
-    assert told(lambda: space.optimum(1)) == []
-    assert len(calls) <= 60
-    here, clock = compiled(space), FakeClock()
+    assert not list(forced(here.declaration, here.rules, here.program, here.backend, Deadline.after(SECONDS, clock)))
+    assert len(calls) <= 2 * len(gate)
     slow = SlowBackend(clock, SECONDS / 4)
     assert not list(forced(here.declaration, here.rules, here.program, slow, Deadline.after(SECONDS, clock)))
     assert len(slow.limits) <= 4

@@ -80,7 +80,7 @@ def test_the_best_trial_is_the_finalist_with_the_lowest_mean_of_fresh_repeats(ob
     assert result.best.loss >= lowest[0].loss == result.feasibility.best.loss
     assert result.fresh <= result.value <= sum(fresh.values()) / 4  # the lowest of several means is biased downwards
     assert f"{result.best.number:>5}" in str(result)
-    assert "the answer" in str(result)
+    assert "recommended" in str(result)
 
 
 def test_identical_losses_of_an_objective_without_a_parameter_repeat_are_warned_of(

@@ -114,7 +114,7 @@ def test_pruning_and_confirmation_work_in_both_directions() -> None:
     assert [f.searched for f in up.finalists] == [-f.searched for f in down.finalists]
     lines = str(up).splitlines()
     first = lines[lines.index("finalists, evaluated again:") + 2]
-    assert "the answer" in first
+    assert "recommended" in first
     assert f" {up.value:.6g} " in first
 
 

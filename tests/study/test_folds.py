@@ -108,12 +108,12 @@ def odd(*values: Any, error: Exception | None = None) -> Any:
 
 CAUSES = [
     (odd(), "the objective yielded nothing and returned nothing; yield the loss of each step", 0),
-    (odd(0.5, math.nan, 0.5), "the objective yielded nan; a loss must be finite (fit 2)", 1),
+    (odd(0.5, math.nan, 0.5), "the objective yielded nan; a loss must be finite (step 2)", 1),
     (odd(0.5, "low"), "the objective yielded str 'low', which is not a loss; ", 1),
-    (odd(0.5, {"ms": 1.0}), "the objective yielded a dict without 'loss', only ['ms'] (fit 2)", 1),
+    (odd(0.5, {"ms": 1.0}), "the objective yielded a dict without 'loss', only ['ms'] (step 2)", 1),
     (odd(0.5, None), "the objective yielded None, which is not a loss; ", 1),
     (odd(0.5, 0.5, error=ValueError("diverged")), "ValueError: diverged (", 2),
-    (odd(0.5, mc.Failed("too deep"), 0.5), "too deep (fit 2)", 1),
+    (odd(0.5, mc.Failed("too deep"), 0.5), "too deep (step 2)", 1),
     (odd(*[0.5] * (MOST_STEPS + 1)), "EndlessError: the objective yielded 10,000 partial results and did not end", 0),
 ]
 
@@ -138,7 +138,7 @@ def test_a_generator_is_closed_after_its_evaluation_has_failed() -> None:
             raise RuntimeError("and failed at it")
 
     trial = one(objective)
-    assert (seen, trial.message) == (["tidied up"], "the objective yielded inf; a loss must be finite (fit 1)")
+    assert (seen, trial.message) == (["tidied up"], "the objective yielded inf; a loss must be finite (step 1)")
 
 
 def test_an_objective_that_yields_no_loss_is_a_defect() -> None:

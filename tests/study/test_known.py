@@ -73,7 +73,7 @@ def test_add_accepts_the_same_outcomes_as_tell(space: mc.Space, journal: Path) -
         study.add(three, math.nan)
         study.add(four, {"loss": mc.Failed("diverged"), "ms": math.inf})
         for outcome in (None, "0.5", {"score": 1.0}, [0.5], True):
-            with pytest.raises(ValueError, match=r"of the configuration is not known: .*mc.Failed|without 'loss'"):
+            with pytest.raises(ValueError, match=r"of the configuration is invalid: .*mc.Failed|without 'loss'"):
                 study.add(one, outcome)
         before = study.trials
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
@@ -105,7 +105,7 @@ def test_an_illegal_configuration_is_refused_with_the_violated_rules() -> None:
     with pytest.raises(ConfigurationError, match=broken):
         study.add(ILLEGAL, 1.0)
     for config, message in (
-        ({**ILLEGAL, "kind": "odd"}, r"has no place in space 'ruled'.*parameter 'kind': 'odd' is not one of"),
+        ({**ILLEGAL, "kind": "odd"}, r"does not fit into space 'ruled'.*parameter 'kind': 'odd' is not one of"),
         ({**ILLEGAL, "x": 0.5}, r"parameter 'x' is given, but it is not active"),
         ({"a": 8, "b": 8, "kind": "deep"}, r"parameter 'x' is missing"),
         ({**ILLEGAL, "a": 11}, r"parameter 'a': 11 is outside \[0, 9\]"),
@@ -130,7 +130,7 @@ def test_one_invalid_known_evaluation_rejects_the_whole_list(journal: Path) -> N
     good = ({"a": 1, "b": 1, "kind": "plain"}, 1.0)
     for known, error, message in (
         ([good, (ILLEGAL, 2.0)], ConfigurationError, r"the configuration of known\[1\] is illegal: rule 'little'"),
-        ([good, (good[0], None)], ValueError, r"what came of the configuration of known\[1\] is not known: it is None"),
+        ([good, (good[0], None)], ValueError, r"the outcome of the configuration of known\[1\] is invalid: it is None"),
         ([good, good[0]], TypeError, r"a list of pairs .* known\[1\] is dict"),
         (good[0], TypeError, r"known= is a list of pairs \(configuration, outcome\), got dict"),
         (3, TypeError, r"known= is a list of pairs \(configuration, outcome\), got int 3"),
@@ -248,7 +248,9 @@ def test_an_optimizer_may_not_call_its_proposals_known(space: mc.Space) -> None:
         def propose(self, request: Request) -> Proposal:
             return Proposal(super().propose(request).config, origin="known")
 
-    with pytest.raises(TypeError, match="'sampler' calls a proposal 'known', which only a user's are called"):
+    with pytest.raises(
+        TypeError, match="'sampler' uses the origin 'known', which is reserved for configurations of the user"
+    ):
         mc.Study(space, Liar(space)).ask()
 
 
@@ -260,13 +262,15 @@ def test_show_and_progress_distinguish_known_evaluations(
     mc.minimize(bowl, space, 2, optimizer="random", storage=journal, known=known, progress=Lines())
     said = capsys.readouterr().err.splitlines()
     best = min(v for _, v in known)
-    assert said[0].startswith(f"ruled: 3 evaluations known from elsewhere, best {best:.6g} (#")
+    assert said[0].startswith(f"ruled: 3 evaluations evaluated outside the study, best {best:.6g} (#")
     assert [line[:6] for line in said[1:]] == ["[1/2] ", "[2/2] "]
     mc.minimize(bowl, space, 3, optimizer="random", storage=journal, known=known, progress=Lines())
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("ruled: 3 evaluations known from elsewhere, resumed after 2 of 3 evaluations, best ")
+    assert said[0].startswith(
+        "ruled: 3 evaluations evaluated outside the study, resumed after 2 of 3 evaluations, best "
+    )
     shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(tmp_path / "picture.svg")])
     assert shown.exit_code == 0, shown.output
-    assert "3 done, 0 failed, 3 known from elsewhere, stopped: budget" in shown.output
+    assert "3 done, 0 failed, 3 evaluated outside the study, stopped: budget" in shown.output
     assert shown.output.count("  known  ") == 3
     assert open_archive(journal).n_evaluated == 3

@@ -79,7 +79,7 @@ UNREAD = {
     "a text": ({"loss": 1.0, "heat": "0.3"}, "the objective returned 'heat': str '0.3'; a further value is a number"),
     "too large": (
         {"loss": 1.0, "heat": 1e200},
-        "the objective returned 'heat': float 1e+200; what is wanted must lie within",
+        "the objective returned 'heat': float 1e+200; the value of a requested output must lie within",
     ),
     "failed": ({"loss": 1.0, "heat": mc.Failed("no sensor")}, "no sensor"),
 }
@@ -146,7 +146,7 @@ def test_a_constrained_output_that_no_evaluation_returns_stops_the_run_early(
         "execution": workers,
         "storage": tmp_path / "run.db",
     }
-    said = "none of [5-7] evaluations gave 'heat', which has a limit: the objective returned"
+    said = "none of [5-7] evaluations gave 'heat', which has an outcome constraint: the objective returned"
     with pytest.raises(DefectError, match=said) as refusal:
         mc.minimize(returned, line(), 50, **settings)
     assert ("only ['loss', 'heat_c', 'ms']; did you mean 'heat_c'?" in str(refusal.value)) == (returned is typo)
@@ -162,7 +162,10 @@ def test_a_constrained_output_that_is_always_nan_is_reported_and_does_not_stop_t
 
     result = mc.minimize(unmeasured, line(), 8, optimizer="random", limits={"heat": 0.5}, progress=False)
     assert result.n_done == 8
-    assert result.problem() == "none of 8 evaluations gave 'heat', which has a limit: nan, which is no finite number"
+    assert (
+        result.problem()
+        == "none of 8 evaluations gave 'heat', which has an outcome constraint: nan, which is no finite number"
+    )
     assert result.problem() in str(result)
     with pytest.raises(DefectError, match="none of 3 evaluations gave 'heat'"):
         mc.minimize(typo, line(), 3, optimizer="random", limits={"heat": 0.5}, progress=False)

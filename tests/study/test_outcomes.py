@@ -68,7 +68,10 @@ def raising(error: BaseException) -> Callable[[], Any]:
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a lone surrogate": (raising(ValueError("bad \udc80 byte")), "ValueError: bad \\udc80 byte (" + __file__),
     "a NUL": (raising(ValueError("a\0b")), "ValueError: a\\x00b"),
-    "str raises": (raising(MuteError()), "MuteError: (MuteError, whose text cannot be had: it raised RuntimeError)"),
+    "str raises": (
+        raising(MuteError()),
+        "MuteError: (MuteError, which cannot be shown as text: it raised RuntimeError)",
+    ),
     "a panic": (raising(Panic("index out of range")), "Panic: index out of range"),
     "a long text": (raising(ValueError("x" * 10**7)), "more characters) (" + __file__),
     "deep recursion": (lambda: (lambda f: f(f))(lambda f: f(f)), "RecursionError: maximum recursion depth"),
@@ -82,7 +85,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "surrogate string": (lambda: "\ud800", "str '\\ud800'"),
     "failed without a text": (lambda: mc.Failed(""), "failed"),
     "failed with an object": (lambda: mc.Failed({"code": 3}), "{'code': 3}"),  # type: ignore[arg-type]
-    "failed with a mute object": (lambda: mc.Failed(MuteError()), "whose text cannot be had"),  # type: ignore[arg-type]
+    "failed with a mute object": (lambda: mc.Failed(MuteError()), "which cannot be shown as text"),  # type: ignore[arg-type]
     "failed and forgot": (Silent, "failed"),
     "no loss among many": (lambda: {str(k): 1.0 for k in range(1000)}, "without 'loss', only ['0', '1'"),
 }

@@ -45,7 +45,7 @@ def test_a_trial_reported_in_parts_is_pending_until_it_is_complete(space: mc.Spa
     assert (done.status, done.loss) == ("done", 0.5)
     assert done.values == {"latency_ms": 3.2, "memory": 7.0, "accuracy": 0.9}
     assert study.result.value == 0.5
-    with pytest.raises(TellError, match="told already"):
+    with pytest.raises(TellError, match="has an outcome already"):
         study.tell(trial, {"latency_ms": 1.0}, partial=True)
 
 

@@ -279,7 +279,7 @@ def test_invalid_pruning_settings_are_refused_before_the_journal_is_created(tmp_
             run(**given, pruning=pruning)
         with pytest.raises(ValueError, match="pruning must be True, False"):
             mc.Study(square(), pruning=pruning, storage=tmp_path / "run.db")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="which are evaluated apart"):
+    with pytest.raises(ValueError, match="which are evaluated separately"):
         run({"loss": folds}, mc.Steps(9), storage=tmp_path / "run.db")
     with pytest.raises(TypeError, match="it is called pruning="):
         mc.Study(square(), pruner="halving")  # type: ignore[call-arg]

@@ -104,12 +104,12 @@ def test_a_worker_that_was_taken_for_lost_may_tell_the_first_outcome(place: shar
     again, more = b.ask(), b.ask()
     assert ([again.number, more.number], again.attempt, again.lost) == ([0, 1], 2, 1)
     assert a.tell(first, 1.0).loss == 1.0  # b is evaluating it and has not reported an outcome
-    with pytest.raises(LateError, match="trial 0 was given up for lost here, and another worker told its outcome"):
+    with pytest.raises(LateError, match="trial 0 counted as lost, and another worker has recorded its outcome"):
         b.tell(again, 5.0)
     b.tell(more, 2.0)
     with pytest.raises(LateError, match="trial 1 "):
         a.tell(second, 6.0)
-    with pytest.raises(TellError, match="trial 1 has been told already"):
+    with pytest.raises(TellError, match="trial 1 has an outcome already"):
         a.tell(second, 6.0)
     assert a.tell(third, 3.0).done  # b knows that it was lost and has not started it
     for study in (a, b):
@@ -186,7 +186,7 @@ def test_a_display_counts_outcomes_of_other_workers_and_notes_an_ignored_late_ou
     assert [t.loss for t in result.history] == [9.0, 0.25, 1.0]
     assert counts[-1] == (3, 0.25)
     assert len(notes) == 1
-    assert "trial 1 was given up for lost here, and another worker told its outcome; this one is ignored" in notes[0]
+    assert "trial 1 counted as lost, and another worker has recorded its outcome; this outcome is ignored" in notes[0]
 
 
 # -- storages given by address --------------------------------------------------------------------------------------

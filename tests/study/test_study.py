@@ -164,7 +164,7 @@ def test_telling_twice_or_to_another_study_is_refused(space: mc.Space) -> None:
     with pytest.raises(TellError, match="another study"):
         other.tell(trial, 1.0)
     study.tell(trial, 1.0)
-    with pytest.raises(TellError, match="told already"):
+    with pytest.raises(TellError, match="has an outcome already"):
         study.tell(trial, 2.0)
     with pytest.raises(TellError, match="takes the trial"):
         study.tell(trial.config, 2.0)  # type: ignore[arg-type]

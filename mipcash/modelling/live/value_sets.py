@@ -236,7 +236,7 @@ def _of_pieces(variable: Any, runs: Sequence[_Run], pieces: Iterable[Piece]) -> 
         if not (part.low_closed and part.high_closed):
             end, bound = (part.low, "setlb") if not part.low_closed else (part.high, "setub")
             raise SpaceError(
-                f"variable {variable.name!r} has the domain {_text(variable)}, which leaves out its end {end:g}: there is no "
+                f"variable {variable.name!r} has the domain {_text(variable)}, which is open at its end {end:g}: there is no "
                 f"nearest value to it; set the last value that counts ({bound}) or take the closed domain"
             )
     if len(parts) > PIECE_LIMIT:

@@ -217,7 +217,7 @@ class _Process:
         except LostWorkerError:
             raise
         except Exception as error:  # unpickling runs code of the returned object's class
-            wording = f"what the objective returned cannot be read here: {describe_error(error)}"
+            wording = f"the returned value cannot be unpickled here: {describe_error(error)}"
             return Evaluation(Failed(wording), time.perf_counter() - began, self.name, Raised(wording))
         if what == STOPPED:
             raise about

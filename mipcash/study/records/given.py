@@ -79,8 +79,7 @@ class Known:
             raise ValueError(f"illegal must be {REFUSE!r} or {LEARN!r}, got {shown(illegal)}")
         if problems := misplaced(space, config):
             raise ConfigurationError(
-                f"{what} has no place in space {space.name!r}, so that nothing can be learned from it: {problems}. Correct it, or "
-                "leave it out"
+                f"{what} does not fit into space {space.name!r}: {problems}. Correct it, or leave it out"
             )
         plain = _plain(space, config)
         part = bool(apart) and isinstance(outcome, Mapping)
@@ -97,7 +96,7 @@ class Known:
         # an outcome without a number is refused; it is often a table whose numbers were read as texts
         if not all(statement(outcome, apart if part else (n,)) for n in objectives.names):
             raise ValueError(
-                f"what came of {what} is not known: {read.message.replace('the objective returned', 'it is')}"
+                f"the outcome of {what} is invalid: {read.message.replace('the objective returned', 'it is')}"
             )
         return cls(plain, read, not broken, tuple(n for n in apart if read[n].status != MISSING))
 

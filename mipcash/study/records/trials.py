@@ -41,7 +41,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
     """
     if proposal.origin in (KNOWN, ILLEGAL, ENQUEUED) or str(proposal.origin).startswith(REPEAT):
         raise TypeError(
-            f"optimizer {optimizer.name!r} calls a proposal {proposal.origin!r}, which only a user's are called"
+            f"optimizer {optimizer.name!r} uses the origin {proposal.origin!r}, which is reserved for configurations of the user"
         )
     return TrialRow(
         number=number,

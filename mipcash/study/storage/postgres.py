@@ -125,7 +125,7 @@ class Server(Database):
                 "see that the server runs and takes connections from here (pg_isready -h HOST -p PORT), that host, port, user and "
                 "database of the address are right, and that the password is in PGPASSWORD or ~/.pgpass"
             )
-            return f"{self.title} cannot be reached ({where}): {cause}; {cure}. Nothing that was told is lost"
+            return f"{self.title} cannot be reached ({where}): {cause}; {cure}. All recorded outcomes are kept"
         cure = "check the rights of the user there (tables are made in the first schema of its search_path)"
         return f"{self.title} cannot be used ({where}): {cause}; {cure}"
 
