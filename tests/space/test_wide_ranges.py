@@ -131,3 +131,26 @@ def test_a_small_relaxation_of_a_rule_with_large_terms_is_offered() -> None:
     space.rule("other", -20.0 * v - 20.0 * w + 3.0 * x >= -2031.9)
     found = {r.rule: r.by for r in space.conflict().relaxations}
     assert found["large"] == pytest.approx(0.098, abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs"])
+def test_a_cost_below_the_tolerance_over_a_wide_real_is_no_proven_optimum(solver: str) -> None:
+    space = mc.Space("costs", expand_limit=3)
+    c, one = space.integer("c", 0, 2), space.integer("one", 4, 4)
+    w = space.integer("w", -7, 3993, step=1000)
+    x = space.real("x", 0.0, 1e9)
+    space.rule("r0", -1.0 * c - 1.0 * w + 3.0 * one + 7.0 * c.is_(0) >= -1980.0)
+    space.rule("r1", 7e5 * x - 2e5 * c == -2e5, when=c.is_(1))
+    found = space.optimum(1.5e-6 * x - 5e-7 * c - 1e-6 * one, "min", solver=solver)
+    best = -5e-6  # of c = 2 and x = 0
+    assert found.bound <= best + 1e-12
+    assert found.status == "feasible" or found.value == pytest.approx(best)
+
+
+def test_an_equation_with_a_small_right_side_holds_up_to_rounding() -> None:
+    space = mc.Space("small", expand_limit=1)
+    w = space.integer("w", -7, 699999999999993, step=10**14)
+    x, y = space.real("x", 0.0, 1e9), space.real("y", 0.0, 1e6)
+    space.rule("r", 100.0 * x + 10.0 * y == 1e-8)
+    for config in (*space.sample(3), space.nearest({"w": w.domain.low, "x": 1e3, "y": 0.0})):
+        assert 100.0 * config["x"] + 10.0 * config["y"] == pytest.approx(1e-8, rel=1e-9)

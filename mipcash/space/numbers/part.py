@@ -318,12 +318,16 @@ class NumberRules:
         return total == Fraction(float(total)) and bool(self.row_low[r] <= float(total) <= self.row_high[r])
 
     def _refined(self, x: Vector) -> Vector:
-        """Apply Newton's method to equations and violated inequalities, over the reals that are not at a bound."""
+        """Apply Newton's method to equations and violated inequalities, over the reals that are not at a bound, or over all."""
         for _ in range(CORRECTIONS):
             body, clear = self.body(x), np.where(self.equal, 0.0, STRICT) * self._noise(x)
             below, above = self.row_low + clear - body, self.row_high - clear - body
             active = self.equal | (below > 0.0) | (above < 0.0)
             inside = ~self.integer & (x > self.low) & (x < self.high) & (x != 0.0)
+            if not np.any(
+                inside
+            ):  # all reals are at bounds that the equations exclude by less than a solver's tolerance
+                inside = ~self.integer
             if self._kept(x) or not np.any(inside) or not np.any(active):
                 break
             missed = np.where(below > 0.0, below, above)[active]
