@@ -134,7 +134,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Kept:
+class ConstraintPosterior:
     """An outcome constraint and the posterior of its output.
 
     Attributes:
@@ -154,11 +154,11 @@ class LogFeasibility:
         limits: m constraints.
     """
 
-    limits: Sequence[Kept]
+    limits: Sequence[ConstraintPosterior]
 
     @classmethod
     def of(cls, limited: Sequence[Limited]) -> LogFeasibility:
-        return cls([Kept(each.posterior, Interval.of(each)) for each in limited])
+        return cls([ConstraintPosterior(each.posterior, Interval.of(each)) for each in limited])
 
     def values(self, points: Points) -> Vector:
         """Return the negative log probability at a batch: shape (B,)."""

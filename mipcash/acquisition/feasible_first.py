@@ -42,7 +42,7 @@ from mipcash.surrogates.structured.functions.surface import Surface
 
 
 @dataclass(frozen=True)
-class WholeSample:
+class ResidualSample:
     """The sample f~, an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
@@ -76,7 +76,7 @@ WEIGHT = 100.0
 
 def whole(sample: MixedFunction) -> Acquisition:
     """Return a sample as an acquisition, with the mean of the residual if its model has one."""
-    return WholeSample(sample) if isinstance(sample, Surface) else SampleAcquisition(sample)
+    return ResidualSample(sample) if isinstance(sample, Surface) else SampleAcquisition(sample)
 
 
 @dataclass(frozen=True)

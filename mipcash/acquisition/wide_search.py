@@ -34,13 +34,13 @@ class WideSearch(MixedSearch):
                     if not len(moved):
                         break
                     continue
-                found = self._strode(acquisition, point, float(pool.values[r]), legality)
+                found = self._best_combined_move(acquisition, point, float(pool.values[r]), legality)
                 if found is None:
                     break
                 pool = pool.moved(np.array([r]), *found)
         return pool
 
-    def _strode(
+    def _best_combined_move(
         self, acquisition: Acquisition, point: Point, now: float, legality: Legality
     ) -> tuple[Points, Vector] | None:
         """Return the point after the best move, or several moves together, with its value; None if none improves."""

@@ -79,7 +79,7 @@ def agreed(journal: Path | str, record: StudyRecord, arguments: Arguments) -> Lo
             )
         if not lies_in(file, arguments.folders):
             wanted.append((f"the model file {file}", ["--model", str(file)]))
-    if arguments.solver is None and runs_more(solver):
+    if arguments.solver is None and loads_code(solver):
         name, options = split_options(solver)
         profile = real_path(Path(name)) if name.endswith(".toml") else None
         if profile is None or options or not lies_in(profile, arguments.folders):
@@ -111,14 +111,14 @@ def resume_command(journal: Path | str, record: StudyRecord | None = None) -> st
     words = ["mipcash", "resume", str(journal)]
     if record is not None and record.model is not None and modelfile.is_path(record.model):
         words += ["--model", record.model]
-    if record is not None and runs_more(record.solver):
+    if record is not None and loads_code(record.solver):
         words += ["--solver", record.solver]
     if record is not None and record.model is not None:
         words += typed_options(record)
     return shlex.join(words)
 
 
-def runs_more(solver: str) -> bool:
+def loads_code(solver: str) -> bool:
     """Return True if a solver is more than a name: a profile may import any class, and an option may write to any file."""
     return not solver.replace("-", "_").isidentifier()
 

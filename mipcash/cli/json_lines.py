@@ -77,7 +77,7 @@ class JsonLines(Progress):
                 "violations": {b.limit.output: b.value for b in broken if b.known},
                 "seconds": {"suggestion": trial.seconds.get("ask"), "evaluation": trial.duration},
                 "best": best,
-                "spent": self.told_count,
+                "spent": self.evaluated_count,
                 "budget": self.budget,
                 "seconds_left": self.left(),
             },

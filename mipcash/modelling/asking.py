@@ -15,7 +15,7 @@ _TO_BOOL = 16
 """Bit of a comparison's argument, since Python 3.13: the comparison converts its result to a bool."""
 
 
-def asked_by(frame: FrameType | None) -> str:
+def construct_at(frame: FrameType | None) -> str:
     """Return the construct at which a frame stands; ``BRANCH`` if no other is recognised.
 
     Args:

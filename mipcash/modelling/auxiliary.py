@@ -24,7 +24,7 @@ Ranges = Mapping[int, range]
 
 
 @dataclass(frozen=True)
-class Misfit:
+class Unsatisfiable:
     """Rules that no values of their auxiliary variables can satisfy.
 
     Attributes:
@@ -49,7 +49,7 @@ class Settled:
     """
 
     assignment: dict[int, float]
-    misfits: list[Misfit] = field(default_factory=list)
+    misfits: list[Unsatisfiable] = field(default_factory=list)
     undecided: list[Rule] = field(default_factory=list)
 
 
@@ -70,7 +70,7 @@ def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settle
         elif search.over:
             found.undecided += rules
         else:
-            found.misfits.append(Misfit(tuple(rules)))
+            found.misfits.append(Unsatisfiable(tuple(rules)))
     return found
 
 
@@ -88,13 +88,13 @@ def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
             elif not rest.ids:
                 unsettled.remove(rule)
                 if rule.violated(rest.constant):
-                    found.misfits.append(Misfit((rule,)))
+                    found.misfits.append(Unsatisfiable((rule,)))
             elif (unknown := _only_unknown(rule, rest)) is not None:
                 i, value = unknown
                 unsettled.remove(rule)
                 allowed = range_of(rest.variables[i])
                 if abs(value - round(value)) * abs(rest.linear[i]) > rule.slack or round(value) not in (allowed or ()):
-                    found.misfits.append(Misfit((rule,), name_of(rest.variables[i]), value))
+                    found.misfits.append(Unsatisfiable((rule,), name_of(rest.variables[i]), value))
                     unsettled[:] = [r for r in unsettled if i not in r.body.ids]
                 else:
                     values[i] = float(round(value))

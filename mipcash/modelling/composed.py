@@ -36,7 +36,7 @@ from mipcash.errors import RuleError
 from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
-from mipcash.modelling.quadratic import Quadratic, Variable, take_apart
+from mipcash.modelling.quadratic import Quadratic, Variable, parse_quadratic
 from mipcash.modelling.rules import is_strict, slack_of, split_relation
 from mipcash.modelling.wording import shortened, written
 
@@ -161,7 +161,7 @@ class Composer:
             return self._formula(part, wanted)
         if isinstance(part, RelationalExpression):
             return self._relation(part, wanted)
-        indicator = take_apart(part, self.what)
+        indicator = parse_quadratic(part, self.what)
         self.declaration.refuse_foreign(self.what, indicator)
         low, high = self.declaration.interval(indicator)
         if not (_is_whole(indicator) and low >= 0 and high <= 1):
@@ -189,7 +189,7 @@ class Composer:
         (body, lower, upper), strict = split_relation(self.name, relation, strict=True), is_strict(relation)
         if not wanted and lower == upper:
             leaf = (
-                self._by_levels(Leaf(take_apart(body, self.what), lower, upper), False)
+                self._by_levels(Leaf(parse_quadratic(body, self.what), lower, upper), False)
                 if not is_composed(relation)
                 else None
             )
@@ -202,7 +202,7 @@ class Composer:
         if math.isfinite(lower):
             sides.append(self._below(-1 * body if wanted else body, -lower if wanted else lower, mode))
         if len(sides) == 2 and wanted and mode == CLOSED and all(isinstance(s, Leaf) for s in sides):
-            return Leaf(take_apart(body, self.what), lower, upper)
+            return Leaf(parse_quadratic(body, self.what), lower, upper)
         return sides[0] if len(sides) == 1 else Tree(wanted, tuple(sides))
 
     def _below(self, expression: Any, upper: float, mode: str) -> Tree | Leaf:
@@ -210,7 +210,7 @@ class Composer:
         found = list({id(f): f for f in _functions(expression)}.values())
         if not found:
             self._count()
-            body = take_apart(expression, self.what)
+            body = parse_quadratic(expression, self.what)
             self.declaration.refuse_foreign(self.what, body)
             return self._exact(Leaf(body, upper=upper, strict=mode != CLOSED), mode)
         function, every = self._first(expression, found)
@@ -225,7 +225,7 @@ class Composer:
         for function in found:
             stands[id(function)] = Var()
             stands[id(function)].construct()
-        outer = take_apart(_replaced(expression, stands), self.what)
+        outer = parse_quadratic(_replaced(expression, stands), self.what)
         convex: list[tuple[Any, bool]] = []
         ids = {id(v) for v in stands.values()}
         for function in found:

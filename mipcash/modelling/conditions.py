@@ -29,7 +29,7 @@ from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Always, Form
 from mipcash.modelling.indicators import Activities
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
-from mipcash.modelling.quadratic import Condition, Junction, Quadratic, take_apart
+from mipcash.modelling.quadratic import Condition, Junction, Quadratic, parse_quadratic
 from mipcash.modelling.rules import split_relation
 from mipcash.modelling.wording import shortened, written
 
@@ -99,7 +99,7 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
             "size = space.categorical('size', ['short', 'long']), take size['long'] as when=, and bind the cases by rules, "
             "space.rule('short', length <= 1.5, when=size['short'])"
         )
-    polynomial = take_apart(indicator, f"the condition of {what}")
+    polynomial = parse_quadratic(indicator, f"the condition of {what}")
     declaration.refuse_foreign(f"the condition of {what}", polynomial)
     low, high = declaration.interval(polynomial)
     binary = all(v.is_binary() for v in polynomial.variables.values())
@@ -115,7 +115,7 @@ def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
 def of_levels(declaration: Declared, what: str, relation: Any) -> Quadratic | None:
     """Return a relation over one discrete parameter as the indicator of the levels at which it holds, else None."""
     body, lower, upper = split_relation(what, relation, strict=True)
-    polynomial = take_apart(body, f"the condition of {what}")
+    polynomial = parse_quadratic(body, f"the condition of {what}")
     groups = [g for g in declaration.groups if polynomial.ids & {id(v) for v in g.variables}]
     if len(groups) != 1 or polynomial.products or not polynomial.ids <= {id(v) for v in groups[0].variables}:
         return None

@@ -53,7 +53,7 @@ from mipcash.modelling.parameters import (
     OrderingParameter,
     Parameter,
 )
-from mipcash.modelling.quadratic import Condition, Quadratic, interval, take_apart
+from mipcash.modelling.quadratic import Condition, Quadratic, interval, parse_quadratic
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
@@ -375,7 +375,7 @@ class Declaration:
             self.conditions[name] = conditions
             block.when_text = " and ".join(c.condition_text() for c in conditions)
         block.on_expression = ALWAYS if on is None else on
-        polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
+        polynomial = None if on is None else parse_quadratic(on, f"the condition of {name!r}")
         parameter: Parameter
         if number:
             parameter = self._declare_number(block, name, domain, on, polynomial)

@@ -14,7 +14,7 @@ from pyomo.common.numeric_types import RegisterIntegerType
 from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import RuleError
-from mipcash.modelling.asking import ARRAY, BRANCH, CALL, CHAIN, IN, asked_by
+from mipcash.modelling.asking import ARRAY, BRANCH, CALL, CHAIN, IN, construct_at
 from mipcash.modelling.asking import NOT as NOT_ASKED
 from mipcash.modelling.domains import is_bool, is_number
 from mipcash.modelling.handles import Relation
@@ -82,7 +82,7 @@ class Formula(Logic, Relation):
         return self.parts[0] if self.kind == NOT and isinstance(self.parts[0], Formula) else Formula(NOT, (self,))
 
     def __bool__(self) -> NoReturn:
-        raise RuleError(no_truth(self, asked_by(sys._getframe(1))))
+        raise RuleError(no_truth(self, construct_at(sys._getframe(1))))
 
     def _compared(self, *_: object) -> NoReturn:
         raise RuleError(f"{shortened(written(self), 60)} is a condition and cannot be compared; {BRACKETS}")

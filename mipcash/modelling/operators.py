@@ -18,7 +18,7 @@ from pyomo.core.expr import relational_expr as relational
 from pyomo.core.expr.numvalue import is_potentially_variable
 
 from mipcash.errors import RuleError
-from mipcash.modelling.asking import asked_by
+from mipcash.modelling.asking import construct_at
 from mipcash.modelling.domains import is_number
 from mipcash.modelling.formulas import Formula, Logic, negation, no_truth
 from mipcash.modelling.handles import Expression
@@ -316,7 +316,7 @@ class _Relation(Logic, _Own):
     __slots__ = ()
 
     def __bool__(self) -> NoReturn:
-        raise RuleError(no_truth(self, asked_by(sys._getframe(1))))
+        raise RuleError(no_truth(self, construct_at(sys._getframe(1))))
 
 
 def _made() -> dict[type, type]:

@@ -152,7 +152,7 @@ def _put_together(
     )
 
 
-def take_apart(expression: Any, what: str) -> Quadratic:
+def parse_quadratic(expression: Any, what: str) -> Quadratic:
     """Read a Pyomo expression of degree at most two.
 
     Args:

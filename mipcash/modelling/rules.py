@@ -30,7 +30,7 @@ from pyomo.environ import value as pyomo_value
 from mipcash.display import table
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
-from mipcash.modelling.quadratic import Quadratic, take_apart
+from mipcash.modelling.quadratic import Quadratic, parse_quadratic
 from mipcash.modelling.refusals import is_indicator
 from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, written
@@ -221,11 +221,11 @@ def make_rule(
         texts: cached texts of the parameters in earlier relations, used and extended.
 
     Raises:
-        RuleError: see ``split_relation`` and ``mipcash.modelling.quadratic.take_apart``; or a relation without variables,
+        RuleError: see ``split_relation`` and ``mipcash.modelling.quadratic.parse_quadratic``; or a relation without variables,
             unless ``constant``.
     """
     body, lower, upper = split_relation(name, relation)
-    polynomial = take_apart(body, f"rule {name!r}")
+    polynomial = parse_quadratic(body, f"rule {name!r}")
     if not polynomial.ids and not constant:
         margin = slack_of(polynomial, lower, upper, abs(polynomial.constant))
         holds = lower - margin <= polynomial.constant <= upper + margin

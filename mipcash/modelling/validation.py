@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mipcash.modelling.auxiliary import Misfit, ids_of, settle
+from mipcash.modelling.auxiliary import Unsatisfiable, ids_of, settle
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.rules import Rule
@@ -150,7 +150,7 @@ def _assign_parameters(
             assignment[id(link.variable)] = link.value.value(assignment)
 
 
-def _unfit(misfit: Misfit) -> Violation:
+def _unfit(misfit: Unsatisfiable) -> Violation:
     """Return the violation for rules that no value of their auxiliary variables satisfies."""
     first, listed = misfit.rules[0], dict.fromkeys(r.name for r in misfit.rules)
     names = ", ".join(map(repr, listed))

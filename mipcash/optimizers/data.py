@@ -136,7 +136,7 @@ class Data:
         """Return the ``count`` best observations of ``order``; None for all of them."""
         return self.points[self.order[:count]]
 
-    def border(self, count: int) -> Points:
+    def best_and_near_feasible(self, count: int) -> Points:
         """Return the best observation, then those with the smallest violation > 0, then the next best: at most ``count``."""
         outside = self.violations[self.order[1:]] > 0.0
         rest = np.concatenate([self.order[1:][outside], self.order[1:][~outside]])

@@ -47,7 +47,7 @@ from scipy.special import ndtr
 
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.constrained import Interval, Kept, SumSection
+from mipcash.acquisition.constrained import ConstraintPosterior, Interval, SumSection
 from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.data import Data
@@ -89,13 +89,15 @@ class LogCost:
         rest: r.
     """
 
-    limits: Sequence[Kept]
+    limits: Sequence[ConstraintPosterior]
     costs: Vector
     rest: float
 
     @classmethod
     def of(cls, limited: Sequence[Limited], costs: Sequence[float], rest: float) -> LogCost:
-        return cls([Kept(each.posterior, Interval.of(each)) for each in limited], np.asarray(costs), rest)
+        return cls(
+            [ConstraintPosterior(each.posterior, Interval.of(each)) for each in limited], np.asarray(costs), rest
+        )
 
     def values(self, points: Points) -> Vector:
         """Return log C at a batch: shape (B,)."""

@@ -226,7 +226,7 @@ class Hybrid(ModelBased):
             return None
         began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
         certifying = self._for(CERTIFY)
-        known = step.data.border(self.settings.best).levels
+        known = step.data.best_and_near_feasible(self.settings.best).levels
         proven, bound, prover = certifying._solved(target.function, point, excluded, known)
         if proven is not None:
             point = self._better(target.acquisition, point, proven)
@@ -313,7 +313,7 @@ class Hybrid(ModelBased):
 
     def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """Return the minimised functions and the point found; None if nothing is left to propose."""
-        settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
+        settings, best, began = self.settings, step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples
         samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count or 0)]
         searching, functions = self._for(POOL), [] if count is None else [mean, *samples]

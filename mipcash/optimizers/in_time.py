@@ -29,7 +29,7 @@ FALLBACK, LEAST_FALLBACK = 0.1, 0.05
 """Share of the seconds for the search for a neighbour, and its minimum in seconds."""
 PATIENCE, FIRST = 4.0, 10.0
 """Factor of the seconds for the further search of the solver, and its minimum in seconds."""
-BEST, WANDERS, PAIRS = 8, 4, 200
+BEST, PERTURBATIONS, PAIRS = 8, 4, 200
 """Number of evaluated configurations with neighbours tried; for each, draws of other numbers and random changes of two levels."""
 
 
@@ -108,7 +108,7 @@ def _other_numbers(domain: Domain, near: Neighbourhood, point: Point, request: R
     if not len(domain.scale) or not near.admitted(point.levels[None])[0]:
         return None
     step = ContinuousStep(domain, 0, 0.0)
-    for _ in range(WANDERS):
+    for _ in range(PERTURBATIONS):
         found = _new(domain, Point(point.levels, step.perturbed(point, request.rng)), request)
         if found is not None or domain.deadline.passed:
             return found

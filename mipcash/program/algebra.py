@@ -23,7 +23,7 @@ from pyomo.gdp.util import GDP_Error
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.indicators import as_pyomo
-from mipcash.modelling.quadratic import Quadratic, Variable, interval, take_apart
+from mipcash.modelling.quadratic import Quadratic, Variable, interval, parse_quadratic
 from mipcash.modelling.rules import Rule, slack_of
 
 BLOCKS = (pyo.Block, Disjunct)
@@ -231,7 +231,7 @@ class _Transformed:
         while disjunct is not None:
             indicator = disjunct.binary_indicator_var
             if not indicator.fixed:
-                when.append(take_apart(1 * indicator, f"the indicator of {disjunct.name!r}"))
+                when.append(parse_quadratic(1 * indicator, f"the indicator of {disjunct.name!r}"))
             elif indicator.value < 0.5:
                 return None
             disjunct = self.owner.get(id(disjunct))
@@ -313,7 +313,7 @@ def _constraints(model: Any, into: Any = pyo.Block) -> Iterator[Any]:
 
 def _taken(data: Any, what: str) -> tuple[Quadratic, float, float]:
     """Return body and bounds of a constraint, with the body's constant moved into the bounds."""
-    body = take_apart(data.body, what)
+    body = parse_quadratic(data.body, what)
     lower, upper = pyo.value(data.lower), pyo.value(data.upper)
     low = -math.inf if lower is None else float(lower) - body.constant
     high = math.inf if upper is None else float(upper) - body.constant

@@ -21,7 +21,7 @@ from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Value
-from mipcash.modelling.live.components import honour
+from mipcash.modelling.live.components import check_live_model
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import Violation, check
 from mipcash.program.algebra import AlgebraicModel, algebraic_model
@@ -274,7 +274,9 @@ class LiveSpace:
         """Return the space as it is now, compiled again if the live model has changed."""
         seen, held = signature(self.declaration)
         if self._known is None or self._known[0] != seen:
-            honour(self.declaration)  # refuses components that are not supported, and may write rules for others
+            check_live_model(
+                self.declaration
+            )  # refuses components that are not supported, and may write rules for others
             seen, held = signature(self.declaration)
             algebra = algebraic_model(self.declaration)
             rules = (*active_rules(self.declaration), *algebra.logic)

@@ -167,7 +167,7 @@ def count_levels(
     return count_states(program.sizes[list(component.groups)].tolist(), tables, linear, deadline)
 
 
-def never_kept(legality: Legality) -> bool:
+def has_violated_constant_rule(legality: Legality) -> bool:
     """Return True if a rule that depends on no level is violated."""
     tables, rows = legality.constraints()
     without = [row for row, _ in rows if not columns_of(row.form)]
@@ -260,7 +260,7 @@ def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: 
 
 def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline) -> Count:
     program, legality = minimiser.program, minimiser.free_legality
-    if never_kept(legality):
+    if has_violated_constant_rule(legality):
         return Count(0, True)
     # clusters decided by elimination have no table over levels, so they are counted one by one
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]

@@ -50,11 +50,11 @@ TRIES = 8
 """Number of random draws of other numerical values at the same levels before a program is solved for them."""
 
 
-class IndistinctError(Exception):
+class TooCloseError(Exception):
     """The legal numerical values left at some levels are too close to earlier ones for the solver's tolerance."""
 
 
-def other_numbers(
+def other_values(
     space: CompiledSpace,
     config: Configuration,
     levels: Indices,
@@ -69,7 +69,7 @@ def other_numbers(
         before: earlier configurations, including ``config``.
 
     Raises:
-        IndistinctError: the legal numerical values left are too close to earlier ones for the solver's tolerance.
+        TooCloseError: the legal numerical values left are too close to earlier ones for the solver's tolerance.
         SolverError: the solver could not decide within its limit.
     """
     numbers = [x for x in space.tuned if x.label in config]
@@ -89,7 +89,7 @@ def other_numbers(
 def _by_program(
     space: CompiledSpace, config: Configuration, numbers: Sequence[Number], same: Sequence[Configuration]
 ) -> Configuration | None:
-    """Find the configuration of ``other_numbers`` by the program in the module's description."""
+    """Find the configuration of ``other_values`` by the program in the module's description."""
     program = space.wider({x.label for x in numbers}).program
     levels = program.encode(config)
     held = dict.fromkeys((program.starts + levels).tolist(), 1.0)
@@ -108,7 +108,7 @@ def _by_program(
     # the solution's columns are those of the wider program, so auxiliary columns of the space's own program are unknown
     found = space.decoded(levels, np.full(space.program.n, np.nan), values)
     if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
-        raise IndistinctError(
+        raise TooCloseError(
             f"the numerical values for {config} in space {space.name!r} are too close to each other for the solver's tolerance; "
             "widen their ranges or fix them"
         )
@@ -250,8 +250,8 @@ def _further(
         if repeats(space, config, before):
             other = None
             try:
-                other = other_numbers(space, config, levels, columns, before, rng)
-            except IndistinctError as error:
+                other = other_values(space, config, levels, columns, before, rng)
+            except TooCloseError as error:
                 indistinct = str(error)
             if other is None:
                 excluded.append(Exclusion(levels))
@@ -277,7 +277,7 @@ def _nothing_left(
     """Raise the error that explains why there is no further configuration.
 
     Args:
-        indistinct: message of an ``IndistinctError`` that occurred at some levels, else empty.
+        indistinct: message of an ``TooCloseError`` that occurred at some levels, else empty.
 
     Raises:
         SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``min_distance``.

@@ -91,7 +91,7 @@ def _converter(name: str) -> Any:
     return import_module(f"mipcash.integrations.spaces.{name}")
 
 
-class Exchanged:
+class ExchangeMixin:
     """Constructors of ``Space`` from other libraries' spaces, and exports to them. Converters are imported when they are used."""
 
     _declaration: Declaration

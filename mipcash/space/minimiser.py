@@ -46,7 +46,7 @@ class Minimiser:
         """Legality of levels for any numerical values; complete only if no rule contains a numerical parameter."""
         return self._free
 
-    def anchors(self, settings: SolverSettings) -> list[Indices]:
+    def default_starts(self, settings: SolverSettings) -> list[Indices]:
         """Return a few legal levels found by the solver, as starts of local search if the caller has none.
 
         They depend on the program alone, so a minimiser that was used before gives the same results as a new one. They are not
@@ -133,7 +133,7 @@ class Minimiser:
         search = self.search(numbers)
         if search is None or self.deadline.passed:
             return None
-        pool = list(starts) or self.anchors(SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05))
+        pool = list(starts) or self.default_starts(SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05))
         if not pool:
             return None
         candidates = np.array(pool)

@@ -23,7 +23,7 @@ from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, is_bool, is_number
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import ChoiceParameter
-from mipcash.modelling.quadratic import take_apart
+from mipcash.modelling.quadratic import parse_quadratic
 from mipcash.modelling.validation import check
 from mipcash.modelling.wording import shortened, written
 from mipcash.program.forms import QuadraticForm
@@ -43,7 +43,7 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
         RuleError: degree above two, or parameters of another space.
         SpaceError: a product of two numerical parameters, or a numerical parameter that occurs in no rule (it has no column).
     """
-    body = take_apart(expression, "the objective")
+    body = parse_quadratic(expression, "the objective")
     declaration.refuse_foreign("the objective", body)
     affine = _images(declaration, program)
     linear = np.zeros(program.n)
@@ -144,7 +144,7 @@ def optimum(
 
 def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
     """Return the answer with the objective value of the configuration, which may differ from the program's by rounding."""
-    body = take_apart(expression, "the objective")
+    body = parse_quadratic(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
     if not space.program.numbers or not body.ids <= values.keys():
         return answer
@@ -157,7 +157,7 @@ def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expre
 
 def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
     """Return the labels of numerical parameters in an expression that have no columns, because no rule contains them."""
-    used = take_apart(expression, "the objective").ids
+    used = parse_quadratic(expression, "the objective").ids
     missing = [n for n in space.tuned if n.label not in space.in_rules]
     return {n.label for n in missing if any(id(v) in used for v in n.columns())}
 

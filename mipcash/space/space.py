@@ -36,7 +36,7 @@ from mipcash.space.bounds import Extent, extents
 from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
-from mipcash.space.exchange import Exchanged, export
+from mipcash.space.exchange import ExchangeMixin, export
 from mipcash.space.experiments import CRITERIA, candidates, selected
 from mipcash.space.explanation import conflict_of, explained
 from mipcash.space.nearest import nearest, why_illegal
@@ -45,7 +45,7 @@ from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
 
 
-class Space(Exchanged):
+class Space(ExchangeMixin):
     """A search space with rules (known constraints).
 
     Declare parameters with [`real`][mipcash.space.space.Space.real], [`integer`][mipcash.space.space.Space.integer],

@@ -29,7 +29,7 @@ class EndlessError(MipcashError):
 
 
 @dataclass(frozen=True)
-class TurnedJudge:
+class NegatedJudge:
     """Judge of a maximised loss: applies a judge of minimised losses to the negated loss."""
 
     judge: Judge

@@ -28,7 +28,7 @@ from mipcash.study.confirm import (
 )
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Evaluating, Inline, Pool
-from mipcash.study.evaluating.processes import Processes, brought
+from mipcash.study.evaluating.processes import Processes, pickled_objective
 from mipcash.study.execution import Execution, ExecutionGiven, execution_of
 from mipcash.study.loop import Loop
 from mipcash.study.method import OptimizerGiven
@@ -163,7 +163,7 @@ def minimize(
     check_replicated(confirming, costs)
     check_paid(confirming, Spending.of_budget(budget.amount, costs))
     if execution.allowed is not None:
-        brought(objective)  # before a journal is created
+        pickled_objective(objective)  # before a journal is created
     display = make_progress(progress)
     with Study(
         space,

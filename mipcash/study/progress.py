@@ -28,13 +28,13 @@ class Progress:
     def __init__(self) -> None:
         self.budget: float = 0
         self.spending = Spending(math.inf)
-        self.told_count: float = 0
+        self.evaluated_count: float = 0
         self.known_count = 0
         self.failed_count = 0
         self.best = math.inf
         self.best_number: int | None = None
         self.limits: tuple[Limit, ...] = ()
-        self.kept_count = 0
+        self.feasible_count = 0
         self.deadline: float | None = None
         self._began, self._before = time.monotonic(), 0.0
         self._parts: list[Trial] = []
@@ -45,7 +45,7 @@ class Progress:
         self.budget = budget
         for trial in trials:
             self._count(trial)
-        self._began, self._before = time.monotonic(), self.told_count
+        self._began, self._before = time.monotonic(), self.evaluated_count
 
     def asking(self) -> None:
         """Show that the optimizer is computing a proposal."""
@@ -74,9 +74,9 @@ class Progress:
 
     def left(self) -> float:
         """Estimate the remaining seconds from the pace of evaluations so far, capped by the deadline; inf before the first one."""
-        spent = self.told_count - self._before
+        spent = self.evaluated_count - self._before
         each = (time.monotonic() - self._began) / spent if spent > 0 else math.inf
-        rest = max(0.0, self.budget - self.told_count)
+        rest = max(0.0, self.budget - self.evaluated_count)
         until = math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
         return min(each * rest if rest else 0.0, until)
 
@@ -84,10 +84,10 @@ class Progress:
         if trial.known:
             self.known_count += 1
         else:
-            self.told_count += 0 if trial.pending else self._count_of(trial)
+            self.evaluated_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
         found = self._best_of(trial)
-        self.kept_count += found is not None and not trial.known
+        self.feasible_count += found is not None and not trial.known
         if trial.objectives.several:
             self._parts.append(trial)
             self._front = len(Front.of(Feasibility.of(self._parts, self.limits)).rows)
@@ -119,7 +119,7 @@ class Progress:
             return f"{self._front} on the front"
         if self.best_number is not None:
             return f"{self.best:.6g} (#{self.best_number})"
-        return "none satisfies all constraints yet" if self.limits and self.told_count > self.failed_count else "-"
+        return "none satisfies all constraints yet" if self.limits and self.evaluated_count > self.failed_count else "-"
 
 
 class Lines(Progress):
@@ -132,8 +132,8 @@ class Lines(Progress):
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
         known = f"{self.known_count} evaluations evaluated outside the study, " if self.known_count else ""
-        if self.told_count:
-            known += f"resumed after {self.told_count:.10g} of {budget:.10g} evaluations, "
+        if self.evaluated_count:
+            known += f"resumed after {self.evaluated_count:.10g} of {budget:.10g} evaluations, "
         if known:
             self._print(f"{title}: {known}best {self._best_text()}")
 
@@ -141,7 +141,7 @@ class Lines(Progress):
         super().evaluated(trial)
         left = self.left()
         rest = f"  left {_seconds(left)}" if 0.0 < left < math.inf else ""
-        self._print(line(trial, self.told_count, self.budget, self._best_text(), self.limits) + rest)
+        self._print(line(trial, self.evaluated_count, self.budget, self._best_text(), self.limits) + rest)
 
     def note(self, text: str) -> None:
         self._print(f"note: {text}")
@@ -192,8 +192,8 @@ class Bar(Progress):
         super().begin(title, budget, trials)
         self._task = self._bar.add_task(
             one_line(title, 160),
-            total=max(budget, self.told_count),
-            completed=round(self.told_count),
+            total=max(budget, self.evaluated_count),
+            completed=round(self.evaluated_count),
             state="",
             doing="",
         )
@@ -217,7 +217,7 @@ class Bar(Progress):
         self._evaluations.append(trial.duration or 0.0)
         if trial.failed:
             self._above(f"trial {trial.number} failed: {trial.message}", "yellow")
-        self._bar.update(self._task, completed=self.told_count)
+        self._bar.update(self._task, completed=self.evaluated_count)
         self._show("")
 
     def note(self, text: str) -> None:
@@ -236,8 +236,8 @@ class Bar(Progress):
 
     def _show(self, doing: str) -> None:
         parts = [f"best [bold]{self._best_text()}[/bold]", f"last {self._last}"]
-        if self.limits and self.told_count > self.failed_count:
-            parts.append(f"within limits {self.kept_count}")
+        if self.limits and self.evaluated_count > self.failed_count:
+            parts.append(f"feasible {self.feasible_count}")
         if self.failed_count:
             parts.append(f"[yellow]{self.failed_count} failed[/yellow]")
         if self._evaluations:
@@ -291,7 +291,7 @@ class NotebookBar(Progress):
             self._output.update(page)
 
     def _html(self, doing: str) -> str:
-        spent, total = f"{self.told_count:.10g}", f"{self.budget:.10g}"
+        spent, total = f"{self.evaluated_count:.10g}", f"{self.budget:.10g}"
         parts = [
             f"{spent}/{total}",
             f"best {self._best_text()}",

@@ -45,7 +45,7 @@ import numpy as np
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.feasibility import Feasibility
-from mipcash.study.folds import Estimates, Judge, TurnedJudge
+from mipcash.study.folds import Estimates, Judge, NegatedJudge
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -54,7 +54,7 @@ Pairs = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Outlook:
+class FinalLossEstimator:
     """Estimator of the final loss of a learning curve at one step.
 
     Attributes:
@@ -66,7 +66,7 @@ class Outlook:
     variance: float
 
     @classmethod
-    def of(cls, pairs: Pairs) -> Outlook:
+    def of(cls, pairs: Pairs) -> FinalLossEstimator:
         """Make the estimator with its leave-one-out variance; with fewer than three pairs, with the variance of the L_i."""
         ordered = sorted(pairs)
         ends = [end for _, end in ordered]
@@ -242,14 +242,14 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     rungs = racing.rungs(len(best.folds)) if isinstance(racing, Halving) else []
     reference = _references(whole, best, None if averaged else rungs)
     if isinstance(racing, Racing):
-        return Race(reference, float(racing.c))
+        return RacingJudge(reference, float(racing.c))
     inside = {trials[k].number for row in feasibility.inside for k in row.parts}
     there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
     reached = {
         rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))
         for rung in rungs
     }
-    return Rungs(reference, int(racing.factor), reached)
+    return HalvingJudge(reference, int(racing.factor), reached)
 
 
 def judge_for(
@@ -267,7 +267,7 @@ def judge_for(
         [t.in_minimisation_form() for t in trials if not t.repeat],
         trial.objectives.in_minimisation_form(limits),
     )
-    return TurnedJudge(judge) if judge is not None and trial.objectives.maximised else judge
+    return NegatedJudge(judge) if judge is not None and trial.objectives.maximised else judge
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class Reference:
     value: float
     so_far: tuple[float, ...]
     variances: tuple[float, ...] = ()
-    outlooks: Mapping[int, Outlook] = field(default_factory=dict)
+    outlooks: Mapping[int, FinalLossEstimator] = field(default_factory=dict)
 
     @property
     def averaged(self) -> bool:
@@ -309,7 +309,7 @@ References = Mapping[str, Reference]
 
 
 @dataclass(frozen=True)
-class Race:
+class RacingJudge:
     """Judge that compares an evaluation with the incumbent."""
 
     references: References
@@ -325,7 +325,7 @@ class Race:
 
 
 @dataclass(frozen=True)
-class Rungs:
+class HalvingJudge:
     """Judge that compares an evaluation with those that reached the same rung.
 
     Attributes:
@@ -398,7 +398,7 @@ def _reference(
     """
     value, values, folds = rows[best]
     if rungs is not None:
-        outlooks = {rung: Outlook.of([(row[1][rung - 1], row[0]) for row in rows]) for rung in rungs}
+        outlooks = {rung: FinalLossEstimator.of([(row[1][rung - 1], row[0]) for row in rows]) for rung in rungs}
         return Reference(value, tuple(values), outlooks=outlooks)
     others = [row for k, row in enumerate(rows) if k != best]
     count = len(folds)

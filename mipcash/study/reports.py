@@ -80,7 +80,7 @@ class Reports:
             return returned
         return Folds(values, Failed(NOTHING.format(len(values))) if returned is None else returned)
 
-    def forgotten(self, returned: Any) -> str:
+    def missing_return(self, returned: Any) -> str:
         """Return an error message if the objective reported values but returned None without being stopped; empty otherwise."""
         lacks = returned is None and self._values and not (self._failed or self._estimates)
         return NOTHING.format(len(self._values)) if lacks else ""

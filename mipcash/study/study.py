@@ -35,7 +35,7 @@ from mipcash.study.records.fingerprint import record_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.objective import identity_of, warn_of_another
-from mipcash.study.records.telling import Telling, finite, reported_costs
+from mipcash.study.records.telling import TrialUpdate, finite, reported_costs
 from mipcash.study.reports import Reports
 from mipcash.study.result import Result
 from mipcash.study.storage.memory import MemoryStorage
@@ -234,7 +234,9 @@ class Study:
             mine = self.table.mine(trial)
             duration = self.table.seconds(mine.number) if taken is None else taken
             whole = _with_reports(trial, mine, outcome)
-            telling = Telling.of(mine, whole, partial, duration if cost is None else reported_costs(cost), self.limits)
+            telling = TrialUpdate.of(
+                mine, whole, partial, duration if cost is None else reported_costs(cost), self.limits
+            )
             return self.table.tell(mine.number, telling, worker, duration)
 
         return self.table.agreed(reported).copy()

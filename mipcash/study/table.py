@@ -18,7 +18,7 @@ from mipcash.errors import LateError, StorageError, TellError
 from mipcash.optimizers.optimizer import Observation
 from mipcash.study.feasibility import observation
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
-from mipcash.study.records.telling import Telling
+from mipcash.study.records.telling import TrialUpdate
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
 from mipcash.study.storage.checks import DamageError, parse
@@ -278,7 +278,7 @@ class TrialTable:
         now = time.perf_counter()
         return now - self._clocks.get(number, now)
 
-    def tell(self, number: int, telling: Telling, worker: str, duration: float) -> Trial:
+    def tell(self, number: int, telling: TrialUpdate, worker: str, duration: float) -> Trial:
         """Write outputs of the attempt that started here, or of the latest attempt if none started here."""
         took, attempt = duration if telling.complete else None, self._mine.get(number)
         change = recorded(

@@ -20,7 +20,7 @@ def cosine_gradient(omega: Vector, phase: Vector, amplitude: Vector, u: Vector) 
 
 
 @dataclass(frozen=True)
-class Waves:
+class CosineSum:
     """``constant + sum_m amplitude_m cos(omega_m . u + phase_m)``.
 
     Attributes:

@@ -11,7 +11,7 @@ import pytest
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LogEI, SampleAcquisition
 from mipcash.acquisition.catalogue import FantasisedEI
-from mipcash.acquisition.constrained import Interval, Kept, LogConstrainedEI, LogFeasibility
+from mipcash.acquisition.constrained import ConstraintPosterior, Interval, LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.inputs import Limited
 from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
@@ -32,8 +32,11 @@ def limits(posterior: StructuredPosterior) -> list[Limited]:
     return [Limited(posterior, -INF, 0.2), Limited(posterior, -0.4, 0.9)]
 
 
-def kept(posterior: StructuredPosterior) -> dict[str, Kept]:
-    return {name: Kept(posterior, Interval.of(each)) for name, each in zip("ar", limits(posterior), strict=True)}
+def kept(posterior: StructuredPosterior) -> dict[str, ConstraintPosterior]:
+    return {
+        name: ConstraintPosterior(posterior, Interval.of(each))
+        for name, each in zip("ar", limits(posterior), strict=True)
+    }
 
 
 def constrained(setting: Setting) -> Acquisition:

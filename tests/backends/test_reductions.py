@@ -15,7 +15,7 @@ from mipcash.backends.highs import HighsBackend, _load
 from mipcash.backends.reductions.dominated_levels import DominatedLevels, dominated_levels
 from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.pruned_products import PrunedProducts
-from mipcash.backends.reductions.reduction import InTurn, Reduction, reduced
+from mipcash.backends.reductions.reduction import Composed, Reduction, reduced
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
@@ -122,7 +122,7 @@ def test_reductions_preserve_optima_and_map_points_back(space: str, chain: str) 
             assert min(bounds) >= optimum(task, legal) - 1e-9
 
 
-def assert_legal_there(easier: InTurn) -> None:
+def assert_legal_there(easier: Composed) -> None:
     """Assert that the start satisfies fixings, cuts and rows of the reduced task, as far as its columns are known."""
     task, last = easier.task, easier.steps[-1] if easier.steps else easier
     program, start = task.program, task.start

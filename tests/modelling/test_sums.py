@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.modelling import quadratic
-from mipcash.modelling.quadratic import take_apart
+from mipcash.modelling.quadratic import parse_quadratic
 from mipcash.modelling.sums import KeptTexts, pyomo_text
 
 SPACE = mc.Space("sums")
@@ -44,8 +44,8 @@ def test_sums_are_read_and_written_as_pyomo_does(expression: Any) -> None:
         return
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(quadratic, "linear_terms", lambda _: None)
-        expected = take_apart(expression, "it")
-    found = take_apart(expression, "it")
+        expected = parse_quadratic(expression, "it")
+    found = parse_quadratic(expression, "it")
     assert found.constant == expected.constant
     assert list(found.linear.items()) == list(expected.linear.items())
     assert list(found.products.items()) == list(expected.products.items())

@@ -16,7 +16,7 @@ import mipcash as mc
 from mipcash.errors import DefectError
 from mipcash.optimizers.outcome import Output
 from mipcash.study.folds import MOST_STEPS
-from mipcash.study.pruning import Outlook, expected
+from mipcash.study.pruning import FinalLossEstimator, expected
 from mipcash.study.reading import read_outcome
 
 FOLDS = (0.5, 0.25, 0.75, 0.0)
@@ -175,8 +175,8 @@ def test_predicted_final_losses_are_exact_for_a_line_and_monotone_otherwise() ->
     pairs = [(v, 3.0 * v - 1.0) for v in (0.1, 0.4, 0.5, 0.9)]
     assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2)] == pytest.approx([-0.7, -0.1, 1.7, 2.6])
     # only the lowest pair is not predicted exactly by the other pairs
-    assert Outlook.of(pairs).variance == pytest.approx(0.9**2 / 4)
-    outlook = Outlook.of([(0.1, 5.0), (0.4, -2.0), (0.5, 3.0), (0.9, -4.0)])
+    assert FinalLossEstimator.of(pairs).variance == pytest.approx(0.9**2 / 4)
+    outlook = FinalLossEstimator.of([(0.1, 5.0), (0.4, -2.0), (0.5, 3.0), (0.9, -4.0)])
     told = [outlook(v / 10) for v in range(-3, 13)]
     assert all(b >= a for a, b in itertools.pairwise(told))
 

@@ -164,7 +164,7 @@ def test_a_display_counts_outcomes_of_other_workers_and_notes_an_ignored_late_ou
     class Noting(Progress):
         def evaluated(self, trial: mc.Trial) -> None:
             super().evaluated(trial)
-            counts.append((self.told_count, self.best))
+            counts.append((self.evaluated_count, self.best))
 
         def note(self, text: str) -> None:
             notes.append(text)

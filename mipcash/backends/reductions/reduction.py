@@ -50,7 +50,7 @@ class Reduction(Protocol):
 
 
 @dataclass(frozen=True)
-class InTurn(Reduced):
+class Composed(Reduced):
     """Several reductions, applied one after the other.
 
     Attributes:
@@ -70,14 +70,14 @@ class InTurn(Reduced):
         return bound
 
 
-def reduced(task: Task, reductions: Iterable[Reduction]) -> InTurn:
+def reduced(task: Task, reductions: Iterable[Reduction]) -> Composed:
     """Apply all reductions that accept the task, in order."""
     steps: list[Reduced] = []
     for reduction in reductions:
         if reduction.accepts(task):
             steps.append(reduction.apply(task))
             task = steps[-1].task
-    return InTurn(task, tuple(steps))
+    return Composed(task, tuple(steps))
 
 
 class ProgramReduction(ABC):

@@ -41,7 +41,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Placed:
+class TrialConfig:
     """A trial's configuration in the space.
 
     Attributes:
@@ -69,7 +69,7 @@ class Reader:
     space: Space
     limited: tuple[str, ...] = ()
     misfits: dict[int, str] = field(default_factory=dict)
-    _placed: dict[Key, Placed] = field(default_factory=dict)
+    _placed: dict[Key, TrialConfig] = field(default_factory=dict)
     _seen: dict[Key, Observation] = field(default_factory=dict)
 
     def history(self, trials: Sequence[Any], direction: Any) -> History:
@@ -89,7 +89,7 @@ class Reader:
         """Return the sampler's note on a trial, or None."""
         return notes.read(trial.system_attrs, self.space)
 
-    def placed(self, params: Mapping[str, Any], proposed: Mapping[str, Any]) -> Placed:
+    def placed(self, params: Mapping[str, Any], proposed: Mapping[str, Any]) -> TrialConfig:
         """Return the configuration of parameters; missing ones have the proposed value, or their only value."""
         config: Configuration = {}
         for name, parameter in self.space.parameters.items():
@@ -97,13 +97,13 @@ class Reader:
                 try:
                     config[name] = as_declared(parameter.domain, params[name])
                 except ValueError as error:
-                    return Placed(None, f"{name!r}: {error}")
+                    return TrialConfig(None, f"{name!r}: {error}")
             elif name in proposed:
                 config[name] = proposed[name]
             elif (values := getattr(parameter.domain, "values", None)) is not None and len(values) == 1:
                 config[name] = values[0]
         config, problem = self._active(config)
-        return Placed(None, problem) if problem else Placed(config)
+        return TrialConfig(None, problem) if problem else TrialConfig(config)
 
     def _active(self, config: Configuration) -> tuple[Configuration, str]:
         """Return the configuration without inactive parameters, and its remaining problems, rules excluded."""
@@ -115,7 +115,7 @@ class Reader:
                 return config, "; ".join(map(str, wrong))
             config = {name: value for name, value in config.items() if name not in inactive}
 
-    def _place(self, trial: Any) -> Placed:
+    def _place(self, trial: Any) -> TrialConfig:
         key = (trial.number, trial.datetime_start, trial.datetime_complete)
         if key in self._placed:
             return self._placed[key]
@@ -126,14 +126,14 @@ class Reader:
         placed = self.placed(params, {} if note is None else note.config)
         if placed.config is not None:
             legal = not self.space.validate(placed.config)
-            placed = Placed(placed.config, "", legal, note is None)
+            placed = TrialConfig(placed.config, "", legal, note is None)
         elif not trial.state.is_finished():
-            placed = Placed(None)  # some values are not known yet
+            placed = TrialConfig(None)  # some values are not known yet
         if trial.state.is_finished():
             self._placed[key] = placed
         return placed
 
-    def _observation(self, trial: Any, placed: Placed, sign: float, whole: Sequence[Any]) -> Observation:
+    def _observation(self, trial: Any, placed: TrialConfig, sign: float, whole: Sequence[Any]) -> Observation:
         assert placed.config is not None
         key = (trial.number, trial.datetime_start, trial.datetime_complete)
         if not trial.state.is_finished():

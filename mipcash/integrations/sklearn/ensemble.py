@@ -84,7 +84,7 @@ def select(predictions: Sequence[Predicted], loss: Callable[[Predicted], float],
     return Selection(np.bincount(taken[:kept], minlength=len(predictions)), np.array(losses))
 
 
-class SureClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HardProbabilityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A wrapper for a classifier without probabilities, which gives the predicted class probability 1.
 
     Args:
@@ -94,7 +94,7 @@ class SureClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, x: Any, y: Any) -> SureClassifier:
+    def fit(self, x: Any, y: Any) -> HardProbabilityClassifier:
         """Fit a clone of the classifier."""
         self.estimator_ = clone(self.estimator).fit(x, y)
         self.classes_ = self.estimator_.classes_
@@ -169,11 +169,11 @@ class Selected:
 
     def unfitted(self) -> Any:
         """Return the ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
-        from mipcash.integrations.sklearn.ensemble import SureClassifier, voting
+        from mipcash.integrations.sklearn.ensemble import HardProbabilityClassifier, voting
 
         members = [(m.name, self.objective.build(dict(m.trial.config))) for m in self.members]
         if self.objective.classifies:
-            members = [(n, e if hasattr(e, "predict_proba") else SureClassifier(e)) for n, e in members]
+            members = [(n, e if hasattr(e, "predict_proba") else HardProbabilityClassifier(e)) for n, e in members]
         return voting(members, [m.weight for m in self.members], self.objective.classifies)
 
     def fit(self) -> Any:

@@ -384,13 +384,13 @@ class _Ask:
                 break
             row = self._row_at(config)
             if row is not None:
-                self._pulled_for_nothing(row, measured)
+                self._count_known_pull(row, measured)
         self.step.clock.add("z-min", began, self.domain.deadline)
         if found is None:
             return None
         return self._made(found, self.state.counted(Asked(len(self.request.history), state.iteration, Z)))
 
-    def _pulled_for_nothing(self, row: int, measured: Measured) -> None:
+    def _count_known_pull(self, row: int, measured: Measured) -> None:
         """Count a pull whose value is known already."""
         asked = Asked(int(self.numbers[row]), self.state.iteration, Z, (), True)
         own = {a.number for a in self.state.own}

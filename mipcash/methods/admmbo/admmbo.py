@@ -165,10 +165,10 @@ class _Ask:
         A subproblem without a new point, or whose answer no point improves, counts as having had its steps. If this holds for all
         subproblems, points without an expected improvement are accepted.
         """
-        for insists in (False, True):
+        for accept_no_improvement in (False, True):
             for _ in range(2 * len(self.state.made)):
                 self._advance()
-                found = self._next(insists)
+                found = self._next(accept_no_improvement)
                 if found is not None:
                     return self._answer() or found
         return None
@@ -245,7 +245,7 @@ class _Ask:
 
     # -- proposals ----------------------------------------------------------------------------------------------
 
-    def _next(self, insists: bool) -> Proposal | None:
+    def _next(self, accept_no_improvement: bool) -> Proposal | None:
         """Return a step of the current subproblem, or None if it has nothing to propose; its steps then end.
 
         Args:
@@ -256,7 +256,7 @@ class _Ask:
         output = self._output(j)
         outputs = (output,) if self.request.costs else ()
         own = self._about(output)
-        found = self._improving(j, own, insists)
+        found = self._improving(j, own, accept_no_improvement)
         if found is not None:
             config, origin = found
             return self._made(Proposal(config, None, origin, self.step.clock.seconds, {}, outputs), j)
@@ -264,7 +264,7 @@ class _Ask:
         self.state = replace(self.state, made=tuple(made))
         return None
 
-    def _improving(self, j: int, own: Step, insists: bool) -> tuple[dict[str, object], str] | None:
+    def _improving(self, j: int, own: Step, accept_no_improvement: bool) -> tuple[dict[str, object], str] | None:
         """Return a configuration that is new to a subproblem's history and its origin, or None."""
         domain, output = self.optimizer.domain, self._output(j)
         if len(self.models.known(output)[0]):
@@ -276,9 +276,9 @@ class _Ask:
             self.step.clock.add("local search", began, searching.domain.deadline)
             if point is not None:
                 if j == OPT:
-                    self._doubt(improvement, point)
+                    self._revoke_convergence(improvement, point)
                 idle = isinstance(improvement, FeasibilityEI) and not improvement.improves(_alone(point))
-                if idle and not insists:
+                if idle and not accept_no_improvement:
                     return None
                 return domain.decode(point), "optimality" if j == OPT else f"feasibility of {self.limits[j - 1]}"
         try:
@@ -289,7 +289,7 @@ class _Ask:
             return None
         return made.config, made.origin
 
-    def _doubt(self, improvement: Acquisition, point: Point) -> None:
+    def _revoke_convergence(self, improvement: Acquisition, point: Point) -> None:
         """Revoke convergence if the optimality subproblem is far from solved, since x is only the best point tried."""
         if not self.state.converged or self.settings.improvement is None:
             return

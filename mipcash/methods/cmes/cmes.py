@@ -43,7 +43,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.constrained import Interval, Kept
+from mipcash.acquisition.constrained import ConstraintPosterior, Interval
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.acquisition.mixed_search import LocalSearchSettings
@@ -283,7 +283,7 @@ class Cmes(Hybrid):
 
     def _target(self, fitted: AcquisitionInputs, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """Return the acquisition and the point found, or None if no new point is left."""
-        best, began = step.data.border(self.settings.best), time.perf_counter()
+        best, began = step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         searching, mean = self._for(POOL), fitted.loss.mean()
         lowest = searching._for(0.5)._minimum(mean, best, excluded, step.rng)
         starts = [best] if lowest is None else [self._batch([lowest]), best]
@@ -305,7 +305,9 @@ class Cmes(Hybrid):
         return data.points[rows[-OPEN:] if step.request.costs else rows[:0]]
 
     def _acquisition(self, fitted: AcquisitionInputs, minima: Vector, step: Step) -> Acquisition:
-        limits = {name: Kept(limit.posterior, Interval.of(limit)) for name, limit in fitted.limited.items()}
+        limits = {
+            name: ConstraintPosterior(limit.posterior, Interval.of(limit)) for name, limit in fitted.limited.items()
+        }
         hiding, costs = self._hiding(step.data, fitted), step.request.costs
         if not hiding and not costs:
             return ConstrainedEntropy(fitted.loss, minima, list(limits.values()), self.settings.noise)

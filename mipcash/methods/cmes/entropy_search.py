@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.constrained import Kept, Truncation, log_less
+from mipcash.acquisition.constrained import ConstraintPosterior, Truncation, log_less
 from mipcash.methods.cmes.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
@@ -39,7 +39,7 @@ NEVER = -1e-12
 """Largest log probability that a loss is seen, if a constraint may hide it."""
 
 
-def surprise(log_u: Vector) -> Vector:
+def complement_entropy(log_u: Vector) -> Vector:
     """Return G, shape of log U."""
     log_u = np.minimum(log_u, -LEAST)
     left = log_less(log_u)  # log(1 - U)
@@ -80,7 +80,7 @@ class EntropySearch:
 
     loss: Posterior
     minima: Vector
-    limits: Mapping[str, Kept]
+    limits: Mapping[str, ConstraintPosterior]
     options: Sequence[Option]
     hiding: frozenset[str] = field(default_factory=frozenset)
     noise: bool = False
@@ -176,5 +176,5 @@ class _Parts:
         for name, kept in self.log_kept.items():
             if name not in option.outputs:
                 log, unseen = log + kept, unseen + kept
-        gains, _, _ = log_gain(log, spread + 2.0 * surprise(unseen))
+        gains, _, _ = log_gain(log, spread + 2.0 * complement_entropy(unseen))
         return np.asarray(np.logaddexp.reduce(gains, axis=0) - math.log(self.count))

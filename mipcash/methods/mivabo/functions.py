@@ -21,7 +21,7 @@ from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram, Indicator
 from mipcash.program.unit_scale import activity_product, resolved
-from mipcash.surrogates.cosines import Waves
+from mipcash.surrogates.cosines import CosineSum
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class WeightSample:
                 amplitude.append(weights * block.fourier.amplitude)
             else:
                 others.append((block.fourier, weights))
-        waves = Waves(
+        waves = CosineSum(
             np.concatenate([np.zeros((0, self.n_numbers)), *omega]),
             np.concatenate([np.zeros(0), *phase]),
             np.concatenate([np.zeros(0), *amplitude]),
@@ -159,7 +159,7 @@ class FeatureSection:
         others: maps without cosines, with their weights (q,).
     """
 
-    waves: Waves
+    waves: CosineSum
     others: tuple[tuple[FeatureMap, Vector], ...] = ()
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:

@@ -26,10 +26,10 @@ from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Link, Number
 from mipcash.modelling.domains import Categorical, Integer, Ordinal
 from mipcash.modelling.formulas import ALWAYS
-from mipcash.modelling.live.components import BLOCKS, honour, owners, refuse_unknown
+from mipcash.modelling.live.components import BLOCKS, check_live_model, owners, refuse_unknown
 from mipcash.modelling.live.holes import bound_by_rows, write_pieces
 from mipcash.modelling.live.value_sets import Constant, Pieces, Values, values_of
-from mipcash.modelling.quadratic import take_apart
+from mipcash.modelling.quadratic import parse_quadratic
 
 FIXED, OFF = "was fixed", "was part of a deactivated block"
 
@@ -70,7 +70,7 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
         declaration.install_components()
         undo += [lambda: model.del_component("rules"), lambda: model.del_component("parameters")]
         _carry_out(declaration, plan, undo)
-        honour(declaration)
+        check_live_model(declaration)
     except Exception:
         for step in reversed(undo):
             step()
@@ -164,7 +164,7 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         declaration.declare(name, domain, None)
         value = sum(v * block.z[l] for l, v in enumerate(domain.values))
         block.link = pyo.Constraint(expr=variable == value)
-        declaration.links.append(Link(variable, take_apart(value, f"the value of {name!r}")))
+        declaration.links.append(Link(variable, parse_quadratic(value, f"the value of {name!r}")))
         low, high = float(min(domain.values)), float(max(domain.values))
     else:
         low, high = float(domain.low), float(domain.high)
@@ -188,4 +188,4 @@ def _adopt_boolean(declaration: Declaration, boolean: Any) -> None:
         boolean.associate_binary_var(block.z[1])
     else:
         block.link = pyo.Constraint(expr=binary == block.z[1])
-        declaration.links.append(Link(binary, take_apart(1 * block.z[1], f"the value of {name!r}")))
+        declaration.links.append(Link(binary, parse_quadratic(1 * block.z[1], f"the value of {name!r}")))

@@ -64,7 +64,7 @@ CURES = {
 """Known kinds that are refused -> what to do instead."""
 
 
-def honour(declaration: Declaration) -> None:
+def check_live_model(declaration: Declaration) -> None:
     """Check the live model: refuse unsupported components by name, and write rules for components that are not constraints.
 
     Call it when the live model has changed, before it is compiled. It may add to ``model.rules``.

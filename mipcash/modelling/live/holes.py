@@ -16,7 +16,7 @@ from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Integer, Ordinal
 from mipcash.modelling.live.derived import auxiliary_block, write
 from mipcash.modelling.live.value_sets import Pieces, values_of
-from mipcash.modelling.quadratic import interval, take_apart
+from mipcash.modelling.quadratic import interval, parse_quadratic
 
 
 def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> None:
@@ -77,7 +77,7 @@ def bound_by_rows(variable: Any) -> None:
         return
     ends = [-math.inf if variable.lb is None else variable.lb, math.inf if variable.ub is None else variable.ub]
     for row in variable.parent_block().component_data_objects(pyo.Constraint, active=True):
-        body = take_apart(row.body, f"constraint {row.name!r}")
+        body = parse_quadratic(row.body, f"constraint {row.name!r}")
         factor = body.linear.get(id(variable))
         if factor is None or body.products:
             continue

@@ -17,7 +17,7 @@ OUTPUTS = 6
 
 
 @dataclass(frozen=True)
-class Against:
+class OutputScatter:
     """One output, at the n configurations where it and the loss are known.
 
     Attributes:
@@ -44,7 +44,7 @@ class Against:
     objectives: Objectives = MINIMISED
 
 
-def limits(run: Run) -> list[Against]:
+def limits(run: Run) -> list[OutputScatter]:
     """Return the data of the numerical outputs, constrained ones first."""
     result = run.result
     feasibility = result.feasibility
@@ -64,7 +64,7 @@ def limits(run: Run) -> list[Against]:
             continue
         best = next((k for k, r in enumerate(rows) if result.best is not None and r[0] == result.best.number), None)
         found.append(
-            Against(
+            OutputScatter(
                 output,
                 limited.get(output),
                 tuple(r[0] for r in rows),

@@ -10,7 +10,7 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.program.forms import Vector
 from mipcash.report.data.convergence import Curve, axis_limits, loss_limits, time_unit
 from mipcash.report.data.front import FrontPair, word_of
-from mipcash.report.data.limits import Against
+from mipcash.report.data.limits import OutputScatter
 from mipcash.report.data.solving import Solving
 from mipcash.report.page.svg import NARROW, Chart, number, seconds
 from mipcash.report.residuals import LEAST, NAMES, Residuals
@@ -75,7 +75,7 @@ def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
     return [(x - 5, y + 9 * away), (x + 5, y + 9 * away), (x, y + away)]
 
 
-def against_chart(against: Against, width: float) -> str:
+def against_chart(against: OutputScatter, width: float) -> str:
     """Return the chart of an output against the loss, with its outcome constraint and the best feasible loss for each bound."""
     chart = Chart(width, 260, f"{against.output} against the {word_of(against.objectives)}")
     low, high, log_y = loss_limits(against.objectives, against.loss)

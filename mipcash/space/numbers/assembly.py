@@ -54,8 +54,8 @@ def number_rules(
     seen: set[Hashable] = set()
     for solution in found:
         part = _part(rules, linear, mixed, {**fixed, **solution}, active, position)
-        if part.of_same_points not in seen:
-            seen.add(part.of_same_points)
+        if part.point_set_key not in seen:
+            seen.add(part.point_set_key)
             yield part
 
 

@@ -86,7 +86,7 @@ class NumberRules:
         )
 
     @cached_property
-    def of_same_points(self) -> Hashable:
+    def point_set_key(self) -> Hashable:
         """Key that is equal for rules over the same numbers with the same coefficients and bounds."""
         arrays = (self.linear, self.quadratic, self.products, self.row_low, self.row_high)
         return (self.labels, *(a.tobytes() for a in arrays))
@@ -94,7 +94,7 @@ class NumberRules:
     @property
     def key(self) -> Hashable:
         """Key that is equal for equal rules, tolerances included."""
-        return (self.of_same_points, *(a.tobytes() for a in (self.slack, self.size, self.plain)), self.names)
+        return (self.point_set_key, *(a.tobytes() for a in (self.slack, self.size, self.plain)), self.names)
 
     @property
     def integer(self) -> NDArray[np.bool_]:

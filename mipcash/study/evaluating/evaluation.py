@@ -103,7 +103,7 @@ def evaluate(
             returned = gathered(returned, fits, lambda fit: _numbers(fit, owed), judge)
             if len(reports):
                 raise TypeError("the objective yields its results and reports them too; do one of the two")
-        if message := reports.forgotten(returned):
+        if message := reports.missing_return(returned):
             raised = Raised(message)
     except Failed as failed:
         returned = failed

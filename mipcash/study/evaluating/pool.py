@@ -52,7 +52,7 @@ def check_sendable(objective: Objective, executor: Any) -> None:
         )
 
 
-def parcel(objective: Objective, reported: Any = None) -> bytes:
+def pickled(objective: Objective, reported: Any = None) -> bytes:
     """Return an objective, or other data, as bytes.
 
     Raises:
@@ -66,7 +66,7 @@ def parcel(objective: Objective, reported: Any = None) -> bytes:
 
 
 def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
-    """Call ``mipcash.study.evaluating.evaluation.evaluate`` with an objective and arguments that ``parcel`` pickled.
+    """Call ``mipcash.study.evaluating.evaluation.evaluate`` with an objective and arguments that ``pickled`` pickled.
 
     Raises:
         ObjectiveError: it cannot be loaded in this process.
@@ -174,7 +174,7 @@ class Pool:
         self._executor: Any = executor if self._make is None else self._make()
         try:
             check_sendable(objective, self._executor)
-            self._parcel = parcel(objective) if _package(self._executor) == "distributed" else b""
+            self._parcel = pickled(objective) if _package(self._executor) == "distributed" else b""
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -206,7 +206,7 @@ class Pool:
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         future: Future[Evaluation]
         if self._parcel:  # pure=False: Dask must not reuse the cached result of an earlier evaluation
-            reported = parcel(self._objective, (config, outputs, task))
+            reported = pickled(self._objective, (config, outputs, task))
             future = self._executor.submit(evaluate_parcels, self._parcel, reported, pure=False)
         else:
             future = self._executor.submit(evaluate, self._objective, config, outputs, task)

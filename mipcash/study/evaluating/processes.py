@@ -302,7 +302,7 @@ class _Process:
             return self._process.poll() is not None
 
 
-def brought(objective: Objective) -> bytes:
+def pickled_objective(objective: Objective) -> bytes:
     """Return an objective as it is sent to a process.
 
     Raises:

@@ -22,7 +22,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Ordinal, ParameterDomain
-from mipcash.modelling.live.components import honour
+from mipcash.modelling.live.components import check_live_model
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.optimizers.objectives import MINIMISED, Objectives
@@ -83,7 +83,7 @@ def record_of(
 def listing(space: PublicSpace) -> dict[str, str]:
     """Return a dict from entry name (``parameter 'lr'``, ``rule 'memory'`` ...) to its text, which is the same in every process."""
     declaration = declaration_of(space)
-    honour(declaration)  # components other than constraints become rules only when inspected
+    check_live_model(declaration)  # components other than constraints become rules only when inspected
     entries = {"the expansion limit of integers": str(declaration.expand_limit)}
     for label, parameter in declaration.parameters.items():
         entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(declaration, label)

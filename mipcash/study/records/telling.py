@@ -17,7 +17,7 @@ from mipcash.study.trial import Trial
 
 
 @dataclass(frozen=True)
-class Telling:
+class TrialUpdate:
     """Update of a trial by a call of ``tell``.
 
     Attributes:
@@ -42,7 +42,7 @@ class Telling:
         partial: bool | None,
         cost: float | Mapping[str, float],
         limits: Sequence[Limit] = (),
-    ) -> Telling:
+    ) -> TrialUpdate:
         """Make the update. Arguments as for ``mipcash.Study.tell``.
 
         An evaluation of all outputs must give the constrained outputs as well as the loss.

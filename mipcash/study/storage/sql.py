@@ -105,7 +105,7 @@ class SQLStorage:
         with self._database.transaction(write=False) as rows:
             if not rows.silent(self.worker):
                 return self._changed(rows)
-        self._bury()
+        self._end_silent_attempts()
         with self._database.transaction(write=False) as rows:
             return self._changed(rows)
 
@@ -177,7 +177,7 @@ class SQLStorage:
             self._give_up(rows, max(rows.latest()) + 1, RETURNED, "", self.worker)
             rows.run("forget worker", worker=self.worker)
 
-    def _bury(self) -> None:
+    def _end_silent_attempts(self) -> None:
         """End the attempts of silent workers: lost if their run went on without them, returned if it ended with them."""
         with self._database.transaction() as rows:  # again, since heartbeats may have arrived
             revision = max(rows.latest()) + 1

@@ -11,8 +11,8 @@ from mipcash.errors import DataError
 from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, CrossValidated
 from mipcash.integrations.sklearn.ensemble import Selected, selected
 from mipcash.integrations.sklearn.scoring import Scoring
-from mipcash.integrations.sklearn.search.hints import meant
 from mipcash.integrations.sklearn.search.objective import FIT_SECONDS, MEASURES, SearchObjective, Splits
+from mipcash.integrations.sklearn.search.suggestions import did_you_mean
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
 from mipcash.study.result import Result
@@ -96,7 +96,7 @@ def limited_of(
             known = [*MEASURES, FIT_SECONDS, *metrics, *get_scorer_names()]
             raise DataError(
                 f"limits= names {name!r}, which is no score and none of {', '.join([*MEASURES, FIT_SECONDS])}; "
-                f"{meant(name, known, 0)} "
+                f"{did_you_mean(name, known, 0)} "
                 "For a measure of your own give scoring= a dict with a scorer of that name"
             )
     return scorers, tuple(measures)

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from mipcash.errors import SpaceError
-from mipcash.integrations.sklearn.search.hints import meant
+from mipcash.integrations.sklearn.search.suggestions import did_you_mean
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.space.space import Space
@@ -157,7 +157,7 @@ def _check_given(given: Mapping[str, Any], found: Sequence[tuple[str, str]]) -> 
     for name in given:
         if name not in known:
             raise SpaceError(
-                f"estimators= names {name!r}, which is no algorithm of the space; {meant(str(name), known)}"
+                f"estimators= names {name!r}, which is no algorithm of the space; {did_you_mean(str(name), known)}"
             )
 
 
@@ -169,7 +169,7 @@ def _check_hyper(module: str, algorithm: str, estimator: Any, hyper: str) -> Non
     if estimator is None:
         raise SpaceError(f"parameter {name!r} is of an algorithm that leaves its step out; take it out of the space")
     raise SpaceError(
-        f"parameter {name!r}: {type(estimator).__name__} has no parameter {hyper!r}; {meant(hyper, known)}"
+        f"parameter {name!r}: {type(estimator).__name__} has no parameter {hyper!r}; {did_you_mean(hyper, known)}"
     )
 
 

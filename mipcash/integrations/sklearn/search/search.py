@@ -25,6 +25,7 @@ from mipcash.errors import DataError, DefectError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging, predictions_beside
+from mipcash.integrations.sklearn.search.executors import FileObjective, executor_of
 from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
 from mipcash.integrations.sklearn.search.limited import ensemble_of, limited_of
 from mipcash.integrations.sklearn.search.objective import (
@@ -36,7 +37,6 @@ from mipcash.integrations.sklearn.search.objective import (
     SearchObjective,
     Splits,
 )
-from mipcash.integrations.sklearn.search.places import Shipped, place_of
 from mipcash.integrations.sklearn.search.results import candidates_of, check_failures, cv_results
 from mipcash.space.space import Space
 from mipcash.study.execution import Execution
@@ -139,7 +139,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         predictions, classes = None, None
         if self.ensemble_size is not None:
             check_partition(data.splits, _rows(data.x))
-            in_memory = self.storage is None and not (self._elsewhere() or place_of(self.n_jobs)[2])
+            in_memory = self.storage is None and not (self._elsewhere() or executor_of(self.n_jobs)[2])
             kept = (
                 folder if self.storage is None or hasattr(self.storage, "record") else predictions_beside(self.storage)
             )
@@ -150,10 +150,10 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         )
 
     def _minimize(self, objective: SearchObjective, space: Space, seed: int, folder: Path) -> Result:
-        workers, executor, elsewhere = place_of(self.n_jobs)
+        workers, executor, elsewhere = executor_of(self.n_jobs)
         apart = self._elsewhere()
         belonging = self._belonging(objective)
-        called = Shipped(objective, folder / "objective.pkl") if elsewhere and not apart else objective
+        called = FileObjective(objective, folder / "objective.pkl") if elsewhere and not apart else objective
 
         def stop(study: Any, trial: Trial) -> bool:
             # a ``DataError`` is about the arguments of ``fit``, not about a configuration

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 
 from mipcash.errors import SpaceError
-from mipcash.integrations.sklearn.search.hints import meant
 from mipcash.integrations.sklearn.search.objective import Splits
 from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
+from mipcash.integrations.sklearn.search.suggestions import did_you_mean
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.space.space import Space
 
@@ -227,6 +227,6 @@ def _has(estimator: Any, name: str, chosen: Sequence[Any]) -> bool:
 
 
 def _lacks(space: Space, name: str, reported: str, estimator: Any) -> str:
-    hint = meant(reported, estimator.get_params())
+    hint = did_you_mean(reported, estimator.get_params())
     of = f" (here {reported!r})" if reported != name else ""
     return f"parameter {name!r} of space {space.name!r}{of} is no parameter of {type(estimator).__name__}; {hint}"

@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from mipcash.program.forms import Vector
-from mipcash.surrogates.cosines import Waves
+from mipcash.surrogates.cosines import CosineSum
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.level_kernels import factor_of
 from mipcash.surrogates.structured.encoded import Encoded
@@ -152,7 +152,7 @@ class PriorDraw:
             coefficients[:, m] += np.sum((e @ self.joint_pairs[m]) * e, axis=1)
         return coefficients
 
-    def waves(self, z: Vector, on: Vector) -> Waves:
+    def waves(self, z: Vector, on: Vector) -> CosineSum:
         """Return f0(z, .) at fixed binaries z (n_z,) and activities on (J,) as a sum of cosines."""
         e = z @ self.factor
         value = float(self.constant + e @ self.linear + e @ self.group_pairs @ e)
@@ -164,7 +164,7 @@ class PriorDraw:
             pieces.append((self.joint_map, self._joint_coefficients(e[None])[0]))
         pieces = [(features, weights) for features, weights in pieces if np.any(weights)]
         n = self.structure.n_numbers
-        return Waves(
+        return CosineSum(
             np.concatenate([np.zeros((0, n)), *(f.embedded(n) for f, _ in pieces)]),
             np.concatenate([np.zeros(0), *(f.phase for f, _ in pieces)]),
             np.concatenate([np.zeros(0), *(w * np.sqrt(2.0 / f.size) for f, w in pieces)]),

@@ -15,7 +15,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.cosines import Waves
+from mipcash.surrogates.cosines import CosineSum
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.form_parts import FormParts
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw
@@ -111,7 +111,7 @@ class SurfaceSection:
 
     kernel: KernelSection
     weights: Vector
-    waves: Waves | None
+    waves: CosineSum | None
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
         """Return value and gradient: (J,) -> scalar, (J,)."""

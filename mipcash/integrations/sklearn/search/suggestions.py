@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def meant(name: str, known: Iterable[str], most: int = 12) -> str:
+def did_you_mean(name: str, known: Iterable[str], most: int = 12) -> str:
     """Return ``did you mean 'C'?``, or a list of the known names.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 from mipcash.study.evaluating.pool import Executors
 
 
-def place_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
+def executor_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
     """Return the number of workers, their executor, and whether they are other processes.
 
     Args:
@@ -30,10 +30,10 @@ def place_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
     client = getattr(backend, "client", None)
     if client is not None and hasattr(client, "get_executor"):  # joblib's Dask backend
         return workers, client.get_executor(), True
-    return workers, lambda: Reused(workers), True
+    return workers, lambda: ReusedExecutor(workers), True
 
 
-class Reused(Executor):
+class ReusedExecutor(Executor):
     """loky's executor, whose processes outlive a search and are reused by the next one, as in joblib.
 
     Args:
@@ -58,7 +58,7 @@ class Reused(Executor):
             self._processes.shutdown(wait=False, kill_workers=True)
 
 
-class Shipped:
+class FileObjective:
     """An objective in a file, which each process loads once, so that data need not be sent with every evaluation.
 
     Args:
