@@ -40,6 +40,7 @@ from mipcash.modelling.domains import (
     Value,
     short_list,
 )
+from mipcash.modelling.expectations import NOTHING, Expectation
 from mipcash.modelling.formulas import ALWAYS, all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
@@ -84,6 +85,8 @@ class Declaration:
         self.parts = LiveParts()
         self.conditions: dict[str, tuple[Condition, ...]] = {}
         """Label of a conditional parameter -> the conditions that must all hold for it to be active."""
+        self.expectations: dict[str, Expectation] = {}
+        """Label -> default value and prior. Copies share them: they are not part of what is legal."""
         self.install_components()
 
     def copied(self) -> Declaration:
@@ -230,6 +233,15 @@ class Declaration:
             hint = f"did you mean {close[0]!r}?" if close else f"it has {short_list(names)}"
             raise SpaceError(f"space {self.name!r} has no parameter {name!r}; {hint}")
         return found
+
+    def expect(self, name: str, default: Value | None, prior: Any) -> None:
+        """Set the default value or the prior of a parameter; see ``mipcash.Space.expect``."""
+        if name in self.auxiliaries:
+            raise SpaceError(
+                f"{name!r} is an auxiliary variable and no part of a configuration; it has no default and no prior"
+            )
+        new, old = Expectation.of(name, self[name].domain, default, prior), self.expectations.get(name, NOTHING)
+        self.expectations[name] = Expectation(new.default or old.default, old.table if new.table is None else new.table)
 
     # -- rules --------------------------------------------------------------------------------------------------
 

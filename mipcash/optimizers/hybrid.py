@@ -47,6 +47,7 @@ from mipcash.optimizers.noise import by_posterior_mean, evident_noise
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
+from mipcash.optimizers.prior import BETA, GuidedAcquisition
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -333,6 +334,8 @@ class Hybrid(ModelBased):
         if isinstance(acquisition, SampleAcquisition):  # quadratic in the binaries, with a known minimiser
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
+        if self.prior is not None:
+            acquisition = GuidedAcquisition(acquisition, self.prior, BETA / max(1, len(step.data.losses)))
         pool = [*(m for m in minima if m is not None), *best]
         local = self._for(SEARCH)
         limits = LEAN if count is None and settings.local_search is None else self.local_search

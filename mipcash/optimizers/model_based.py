@@ -31,6 +31,7 @@ from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
+from mipcash.optimizers.prior import Prior
 from mipcash.program.points import Point, Points
 from mipcash.space.counting import left, points_needed, shows
 from mipcash.space.domain import Domain
@@ -102,6 +103,7 @@ class ModelBased(Optimizer):
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
+        self.prior = Prior.of(domain)
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
         made: Optimizer = type(self)(self.domain.restricted(fixed), self.settings)  # type: ignore[call-arg]  # see ``Optimizer``
@@ -114,7 +116,9 @@ class ModelBased(Optimizer):
     def propose(self, request: Request) -> Proposal:
         """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         within = self.until(Deadline.after(request.seconds))
-        if shown(request.history) < self.settings.n_initial or not any_success(request):
+        if (place := shown(request.history)) < self.settings.n_initial or not any_success(request):
+            if self.prior is not None and place % 2 and (config := self._expected(within, request)) is not None:
+                return Proposal(config, None, "prior", state=request.state)
             return solver_made(within.domain, "initial design", request)
         if (further := covering(within.domain, request, self.cover)) is not None:
             return further
@@ -130,6 +134,18 @@ class ModelBased(Optimizer):
     def threads(self) -> ThreadpoolController:
         """Controller of the thread pools of numerical libraries; cached, as creating it takes longer than setting a limit."""
         return ThreadpoolController()
+
+    def _expected(self, within: Self, request: Request) -> Configuration | None:
+        """Return a new legal configuration drawn by its prior weight; None if the draw is a repeat or too near to others."""
+        assert self.prior is not None
+        try:
+            config = self.prior.drawn(within.domain, request.rng)
+        except UndecidedError:
+            return None
+        levels = within.domain.encode([config])[0].levels
+        excluded = within.domain.exclusions(request.before, request.min_distance)
+        new = not self.domain.repeats(config, request.before) and all(e.admits(levels) for e in excluded)
+        return config if new else None
 
     def until(self, deadline: Deadline) -> Self:
         """Return a copy of the optimizer whose searches and solver end at the deadline."""

@@ -27,8 +27,12 @@ ABSENT_COST = 1.0
 """Cost of activating a parameter that the given configuration leaves out, or of deactivating one that it contains."""
 
 
-def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
-    """Return the nearest legal configuration; see ``mipcash.Space.nearest``."""
+def nearest(space: CompiledSpace, config: Configuration, absent: float = ABSENT_COST) -> Configuration:
+    """Return the nearest legal configuration; see ``mipcash.Space.nearest``.
+
+    Args:
+        absent: cost of activating a parameter that the configuration leaves out.
+    """
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
     if not space.violations(config):
@@ -37,7 +41,7 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
             **space.fixed,
         }  # the fixed values of a sub-space are met within a tolerance only: make them exact
     wide = space.wider({x.label for x in space.tuned})
-    answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules)
+    answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules, absent)
     if decided(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
@@ -104,6 +108,7 @@ def nearest_point(
     backend: Backend,
     settings: SolverSettings,
     bound: Collection[str],
+    absent: float = ABSENT_COST,
 ) -> Answer:
     """Minimise the distance to a configuration (which may be illegal, incomplete, or name unknown parameters) over legal points.
 
@@ -118,7 +123,7 @@ def nearest_point(
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
-        linear[group.start : group.stop] = _group_costs(group, config)
+        linear[group.start : group.stop] = _group_costs(group, config, absent)
     wanted: dict[int, float] = {}
     for number in program.numbers:
         given: Value = config.get(number.label)
@@ -127,21 +132,22 @@ def nearest_point(
             # of an inactive parameter the latent column is free, so only the change of activity counts
             wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
-            switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
-            constant += ABSENT_COST * (float(sign < 0) + sign * switch.constant)
-            np.add.at(linear, switch.columns, sign * ABSENT_COST * switch.coefficients)
+            switch, given = program.switch(number.label), number.label in config
+            price = -ABSENT_COST if given else absent
+            constant += ABSENT_COST * given + price * switch.constant
+            np.add.at(linear, switch.columns, price * switch.coefficients)
     lifted = with_distances(program, wanted)
     cost = np.concatenate([linear, np.ones(len(wanted))])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
     return backend.solve(Task(lifted, form), settings)
 
 
-def _group_costs(group: Group, config: Configuration) -> Vector:
+def _group_costs(group: Group, config: Configuration, absent: float) -> Vector:
     values, label, kind, conditional = group.values, group.parameter, group.kind, group.conditional
     cost = np.zeros(group.size)
     if label not in config:
         if conditional:
-            cost[:-1] = ABSENT_COST
+            cost[:-1] = absent
         return cost
     if conditional:
         cost[-1] = ABSENT_COST

@@ -78,7 +78,20 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
     form = QuadraticForm(
         constant, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
     )
-    return program.folded(form)
+    return _shifted(program, program.folded(form))
+
+
+def _shifted(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
+    """Return the form with costs of levels that start from 0 in each group: one level is taken, so a common cost is a constant.
+
+    Beside costs of 3e5 a solver's tolerance on reduced costs ignores 1e-4, even if the levels of a group differ by 9 only.
+    """
+    linear, constant = form.linear.copy(), form.constant
+    for group in program.groups:
+        common = float(linear[group.start : group.stop].min())
+        linear[group.start : group.stop] -= common
+        constant += common
+    return replace(form, linear=linear, constant=constant)
 
 
 def _images(declaration: Declaration, program: BinaryProgram) -> dict[int, Affine]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pyomo.environ import ConcreteModel
@@ -43,6 +43,8 @@ from mipcash.space.nearest import nearest, why_illegal
 from mipcash.space.optimum import optimum
 from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
+
+P = TypeVar("P", bound=Parameter)
 
 
 class Space(ExchangeMixin):
@@ -190,7 +192,16 @@ class Space(ExchangeMixin):
     # -- parameters and rules -----------------------------------------------------------------------------------
 
     def real(
-        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: When = None
+        self,
+        name: str,
+        low: float,
+        high: float,
+        *,
+        step: float | None = None,
+        log: bool = False,
+        when: When = None,
+        default: float | None = None,
+        prior: Any = None,
     ) -> Numeric:
         """Declare a real parameter in ``[low, high]``.
 
@@ -204,6 +215,7 @@ class Space(ExchangeMixin):
             log: search on the log scale, which needs ``low > 0`` and no step.
             when: a condition, or a list of conditions that must all hold: indicators, comparisons of them, or formulas. The
                 parameter is active only where they hold. None: always.
+            default, prior: see [`expect`][mipcash.space.space.Space.expect].
 
         Returns:
             The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
@@ -211,10 +223,19 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the range is invalid.
         """
-        return self._declaration.real(name, low, high, step=step, log=log, when=when)
+        return self._expected(self._declaration.real(name, low, high, step=step, log=log, when=when), default, prior)
 
     def integer(
-        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: When = None
+        self,
+        name: str,
+        low: int,
+        high: int,
+        *,
+        step: int = 1,
+        log: bool = False,
+        when: When = None,
+        default: int | None = None,
+        prior: Any = None,
     ) -> Numeric:
         """Declare an integer parameter ``low, low + step, ..., <= high``.
 
@@ -225,6 +246,7 @@ class Space(ExchangeMixin):
             step: distance between successive values.
             log: search on the log scale, which needs ``low > 0``.
             when: as for [`real`][mipcash.space.space.Space.real].
+            default, prior: see [`expect`][mipcash.space.space.Space.expect].
 
         Returns:
             The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
@@ -232,9 +254,18 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the range is invalid.
         """
-        return self._declaration.integer(name, low, high, step=step, log=log, when=when)
+        return self._expected(self._declaration.integer(name, low, high, step=step, log=log, when=when), default, prior)
 
-    def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: When = None) -> Any:
+    def ordinal(
+        self,
+        name: str,
+        values: Iterable[Value],
+        *,
+        step: float | None = None,
+        when: When = None,
+        default: Value | None = None,
+        prior: Any = None,
+    ) -> Any:
         """Declare an ordered list of values. If all are numbers, rules may use the parameter by its value.
 
         Args:
@@ -242,6 +273,7 @@ class Space(ExchangeMixin):
             values: all of them; with ``step=`` the lowest and the highest number, ``space.ordinal("width", (16, 128), step=16)``.
             step: distance between successive numbers; None: ``values`` lists all of them.
             when: as for [`real`][mipcash.space.space.Space.real].
+            default, prior: see [`expect`][mipcash.space.space.Space.expect].
 
         Returns:
             The parameter: a [`NumericParameter`][mipcash.modelling.parameters.NumericParameter] if all values are numbers,
@@ -250,15 +282,24 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
-        return self._declaration.ordinal(name, values, step=step, when=when)
+        return self._expected(self._declaration.ordinal(name, values, step=step, when=when), default, prior)
 
-    def categorical(self, name: str, values: Iterable[Value], *, when: When = None) -> Choice:
+    def categorical(
+        self,
+        name: str,
+        values: Iterable[Value],
+        *,
+        when: When = None,
+        default: Value | None = None,
+        prior: Mapping[Any, float] | None = None,
+    ) -> Choice:
         """Declare an unordered list of values; rules use ``parameter[value]``.
 
         Args:
             name: its name in configurations.
             values: all of them, each once: texts, numbers, bools, None or other objects.
             when: as for [`real`][mipcash.space.space.Space.real].
+            default, prior: see [`expect`][mipcash.space.space.Space.expect].
 
         Returns:
             The parameter, used in rules through its indicators
@@ -267,10 +308,16 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
-        return self._declaration.categorical(name, values, when=when)
+        return self._expected(self._declaration.categorical(name, values, when=when), default, prior)
 
     def module(
-        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: When = None
+        self,
+        name: str,
+        algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str],
+        *,
+        when: When = None,
+        default: str | None = None,
+        prior: Mapping[str, float] | None = None,
     ) -> Module:
         """Declare a choice of algorithm, each with its own hyperparameters.
 
@@ -282,6 +329,7 @@ class Space(ExchangeMixin):
                 names of algorithms without hyperparameters.
             when: as for [`real`][mipcash.space.space.Space.real]; the hyperparameters are then active only where it holds,
                 too.
+            default, prior: of the algorithm; see [`expect`][mipcash.space.space.Space.expect].
 
         Returns:
             The module ([`ModuleParameter`][mipcash.modelling.parameters.ModuleParameter]).
@@ -289,7 +337,7 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: a name is taken or invalid, or a domain is no domain.
         """
-        return self._declaration.module(name, algorithms, when=when)
+        return self._expected(self._declaration.module(name, algorithms, when=when), default, prior)
 
     def ordering(self, name: str, modules: Sequence[Module | str]) -> Ordering:
         """Declare the order in which ``modules`` are applied; a value is a tuple of their names.
@@ -343,6 +391,51 @@ class Space(ExchangeMixin):
                 space or terms without finite bounds.
         """
         return self._declaration.rule(name, relation, when=when)
+
+    def expect(self, name: str, *, default: Value | None = None, prior: Any = None) -> None:
+        """Say where the optimum of a parameter is expected. Every configuration of the space stays possible.
+
+        A study evaluates the [`default`][mipcash.space.space.Space.default] configuration first. The optimizers `hybrid`, `mivabo`
+        and `cmes` draw a part of their initial design from the priors. The acquisition function of `hybrid` and its kin is weighted
+        by them at first, and less with every evaluation (Hvarfner et al. 2022).
+
+        Args:
+            name: of a parameter, also of a hyperparameter of a module, ``forest.depth``, or a variable of a Pyomo model.
+            default: its usual value; None: none.
+            prior: weights of values, ``{"adam": 3, "sgd": 1}``, or for numbers a distribution with ``logpdf`` or ``logpmf``, such
+                as ``scipy.stats.norm(0.3, 0.1)``. Only ratios of weights matter. None: none.
+
+        Raises:
+            SpaceError: there is no such parameter, the default is no value of it, or the prior cannot be read.
+
+        Examples:
+            >>> import mipcash as mc
+            >>> space = mc.Space("network")
+            >>> layers = space.integer("layers", 1, 9, default=3)
+            >>> optimizer = space.categorical("optimizer", ["sgd", "adam"], prior={"adam": 3, "sgd": 1})
+            >>> space.expect("optimizer", default="adam")
+            >>> space.default()
+            {'layers': 3, 'optimizer': 'adam'}
+        """
+        self._declaration.expect(name, default, prior)
+
+    def default(self) -> Configuration:
+        """Return the default configuration: the legal configuration nearest to the declared default values.
+
+        Returns:
+            The configuration. Parameters without a default have any value that is legal beside the defaults.
+
+        Raises:
+            InfeasibleSpaceError: the space is empty.
+            SolverError: no legal configuration was found in the time.
+        """
+        given = {n: e.default[0] for n, e in self._declaration.expectations.items() if e.default is not None}
+        return nearest(compiled(self).until(Deadline.after(QUESTION.time_limit)), given, absent=0.0)
+
+    def _expected(self, parameter: P, default: Value | None, prior: Any) -> P:
+        if default is not None or prior is not None:
+            self._declaration.expect(parameter.label, default, prior)
+        return parameter
 
     # -- legality -----------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from mipcash.errors import IllegalProposalError
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
+from mipcash.space.compiled import compiled
 from mipcash.study.finalists import answer
 from mipcash.study.records.trials import proposal_row
 from mipcash.study.text import listed, shown
@@ -77,13 +78,23 @@ class Proposer:
         ):  # a separate generator, so that the optimizer's draws are those of a single objective
             drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
             history, limits = scalarised(history, limits, self.objectives, weights_of(drawn, self.objectives))
-        proposal = self.optimizer.ask(Request(history, rng, state, kept, limits, self.costs, seconds))
+        proposal = self._default(history, state) or self.optimizer.ask(
+            Request(history, rng, state, kept, limits, self.costs, seconds)
+        )
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
         if self.costs and not proposal.outputs:
             proposal = replace(proposal, outputs=tuple(self.costs))
         return proposal_row(self.space, self.optimizer, number, proposal, began)
+
+    def _default(self, history: History, state: Mapping[str, Any]) -> Proposal | None:
+        """Return the default configuration as the first proposal, unless it is known; None if no parameter has a default."""
+        expectations = compiled(self.space).declaration.expectations.values()
+        if not all(o.known for o in history) or not any(e.default for e in expectations):
+            return None
+        config = self.space.default()
+        return None if any(o.config == config for o in history) else Proposal(config, origin="default", state=state)
 
     def recommended(self, history: History) -> int | None:
         """Return the number of the trial that the optimizer recommends; None if it recommends none.

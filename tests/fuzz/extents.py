@@ -17,6 +17,8 @@ TINY = 1e-5
 """Range of a real below which an end may be off by a further ten times ``ENDS`` of the range."""
 ENDS = 1e-6
 """Tolerance of the ends of a real, relative to the ends and to its range."""
+ABSOLUTE = 1e-9
+"""Distance of an end from a point of a grid that counts as zero: such a point may be legal by the tolerance of rules alone."""
 ROUNDED = Fraction(11, 10)
 """Factor of a rule's tolerance, since its terms are rounded too."""
 
@@ -46,7 +48,7 @@ def check_bounds_on_a_grid(drawn: Drawn, truth: Truth, record: Record, solver: s
         if values and (extent is None or (extent.always and bool((levels < 0).any()))):
             record.wrong("bounds", solver, f"{p.name!r} can be {'inactive' if extent else 'active'}", found)
         elif values and p.numeric:
-            slack = ENDS * max(abs(values[0]), abs(values[-1]), 1e-3 * (p.high - p.low))
+            slack = max(ENDS * max(abs(values[0]), abs(values[-1]), 1e-3 * (p.high - p.low)), ABSOLUTE)
             if extent.low > values[0] + slack or extent.high < values[-1] - slack:
                 record.wrong("bounds", solver, f"{p.name!r} from {values[0]!r} to {values[-1]!r}", extent)
 

@@ -7,7 +7,7 @@ import mipcash as mc
 DECLARE = "real integer ordinal categorical module ordering auxiliary rule from_pyomo"
 EXCHANGE = "from_sklearn from_optuna to_optuna from_configspace to_configspace"
 DECLARED = "name expand_limit model parameters auxiliaries rules"
-LEGAL = "validate is_legal why_illegal nearest"
+LEGAL = "validate is_legal why_illegal nearest expect default"
 ASK = "sample optimum count bounds conflict explain"
 PROGRAM = "sizes to_lp to_mps"
 

@@ -154,3 +154,13 @@ def test_an_equation_with_a_small_right_side_holds_up_to_rounding() -> None:
     space.rule("r", 100.0 * x + 10.0 * y == 1e-8)
     for config in (*space.sample(3), space.nearest({"w": w.domain.low, "x": 1e3, "y": 0.0})):
         assert 100.0 * config["x"] + 10.0 * config["y"] == pytest.approx(1e-8, rel=1e-9)
+
+
+def test_costs_of_levels_far_from_zero_hide_no_small_cost() -> None:
+    space = mc.Space("far", expand_limit=4)
+    v = space.real("v", 100.0, 100.009, step=0.003)
+    w = space.real("w", 100.0, 101.5, step=0.25)
+    space.rule("r", 0.1 * w - 0.7 * v <= -59.92, when=v.is_(100.006))
+    found = space.optimum(3000.0 * v - 0.001 * w, "max")
+    assert found.bound >= 3000.0 * 100.009 - 0.001 * 100.0 - 1e-9
+    assert found.value == pytest.approx(3000.0 * 100.009 - 0.001 * 100.0, abs=1e-6)
