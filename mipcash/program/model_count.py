@@ -18,6 +18,9 @@ Residues are, by kind of constraint:
 For an ordering these are the subsets of taken positions, so that precedences are counted by dynamic programming over
 subsets (Held and Karp 1962). For rules between neighbours only the frontier counts (frontier-based search, Sekine,
 Imai and Tani 1995). A layer with too many nodes is reduced to a few, and the count is a lower bound from then on.
+
+A diagram whose edges are kept gives uniform draws of joint states, from the last layer to the first one: the edge into a node is
+drawn in proportion to the number of partial assignments that lead to its source.
 """
 
 from __future__ import annotations
@@ -44,6 +47,8 @@ MASKED = 63
 """Largest number of states of a variable that fits into a mask."""
 SAME = 1e-3
 """Sums of a row that differ by less than this fraction of the row's slack count as equal."""
+EDGES = 1 << 21
+"""Largest number of edges of a diagram that is kept."""
 WHOLE = 1 << 62
 """Number of joint states from which on 64-bit counts are too small."""
 
@@ -71,12 +76,9 @@ def count_states(
     """
     if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
         return StateCount(0, True)
-    scopes = [t.scope for t in tables if t.scope]
-    order = elimination_order(sizes, scopes, rows)
-    layer = _Layer(sizes, [t for t in tables if t.scope], rows, order)
-    exact = True
-    for i in order:
-        most = min(EXPANDED, CELLS // max(1, layer.width)) // sizes[i]
+    layer, exact = _Layer.first(sizes, tables, rows), True
+    for i in layer.order:
+        most = layer.most(i)
         if deadline.passed or not exact:
             most = KEPT_NODES
         if len(layer.counts) > most:
@@ -86,6 +88,52 @@ def count_states(
         if not len(layer.counts):
             return StateCount(0, exact)
     return StateCount(int(sum(layer.counts.tolist())), exact)
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A decision diagram of the joint states that satisfy all constraints, for uniform draws.
+
+    Attributes:
+        order: the variables in the order of the layers.
+        layers: of each variable, its edges sorted by target: first edge of each target, with the number of edges at the end; source
+            and state of each edge; and the cumulative share of each edge in the partial assignments that lead to its target. The
+            shares of a target add up to 1.
+    """
+
+    order: Sequence[int]
+    layers: Sequence[tuple[Indices, Indices, Indices, Vector]]
+
+    @classmethod
+    def of(
+        cls, sizes: Sequence[int], tables: Sequence[RuleTable], rows: Sequence[LinearRow], deadline: Deadline = NEVER
+    ) -> Diagram | None:
+        """Return the diagram of the constraints of ``count_states``; None if it is empty, too wide, or the deadline passes."""
+        if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
+            return None
+        layer, layers, left = _Layer.first(sizes, tables, rows), list[tuple[Indices, Indices, Indices, Vector]](), EDGES
+        for i in layer.order:
+            if len(layer.counts) > layer.most(i) or deadline.passed:
+                return None
+            before = layer.counts
+            sources, states, targets = layer.take(i)
+            left -= len(sources)
+            if not len(sources) or left < 0:
+                return None
+            at = np.argsort(targets, kind="stable")
+            starts = np.searchsorted(targets[at], np.arange(len(layer.counts) + 1))
+            shares = np.asarray(before[sources[at]] / layer.counts[targets[at]], dtype=float)
+            layers.append((starts, sources[at], states[at], np.cumsum(shares)))
+        return cls(layer.order, layers)
+
+    def drawn(self, n: int, rng: np.random.Generator) -> Indices:
+        """Return n joint states, independent and uniform: shape (n, variables)."""
+        found, node = np.zeros((n, len(self.order)), dtype=np.int64), np.zeros(n, dtype=np.int64)
+        for i, (starts, sources, states, shares) in zip(self.order[::-1], self.layers[::-1], strict=True):
+            edge = np.searchsorted(shares, node + rng.random(n), side="right")
+            edge = np.clip(edge, starts[node], starts[node + 1] - 1)  # shares are rounded
+            found[:, i], node = states[edge], sources[edge]
+        return found
 
 
 @dataclass
@@ -190,6 +238,16 @@ class _Layer:
             for i in row.scope:
                 self._row_of.setdefault(i, []).append(k)
 
+    @classmethod
+    def first(cls, sizes: Sequence[int], tables: Sequence[RuleTable], rows: Sequence[LinearRow]) -> _Layer:
+        """Return the layer before the first variable: one node."""
+        scoped = [t for t in tables if t.scope]
+        return cls(sizes, scoped, rows, elimination_order(sizes, [t.scope for t in scoped], rows))
+
+    def most(self, i: int) -> int:
+        """Return the number of nodes up to which the step over variable i is exact."""
+        return min(EXPANDED, CELLS // max(1, self.width)) // self.sizes[i]
+
     @property
     def width(self) -> int:
         """Number of open constraints: columns of residues."""
@@ -200,8 +258,12 @@ class _Layer:
         weight = np.array([float(c) for c in self.counts]) if self.counts.dtype == object else self.counts
         self._select(np.sort(np.argpartition(-weight, most)[:most]))
 
-    def take(self, i: int) -> None:
-        """Move to the next layer: extend every node by every state of variable i that its residues allow."""
+    def take(self, i: int) -> tuple[Indices, Indices, Indices]:
+        """Move to the next layer: extend every node by every state of variable i that its residues allow.
+
+        Returns:
+            Source, state and target of each edge: (E,), (E,), (E,).
+        """
         nodes = len(self.counts)
         for h, _ in self._pairs.get(i, ()):
             self._masks.setdefault(h, np.full(nodes, (1 << self.sizes[h]) - 1, dtype=np.int64))
@@ -211,10 +273,12 @@ class _Layer:
             self._sums.setdefault(k, np.zeros(nodes))
         own = self._masks.pop(i, None)
         allowed = self._allowed.get(i, np.ones(self.sizes[i], dtype=bool))
-        parts = [self._after(i, s, own) for s in np.flatnonzero(allowed).tolist()]
+        possible = np.flatnonzero(allowed)
+        parts = [self._after(i, s, own) for s in possible.tolist()]
         self._close(i)
         self._join(parts)
-        self._merge()
+        sources = np.concatenate([np.zeros(0, dtype=np.int64), *(p.at for p in parts)])
+        return sources, np.repeat(possible, [len(p.at) for p in parts]), self._merge()
 
     def _after(self, i: int, state: int, own: Indices | None) -> _Part:
         """Return the nodes that one state extends, with their residues that change."""
@@ -270,10 +334,10 @@ class _Layer:
         self._classes = {k: c[at] for k, c in self._classes.items()}
         self._sums = {k: s[at] for k, s in self._sums.items()}
 
-    def _merge(self) -> None:
-        """Merge nodes with the same residues."""
+    def _merge(self) -> Indices:
+        """Merge nodes with the same residues. Return the new index of each node."""
         if len(self.counts) < 2:
-            return
+            return np.zeros(len(self.counts), dtype=np.int64)
         key, top = np.zeros(len(self.counts), dtype=np.int64), 1
         for ids in self._columns():
             n = int(ids.max()) + 1
@@ -285,10 +349,13 @@ class _Layer:
                     n = int(ids.max()) + 1
             key, top = key * n + ids, top * n
         order = np.argsort(key, kind="stable")
-        first = np.flatnonzero(np.diff(key[order], prepend=-1))
+        differs = np.diff(key[order], prepend=-1) != 0
+        first, merged = np.flatnonzero(differs), np.empty(len(order), dtype=np.int64)
+        merged[order] = np.cumsum(differs) - 1
         total = np.add.reduceat(self.counts[order], first)
         self._select(order[first])
         self.counts = total
+        return merged
 
     def _columns(self) -> Iterator[Indices]:
         """Yield each column of residues, encoded as integers from 0."""

@@ -33,7 +33,7 @@ from mipcash.program.affine_rows import columns_of
 from mipcash.program.elimination_order import LinearRow
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
-from mipcash.program.model_count import StateCount, count_states
+from mipcash.program.model_count import Diagram, StateCount, count_states
 from mipcash.program.program import BaseRow, BinaryProgram, Condition, Group, Indicator
 from mipcash.program.rule_tables import RuleTable, States, entries
 from mipcash.space.conflict import emptiness
@@ -139,6 +139,33 @@ def count_levels(
         legality: legality of levels for any numerical values.
         deadline: after it, the count is a lower bound.
     """
+    known = _constraints(program, legality, component)
+    return None if known is None else count_states(*known, deadline)
+
+
+def uniform_legal_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices | None:
+    """Return n independent draws, uniform over the legal levels, (n, G); None if they cannot be counted, or there are none."""
+    program, legality = minimiser.program, minimiser.free_legality
+    undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
+    if undecided or has_violated_constant_rule(legality):
+        return None
+    levels = np.zeros((n, len(program.groups)), dtype=np.int64)
+    for component in components_of(program, ()):
+        key = ("diagram", component.groups)
+        if key not in program.derived:
+            known = _constraints(program, legality, component)
+            program.derived[key] = None if known is None else Diagram.of(*known, minimiser.deadline)
+        diagram: Diagram | None = program.derived[key]
+        if diagram is None:
+            return None
+        levels[:, list(component.groups)] = diagram.drawn(n, rng)
+    return levels
+
+
+def _constraints(
+    program: BinaryProgram, legality: Legality, component: Component
+) -> tuple[list[int], list[RuleTable], list[LinearRow]] | None:
+    """Return sizes, tables and linear rows over the groups of a component; None if its rules are too large for tables."""
     at = {g: k for k, g in enumerate(component.groups)}
     known, rows = legality.constraints()
     tables = [RuleTable(tuple(at[g] for g in t.scope), t.legal) for t, _ in known if t.scope and t.scope[0] in at]
@@ -164,7 +191,7 @@ def count_levels(
             if activity is None:
                 return None
             tables.append(RuleTable(tuple(at[h] for h in activity.scope), activity.legal))
-    return count_states(program.sizes[list(component.groups)].tolist(), tables, linear, deadline)
+    return program.sizes[list(component.groups)].tolist(), tables, linear
 
 
 def has_violated_constant_rule(legality: Legality) -> bool:

@@ -19,14 +19,14 @@ from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.backends.heuristics.repair import MANY, REPAIRING, many_over_levels, repaired
-from mipcash.backends.task import UNKNOWN, Answer, SolverSettings
-from mipcash.errors import InfeasibleSpaceError, UndecidedError
+from mipcash.backends.task import INFEASIBLE, UNKNOWN, Answer, SolverSettings
+from mipcash.errors import InfeasibleSpaceError, SpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import decided
-from mipcash.space.counting import rewards
+from mipcash.space.conflict import decided, emptiness
+from mipcash.space.counting import rewards, uniform_legal_levels
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
@@ -65,14 +65,22 @@ class DiscreteSample:
     columns: Vector | None
 
 
-def sample(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[Configuration]:
+def sample(
+    space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator, uniform: bool = False
+) -> list[Configuration]:
     """Return n legal, well-spread configurations; fewer if the deadline of the minimiser passes.
+
+    Args:
+        uniform: draw the levels uniformly from the legal ones.
 
     Raises:
         InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
         SolverError: a limit was reached before any configuration was known.
+        SpaceError: the levels are to be uniform, and the legal ones cannot be counted.
     """
-    samples = sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
+    samples = (
+        _uniform(space, minimiser, n, rng) if uniform else sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
+    )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
     units = LatinHypercube(len(space.tuned), rng=rng).random(max(1, n))
@@ -82,6 +90,16 @@ def sample(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Ge
             break
         found.append(finished(space, s.levels, s.columns, units[k], rng))
     return found
+
+
+def _uniform(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
+    levels = None if minimiser.program.numbers else uniform_legal_levels(minimiser, n, rng)
+    if levels is None and n and emptiness(space.program, minimiser.backend, QUESTION).status != INFEASIBLE:
+        raise SpaceError(
+            f"the legal configurations of space {space.name!r} cannot be counted exactly, so there are no uniform draws: rules "
+            "contain numerical or auxiliary variables, or tie too many parameters. Leave criterion= out for well-spread samples"
+        )
+    return [] if levels is None else [DiscreteSample(s, None) for s in levels]
 
 
 def finished(

@@ -45,6 +45,8 @@ from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
 
 P = TypeVar("P", bound=Parameter)
+UNIFORM = "uniform"
+"""Criterion of independent uniform draws."""
 
 
 class Space(ExchangeMixin):
@@ -514,7 +516,9 @@ class Space(ExchangeMixin):
             n: number of configurations.
             seed: a whole number, at least 0, or a numpy ``Generator``; the same seed gives the same samples.
             criterion: a design of experiments, selected from 20 samples per point: ``maximin`` (points far from each other) or
-                ``d-optimal`` (points that determine a linear model of the parameters well). Its points differ from each other.
+                ``d-optimal`` (points that determine a linear model of the parameters well). Its points differ from each other. Or
+                ``uniform``: independent draws, uniform over the legal values of the discrete parameters, if these can be counted
+                exactly. An algorithm with many hyperparameters is then drawn more often than an algorithm with few.
             time_limit: seconds. After it, the samples found so far are returned, with a warning if they are fewer than n. If
                 legality is decided without a solver, n samples are returned in any case, but less well spread.
 
@@ -524,10 +528,12 @@ class Space(ExchangeMixin):
         Raises:
             InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
             SolverError: nothing was found in the time.
-            SpaceError: n or the seed is no whole number, or negative; there is no such criterion.
+            SpaceError: n or the seed is no whole number, or negative; there is no such criterion, or no uniform draws.
         """
-        if criterion is not None and criterion not in CRITERIA:
-            raise SpaceError(f"there is no criterion {criterion!r} of a design; choose one of {', '.join(CRITERIA)}")
+        if criterion not in (None, UNIFORM, *CRITERIA):
+            raise SpaceError(
+                f"there is no criterion {criterion!r} of a design; choose one of {', '.join([*CRITERIA, UNIFORM])}"
+            )
         if not isinstance(n, Integral) or n < 0:
             raise SpaceError(f"the number of samples must be a whole number and not negative, got {n!r}")
         if not isinstance(seed, (Integral, np.random.Generator)) or (isinstance(seed, Integral) and seed < 0):
@@ -535,11 +541,11 @@ class Space(ExchangeMixin):
         deadline = Deadline.after(time_limit)
         space, minimiser = compiled(self).until(deadline), minimiser_of(self).until(deadline)
         rng = np.random.default_rng(seed)
-        if criterion is None:
-            found = sample(space, minimiser, n, rng)
+        if criterion in (None, UNIFORM):
+            found = sample(space, minimiser, n, rng, uniform=criterion == UNIFORM)
         else:
-            found = selected(self.parameters, sample(space, minimiser, candidates(n), rng), n, criterion, rng)
-        if len(found) < n and criterion is not None and not deadline.passed:
+            found = selected(self.parameters, sample(space, minimiser, candidates(n), rng), n, str(criterion), rng)
+        if len(found) < n and criterion in CRITERIA and not deadline.passed:
             warnings.warn(
                 f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ",
                 stacklevel=2,

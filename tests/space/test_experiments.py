@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
@@ -90,5 +94,60 @@ def test_a_design_larger_than_the_space_warns_and_an_unknown_criterion_is_refuse
     ):
         assert len(space.sample(5, criterion="maximin")) == 3
     assert space.sample(0, criterion="maximin") == []
-    with pytest.raises(SpaceError, match="no criterion 'latin' of a design; choose one of maximin, d-optimal"):
+    with pytest.raises(SpaceError, match="no criterion 'latin' of a design; choose one of maximin, d-optimal, uniform"):
         space.sample(5, criterion="latin")
+
+
+def conditional() -> mc.Space:
+    space = network()
+    x, y = space.categorical("x", ["a", "b", "c"], when=space["layers"] >= 3), space.integer("y", 0, 5)
+    space.rule("pair", mc.implies(x["a"], y <= 2))
+    space.rule("row", space["layers"] + y + 2 * space["batch"].is_(32) <= 7)
+    return space
+
+
+def ordered() -> mc.Space:
+    space = mc.Space("ordered")
+    modules = [space.module(f"m{k}", ["x", "y"]) for k in range(4)]
+    order = space.ordering("order", modules)
+    space.rule("before", order.position(modules[0]) + 1 <= order.position(modules[1]))
+    return space
+
+
+def discrete(config: dict[str, Any]) -> str:
+    """Return the discrete part of a configuration as a text."""
+    return repr(sorted((k, v) for k, v in config.items() if k != "dropout"))
+
+
+@pytest.mark.parametrize("make", [conditional, ordered])
+def test_uniform_samples_pass_a_chi_square_test(make: Callable[[], mc.Space]) -> None:
+    space = make()
+    n = int(space.count())
+    found = Counter(discrete(c) for c in space.sample(12 * n, seed=1, criterion="uniform"))
+    assert len(found) <= n
+    assert stats.chisquare([*found.values(), *[0] * (n - len(found))]).pvalue > 1e-3
+    assert all(space.is_legal(c) for c in space.sample(50, seed=2, criterion="uniform"))
+
+
+def test_uniform_samples_of_more_configurations_than_a_float_can_count() -> None:
+    space = mc.Space("huge")
+    chosen = [space.categorical(f"c{k}", range(10)) for k in range(320)]
+    for a, b in itertools.pairwise(chosen):
+        space.rule(f"{a.label} {b.label}", mc.implies(a[0], b[0]))
+    assert int(space.count()) > 10**300
+    found = space.sample(40, criterion="uniform")
+    assert all(space.is_legal(c) for c in found)
+    # c_k = 0 makes every later one 0: of 9^k with the first 0 at k, the last ones dominate
+    first = [next((k for k in range(320) if c[f"c{k}"] == 0), 320) for c in found]
+    assert min(first) >= 310
+
+
+def test_uniform_samples_of_what_cannot_be_counted_are_refused() -> None:
+    space = mc.Space("mixed")
+    x, n = space.real("x", 0.0, 1.0), space.integer("n", 1, 5)
+    space.rule("r", x + n <= 4.5)
+    with pytest.raises(SpaceError, match=r"space 'mixed' cannot be counted exactly, so there are no uniform draws"):
+        space.sample(3, criterion="uniform")
+    space.rule("empty", n >= 6)
+    with pytest.raises(mc.errors.InfeasibleSpaceError):
+        space.sample(3, criterion="uniform")
