@@ -19,13 +19,15 @@ pytest.importorskip("optuna", minversion="5")
 
 import optuna
 from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
 from optuna.trial import TrialState, create_trial
 
 from mipcash.integrations.optuna import MipcashSampler, known_from
-from mipcash.integrations.optuna.history import Reader, limits_from, outcome_of
+from mipcash.integrations.optuna.history import Reader, limits_from, objectives_of, outcome_of
 from mipcash.integrations.optuna.ranges import same_values
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
+LOWER, HIGHER = (objectives_of([d]) for d in (StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE))
 
 
 def network() -> mc.Space:
@@ -217,7 +219,7 @@ def test_limits_on_user_attributes_are_reported_to_optuna() -> None:
     for trial in study.trials:
         assert trial.constraints == {"size": max(40 - trial.user_attrs["size"], trial.user_attrs["size"] - 100)}
     assert limits_from(study.trials, study.sampler._limits) == study.sampler._limits
-    outcome = outcome_of(create_trial(value=1.0), 1.0, ("size",), ())
+    outcome = outcome_of(create_trial(value=1.0), LOWER, ("size",), ())
     assert outcome["size"].status == "failed"
     assert "the user attribute 'size' is None" in outcome["size"].message
 
@@ -253,14 +255,14 @@ def test_pruned_trials_are_noisier_observations_and_failed_ones_failures() -> No
         create_trial(value=v, intermediate_values={2: w, 9: v}) for v, w in ((1.0, 1.4), (2.0, 2.6), (3.0, 3.5))
     ]
     pruned = create_trial(state=TrialState.PRUNED, value=5.0, intermediate_values={2: 5.0})
-    outcome = outcome_of(pruned, 1.0, (), complete)
+    outcome = outcome_of(pruned, LOWER, (), complete)
     assert outcome.loss == pytest.approx(4.5)  # complete trials had a final value 0.5 below their value at this step
     assert outcome.variance == pytest.approx(0.01)
     assert outcome.pruned  # a pruned trial is never the best trial
-    few = outcome_of(pruned, -1.0, (), complete[:2])
+    few = outcome_of(pruned, HIGHER, (), complete[:2])
     assert (few.loss, few.variance) == (-5.0, 0.5)
     for failed in ({"state": TrialState.PRUNED}, {"state": TrialState.FAIL}, {"value": float("inf")}):
-        assert outcome_of(create_trial(**failed), 1.0, (), complete).status() == "failed"
+        assert outcome_of(create_trial(**failed), LOWER, (), complete).status() == "failed"
 
 
 def test_pruners_and_failures_in_a_run() -> None:
@@ -293,11 +295,11 @@ def test_trials_of_other_samplers_are_learned_from() -> None:
     ):
         study.optimize(objective, n_trials=1)
     reader = Reader(network())
-    history = reader.history(study.trials, study.direction)
+    history = reader.history(study.trials, objectives_of(study.directions))
     assert [o.known for o in history] == [*[True] * 8, False]
     assert [o.legal for o in history] == [network().is_legal(t.params) for t in (*study.trials[:8], study.trials[9])]
     assert not all(o.legal for o in history)
-    assert reader.history(study.trials, study.direction)[0] is history[0]
+    assert reader.history(study.trials, objectives_of(study.directions))[0] is history[0]
 
 
 def test_known_from_a_study() -> None:
@@ -414,8 +416,6 @@ def test_wrong_arguments() -> None:
         with pytest.raises(error, match=said):
             make()
     several = study_of(directions=["minimize", "maximize"])
-    with pytest.raises(ValueError, match=r"searches for one objective and the study has 2.*trial.set_constraint"):
-        several.optimize(lambda t: (t.suggest_int("layers", 1, 3), 0.0), n_trials=1)
     with pytest.raises(ValueError, match="the study has 2 objectives"):
         known_from(several, network())
 
@@ -436,3 +436,53 @@ def test_without_a_space_common_parameters_are_searched_together() -> None:
     again.optimize(changing, n_trials=14)
     assert [t.params["x"] for t in again.trials] == [t.params["x"] for t in study.trials]
     assert study.trials[3].distributions["n"] == IntDistribution(0, 4)
+
+
+def trade_off(trial: Any) -> tuple[float, float]:
+    """Return a loss to minimise and an accuracy to maximise, which depend on all parameters in opposite ways."""
+    config = suggested(trial)
+    size = config["layers"] * config["width"] / 192
+    waste = (
+        3.0 * abs(config.get("dropout", 0.2) - 0.2) + 30.0 * abs(config["lr"] - 0.01) + 0.3 * (config["act"] == "tanh")
+    )
+    return size + waste, size**0.5 - waste
+
+
+@pytest.mark.parametrize("space", ["given", "inferred"])
+def test_several_objectives_are_searched_for_their_front(space: str) -> None:
+    def volume(sampler: Any) -> float:
+        study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+        study.optimize(trade_off, n_trials=30)
+        if isinstance(sampler, MipcashSampler) and space == "given":
+            assert all(network().is_legal(t.params) for t in study.trials)
+        area, worst = 0.0, -1.0  # above the reference point (2, -1)
+        for low, high in sorted(t.values for t in study.best_trials):
+            area, worst = area + max(0.0, 2.0 - low) * max(0.0, high - worst), max(worst, high)
+        return area
+
+    ours = [volume(MipcashSampler(network() if space == "given" else None, seed=s)) for s in (0, 1)]
+    random = [volume(optuna.samplers.RandomSampler(seed=s)) for s in (0, 1)]
+    assert sum(ours) > sum(random)
+    again = volume(MipcashSampler(network() if space == "given" else None, seed=0))
+    assert again == ours[0]
+
+
+def test_failures_and_constraints_count_for_several_objectives() -> None:
+    def objective(trial: Any) -> tuple[float, float]:
+        layers = trial.suggest_int("layers", 1, 3)
+        trial.suggest_categorical("width", [16, 32, 64, 128])
+        trial.suggest_categorical("act", ["relu", "tanh", None])
+        trial.suggest_float("lr", 1e-4, 1e-1, log=True)
+        if layers > 1:
+            trial.suggest_float("dropout", 0.0, 0.5)
+        if layers == 3:
+            raise ValueError("no")
+        trial.set_user_attr("ms", 10.0 * layers)
+        return float(layers), -float(layers)
+
+    study = optuna.create_study(
+        directions=["minimize", "minimize"], sampler=MipcashSampler(network(), limits={"ms": 12.0}, seed=0)
+    )
+    study.optimize(objective, n_trials=12, catch=ValueError)
+    assert {t.state for t in study.trials} == {TrialState.COMPLETE, TrialState.FAIL}
+    assert [t.params["layers"] for t in study.trials[-4:]] == [1] * 4

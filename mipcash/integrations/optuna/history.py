@@ -9,6 +9,8 @@
     running     pending: the proposal is known from its note, before its parameters are asked for.
     waiting     pending, if it was enqueued with all of its parameters.
 
+Of several objectives the first is the loss, and the other ones are outputs that ``objectives_of`` names.
+
 Constraints of Optuna are outputs with an upper limit of 0; ``limits`` of the sampler are on user attributes.
 """
 
@@ -27,9 +29,11 @@ from mipcash.integrations.optuna import notes
 from mipcash.integrations.optuna.ranges import as_declared
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.validation import check
+from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import FAILED, LOSS, PENDING, PRESENT, Outcome, Output
 from mipcash.space.compiled import compiled
+from mipcash.space.direction import MAXIMIZE, MINIMIZE
 from mipcash.space.space import Space
 from mipcash.study.reading import loss_problem
 
@@ -72,15 +76,14 @@ class Reader:
     _placed: dict[Key, TrialConfig] = field(default_factory=dict)
     _seen: dict[Key, Observation] = field(default_factory=dict)
 
-    def history(self, trials: Sequence[Any], direction: Any) -> History:
+    def history(self, trials: Sequence[Any], objectives: Objectives) -> History:
         """Return observations of the trials that fit the space, in the given order."""
-        sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
         whole = [t for t in trials if t.state == TrialState.COMPLETE]
         found = []
         for trial in trials:
             placed = self._place(trial)
             if placed.config is not None:
-                found.append(self._observation(trial, placed, sign, whole))
+                found.append(self._observation(trial, placed, objectives, whole))
             elif placed.problem and trial.state != TrialState.FAIL:  # a failed trial may lack some parameters
                 self.misfits[trial.number] = placed.problem
         return found
@@ -133,12 +136,14 @@ class Reader:
             self._placed[key] = placed
         return placed
 
-    def _observation(self, trial: Any, placed: TrialConfig, sign: float, whole: Sequence[Any]) -> Observation:
+    def _observation(
+        self, trial: Any, placed: TrialConfig, objectives: Objectives, whole: Sequence[Any]
+    ) -> Observation:
         assert placed.config is not None
         key = (trial.number, trial.datetime_start, trial.datetime_complete)
         if not trial.state.is_finished():
             return Observation(placed.config, PENDING, known=placed.known, legal=placed.legal)
-        outcome = outcome_of(trial, sign, self.limited, whole)
+        outcome = outcome_of(trial, objectives, self.limited, whole)
         before = self._seen.get(key)
         if before is not None and before.outcome == outcome:
             return before  # optimizers cache results by the identity of an observation
@@ -161,15 +166,23 @@ def limits_from(trials: Sequence[Any], own: Sequence[Limit]) -> tuple[Limit, ...
     return (*own, *(Limit(CONSTRAINT.format(key), high=0.0) for key in keys))
 
 
-def outcome_of(trial: Any, sign: float, limited: Collection[str], whole: Sequence[Any]) -> Outcome:
+def objectives_of(directions: Sequence[Any]) -> Objectives:
+    """Return the objectives of a study from its directions: the loss, ``objective 1``, ``objective 2`` ..."""
+    words = [MAXIMIZE if d == StudyDirection.MAXIMIZE else MINIMIZE for d in directions]
+    return Objectives(tuple(Objective(f"objective {k}" if k else LOSS, word) for k, word in enumerate(words)))
+
+
+def outcome_of(trial: Any, objectives: Objectives, limited: Collection[str], whole: Sequence[Any]) -> Outcome:
     """Return the outcome of a finished trial.
 
     Args:
-        sign: -1 if the study maximizes.
+        objectives: those of the study.
         limited: user attributes that are outputs.
         whole: complete trials.
     """
-    outputs = {LOSS: _loss(trial, sign, whole)}
+    outputs = {LOSS: _loss(trial, objectives.sign, whole)}
+    if trial.state == TrialState.COMPLETE:
+        outputs |= {name: Output.of(v) for name, v in zip(objectives.names[1:], trial.values[1:], strict=True)}
     for key, value in trial.constraints.items():
         if key not in limited:
             outputs[CONSTRAINT.format(key)] = Output.of(float(value))
@@ -194,7 +207,7 @@ def number_of(value: Any) -> float | None:
 def _loss(trial: Any, sign: float, whole: Sequence[Any]) -> Output:
     if trial.state == TrialState.FAIL:
         return Output(FAILED, message="the trial failed")
-    value = trial.value
+    value = None if trial.values is None else trial.values[0]
     if value is None:
         return Output(FAILED, message="pruned before a value was reported")
     if problem := loss_problem(sign * value):

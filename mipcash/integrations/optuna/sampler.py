@@ -21,7 +21,7 @@ from optuna.search_space import intersection_search_space
 from optuna.trial import TrialState
 
 from mipcash.errors import SpaceError, SpaceExhaustedError
-from mipcash.integrations.optuna.history import number_of
+from mipcash.integrations.optuna.history import number_of, objectives_of
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
 from mipcash.integrations.optuna.search import Search
@@ -39,6 +39,7 @@ FINISHED = "every legal configuration of space {} has been proposed; the study s
 class MipcashSampler(BaseSampler):  # type: ignore[misc]
     """Proposals of mipcash for a study of Optuna.
 
+    With several objectives each proposal minimises a random weighting of them, so that the trials spread over the Pareto front.
     Pruned trials count as noisier observations of their last value, failed trials as failures; see
     ``mipcash.integrations.optuna.history``. The study is stopped when every legal configuration has been evaluated. If only a
     proposal can show that (numerical parameters, more than 10,000 settings, fixed values), the best one is evaluated once more
@@ -61,7 +62,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     Raises:
         TypeError: ``space`` is no space, or ``optimizer`` no name.
-        ValueError: an invalid argument. While a study runs: several objectives, or the objective suggests a parameter that the
+        ValueError: an invalid argument. While a study runs: the objective suggests a parameter that the
             space does not have, that has other values in the space, or that is not active in the proposal.
         MipcashError: there is no such optimizer, or the settings belong to another optimizer.
 
@@ -127,7 +128,6 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
         """Return the parameters that are sampled jointly; none if there is a space, whose values are returned one by one."""
-        self._refuse_several(study)
         if self._space is not None:
             return {}
         common = intersection_search_space(study.get_trials(deepcopy=False))
@@ -135,7 +135,6 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     def sample_relative(self, study: Any, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
         """Make the proposal, and store it as a note on the trial."""
-        self._refuse_several(study)
         if self._space is not None:
             self._proposed(study, trial, self._space)
             return {}
@@ -146,7 +145,6 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
         """Return the value of a parameter in the proposal of its trial, or an independent sample if there is no space."""
-        self._refuse_several(study)
         if self._space is None:
             return self._independent.sample_independent(study, trial, param_name, param_distribution)
         self._check_asked(self._space, param_name, param_distribution)
@@ -193,9 +191,9 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, trial.number]))
             fixed = {**_held(study.sampler), **trial.system_attrs.get("fixed_params", {})}
             try:
-                note = search.proposal(trials, study.direction, rng, self._seconds, fixed)
+                note = search.proposal(trials, objectives_of(study.directions), rng, self._seconds, fixed)
             except SpaceExhaustedError:
-                note = search.again(trials, study.direction, rng)
+                note = search.again(trials, objectives_of(study.directions), rng)
                 if self._space is not None:  # an inferred space may lack parameters
                     self._warn(FINISHED.format(repr(space.name)))
                     with suppress(RuntimeError):  # ``study.ask`` without ``optimize``: there is no loop to stop
@@ -210,7 +208,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         with self._lock:
             trials = study.get_trials(deepcopy=False)
             waits = any(t.state == TrialState.WAITING for t in trials)
-            if waits or not self._searching(space).finished(trials, study.directions[0]):
+            if waits or not self._searching(space).finished(trials, objectives_of(study.directions)):
                 return
         with suppress(RuntimeError):  # ``study.tell`` without ``optimize``: there is no loop to stop
             study.stop()
@@ -230,14 +228,6 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             return self._search.space
 
     # -- errors and warnings ------------------------------------------------------------------------------------
-
-    def _refuse_several(self, study: Any) -> None:
-        if len(study.directions) != 1:
-            raise ValueError(
-                f"MipcashSampler searches for one objective and the study has {len(study.directions)}; make a study of one, "
-                "and say what the others must keep by trial.set_constraint(name, value), feasible at 0 and below. For a Pareto "
-                "front there is mc.minimize(..., direction=[...])"
-            )
 
     def _check_asked(self, space: Space, name: str, distribution: Any) -> None:
         if name not in space.parameters:

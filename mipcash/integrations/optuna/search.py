@@ -14,8 +14,10 @@ from mipcash.integrations.optuna.history import Reader, limits_from
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_declared
 from mipcash.modelling.domains import Value, same_value
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.space.compiled import CompiledSpace, compiled
 from mipcash.space.space import Space
 
@@ -55,7 +57,7 @@ class Search:
     def proposal(
         self,
         trials: Sequence[Any],
-        direction: Any,
+        objectives: Objectives,
         rng: np.random.Generator,
         seconds: float | None,
         fixed: Mapping[str, Any],
@@ -77,11 +79,13 @@ class Search:
                     f"fixed and enqueued values are evaluated unchanged, and these violate the rules: {broken[0]}"
                 )
             return Note(placed.config, self._state(trials), {"origin": "enqueued"})
-        history = self.reader.history(trials, direction)
+        history = self.reader.history(trials, objectives)
         optimizer, held = self._restricted({n: v for n, v in held.items() if self._may_hold(n, held)})
         if held:
             history = [_within(o, held) for o in history]
         limits, state = limits_from(trials, self._limits), self._state(trials)
+        if objectives.several:  # each proposal minimises a random weighting
+            history, limits = scalarised(history, limits, objectives, weights_of(rng, objectives))
         found = optimizer.ask(Request(history, rng, state, limits=limits, seconds=seconds))
         if broken := self.space.validate(found.config):
             raise IllegalProposalError(
@@ -93,16 +97,16 @@ class Search:
             proof |= {"solver": found.solution.solver, "value": found.solution.value, "bound": found.solution.bound}
         return Note(found.config, found.state, proof)
 
-    def again(self, trials: Sequence[Any], direction: Any, rng: np.random.Generator) -> Note:
+    def again(self, trials: Sequence[Any], objectives: Objectives, rng: np.random.Generator) -> Note:
         """Return the best configuration again, or a sampled legal one if no trial has succeeded or the space was inferred."""
         if self.distributions:
             return Note(self.space.sample(1, rng)[0], self._state(trials), {"origin": "again"})
-        history = self.reader.history(trials, direction)
+        history = self.reader.history(trials, objectives)
         best = self._optimizer()[0].recommend(history, limits_from(trials, self._limits))
         config = self.space.sample(1, rng)[0] if best is None else best.config
         return Note(config, self._state(trials), {"origin": "again"})
 
-    def finished(self, trials: Sequence[Any], direction: Any) -> bool:
+    def finished(self, trials: Sequence[Any], objectives: Objectives) -> bool:
         """Return True if trials cover every legal configuration.
 
         Return False, too, if only a proposal can show that (numerical parameters, or too many settings).
@@ -111,7 +115,7 @@ class Search:
         if number is None or len(trials) < number:
             return False
         encode = compiled(self.space).program.encode
-        return len({encode(o.config).tobytes() for o in self.reader.history(trials, direction) if o.legal}) >= number
+        return len({encode(o.config).tobytes() for o in self.reader.history(trials, objectives) if o.legal}) >= number
 
     def write(self, storage: Any, trial_id: int, note: Note) -> None:
         """Store a proposal as a note on its trial."""
