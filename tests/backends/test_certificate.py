@@ -166,7 +166,7 @@ def test_an_answer_without_levels_raises_or_goes_to_the_fallback_solver() -> Non
     def solve(task: Task, settings: SolverSettings) -> Answer:
         return replace(nothing, status=INFEASIBLE, columns=None) if task.cuts else nothing
 
-    with pytest.raises(SolverError, match="'liar' returns points that break"):
+    with pytest.raises(SolverError, match="'liar' returns points that violate"):
         certified(task, SETTINGS, solve, "liar")
     answer = certified(task, SETTINGS, solve, "liar", HighsBackend().solve)
     assert (answer.status, program.levels_of(answer.columns).tolist()) == (OPTIMAL, [0])

@@ -1,4 +1,4 @@
-"""Optuna's own test suite of samplers, restricted to the cases with one objective."""
+"""Optuna's own test suite of samplers, for one objective and for several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ pytest.importorskip("optuna", minversion="5")
 
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
-from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
+from optuna.testing.pytest_samplers import (
+    BasicSamplerTestCase,
+    MultiObjectiveSamplerTestCase,
+    RelativeSamplerTestCase,
+)
 
 from mipcash.integrations.optuna import MipcashSampler
 
@@ -26,7 +30,7 @@ RANGES = [
 ]
 
 
-class TestMipcashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class TestMipcashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: MipcashSampler(seed=0)

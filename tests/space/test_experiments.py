@@ -99,16 +99,18 @@ def test_a_design_larger_than_the_space_warns_and_an_unknown_criterion_is_refuse
 
 
 def conditional() -> mc.Space:
-    space = network()
-    x, y = space.categorical("x", ["a", "b", "c"], when=space["layers"] >= 3), space.integer("y", 0, 5)
+    space = mc.Space("conditional")
+    layers, batch = space.integer("layers", 1, 4), space.ordinal("batch", [16, 32, 128])
+    x, y = space.categorical("x", ["a", "b", "c"], when=layers >= 3), space.integer("y", 0, 5)
+    space.real("dropout", 0.0, 0.6, when=layers >= 2)
     space.rule("pair", mc.implies(x["a"], y <= 2))
-    space.rule("row", space["layers"] + y + 2 * space["batch"].is_(32) <= 7)
+    space.rule("row", layers + y + 2 * batch.is_(32) <= 7)
     return space
 
 
 def ordered() -> mc.Space:
     space = mc.Space("ordered")
-    modules = [space.module(f"m{k}", ["x", "y"]) for k in range(4)]
+    modules = [space.module(f"m{k}", ["x", "y"][: 2 - k % 2]) for k in range(4)]
     order = space.ordering("order", modules)
     space.rule("before", order.position(modules[0]) + 1 <= order.position(modules[1]))
     return space

@@ -80,8 +80,11 @@ def test_the_default_comes_near_an_optimum_on_the_border_of_a_product() -> None:
     space = mc.Space("border")
     x, y = space.real("x", 0, 1000), space.real("y", 0, 1000)
     space.rule("product", x * y <= 100)
-    run = mc.minimize(lambda c: abs(c["x"] - 10) + abs(c["y"] - 10), space, 60, progress=False)
-    assert run.value < 1.0  # random search reaches 2.2 to 6.8
+    found = [
+        mc.minimize(lambda c: abs(c["x"] - 10) + abs(c["y"] - 10), space, 60, seed=seed, progress=False).value
+        for seed in (0, 1, 2)
+    ]
+    assert sorted(found)[1] < 1.0  # random search reaches 2.2 to 11
 
 
 def test_samples_of_an_equation_of_products_are_spread() -> None:

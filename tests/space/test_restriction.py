@@ -158,16 +158,16 @@ def test_a_restricted_domain_can_be_restricted_further() -> None:
 
 def test_values_that_cannot_be_fixed_are_refused_by_name() -> None:
     domain = Domain.of(discrete())
-    with pytest.raises(SpaceError, match="no parameter 'hue' to hold; it has"):
+    with pytest.raises(SpaceError, match="no parameter 'hue' to fix; it has"):
         domain.restricted({"hue": 1})
-    with pytest.raises(SpaceError, match=r"'colour' cannot be held: .*'mauve'"):
+    with pytest.raises(SpaceError, match=r"'colour' cannot be fixed: .*'mauve'"):
         domain.restricted({"colour": "mauve"})
     with pytest.raises(InfeasibleSpaceError, match=r"b0 = 1, b1 = 1, b2 = 1: rule 'at most two' cannot hold there"):
         domain.restricted({"b0": 1, "b1": 1, "b2": 1})
     with pytest.raises(InfeasibleSpaceError, match="its conditions do not admit them"):
         domain.restricted({"colour": "blue", "depth": 1})
     numbers = Domain.of(bound_numbers())
-    with pytest.raises(SpaceError, match="'size' cannot be held"):
+    with pytest.raises(SpaceError, match="'size' cannot be fixed"):
         numbers.restricted({"size": 301})
     with pytest.raises(InfeasibleSpaceError, match="'memory'"):
         numbers.restricted({"size": 300})

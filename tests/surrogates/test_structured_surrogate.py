@@ -150,7 +150,7 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
         return fit(evidence, *rest)
 
     monkeypatch.setattr(module, "fit", watched)
-    settings = StructuredSettings(iterations=1, restart_every=3, settled=14, sparing=4, compared=5)
+    settings = StructuredSettings(iterations=1, restart_every=3, fit_always_below=14, fit_share_large=4, warp_sample=5)
     assert [settings.every(t) for t in (1, 13, 14, 16)] == [1, 1, 3, 4]
     surrogate, state, counts = StructuredSurrogate(structure_of(observed), settings), dict[str, Any](), []
     for t in (10, 11, 12, 13, 14, 14, 14, 14, 14):
