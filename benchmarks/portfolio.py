@@ -44,7 +44,7 @@ FINALISTS, MOST = 2, 8
 WAYS = ("defaults", "portfolio", "random")
 BUDGETS = (10, 20, 40)
 SIZES: dict[str, tuple[Sequence[str], int, tuple[int, ...]]] = {
-    "smoke": (("wine", "gaussians", "steps"), 11, (1,)),
+    "smoke": (("wine", "steps"), 11, (1,)),
     "quick": (tuple(SOURCES), 30, (1,)),
     "full": (tuple(SOURCES), 40, (1, 2)),
 }
