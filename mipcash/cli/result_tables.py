@@ -61,7 +61,7 @@ def summary(result: Result) -> Text:
         if result.objectives.several:
             found = f"{len(result.front)} on the front, balanced"
         text.append(found, style="bold green")
-        text.append(f" (trial {best.number})  ")
+        text.append(f" (trial {best.number}{'' if result.objectives.several else result.observed})  ")
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     pending = sum(t.pending for t in result.history)
     text.append(f", {pending} without an outcome" if pending else "")

@@ -54,6 +54,17 @@ class Expectation:
         table = None if prior is None else _table(label, domain, prior)
         return cls(None if default is None else (domain.canonical(default),), table)
 
+    def usual(self, domain: ParameterDomain) -> Value:
+        """Return the default value, else the likeliest one, else the middle of a range or ordered list, the first of a list."""
+        if self.default is not None:
+            return self.default[0]
+        if isinstance(domain, Permutation):
+            return domain.members
+        if isinstance(domain, (Real, Integer)):
+            return domain.from_unit(0.5 if self.table is None else float(np.argmax(self.table)) / (NODES - 1))
+        middle = (len(domain.values) - 1) // 2 if domain.kind == "ordinal" else 0
+        return domain.values[middle if self.table is None else int(np.argmax(self.table))]
+
     def log_weight(self, units: Vector) -> Vector:
         """Return log pi at unit values of a real or integer: any shape -> the same shape."""
         assert self.table is not None

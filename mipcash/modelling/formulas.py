@@ -270,7 +270,7 @@ def no_truth(condition: Any, asked: str = BRANCH) -> str:
         ARRAY: "numpy asks for the truth of each comparison in an array; declare the rules one by one, "
         "for k, a in enumerate(array): space.rule(f'name {k}', a <= 3)",
         BRANCH: "instead of 'x and y' write x & y, instead of 'x or y' x | y, each comparison in brackets, and instead of "
-        "'if x: y' mc.implies(x, y) or space.rule(..., y, when=x)",
+        "'if x: y' mc.implies(x, y), space.rule(..., y, when=x), or space.real(..., when=x) for a parameter",
     }
     cure = f"{cures[IN]}; of Python's other functions none can look for it" if equal and asked == CALL else cures[asked]
     return f"{text} has no truth value while the space is declared, since it depends on the configuration: {cure}"

@@ -257,6 +257,11 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
         ExpressionData.__init__(self, expr=expression)
         self.label, self.domain, self.tuned = label, domain, tuned
 
+    @property
+    def name(self) -> str:
+        """The same as ``label``."""
+        return self.label
+
     def place(self, block: Any) -> None:
         """Add the parameter to its block.
 
@@ -294,6 +299,11 @@ class ChoiceParameter(Parameter):
 
     def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
         self.label, self.domain, self.tuned, self._block = label, domain, True, block
+
+    @property
+    def name(self) -> str:
+        """The same as ``label``."""
+        return self.label
 
     def _columns(self) -> Any:
         return self._block

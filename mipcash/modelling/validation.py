@@ -15,7 +15,7 @@ from mipcash.modelling.auxiliary import Unsatisfiable, ids_of, settle
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.rules import Rule
-from mipcash.modelling.wording import number_text
+from mipcash.modelling.wording import number_text, shortened
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,12 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
 
 
 def _broken(rule: Rule, value: float) -> Violation:
-    return Violation(
-        rule.name, f"rule {rule.name!r} is violated: its value is {number_text(value)}, it must be {rule.range_text()}"
-    )
+    if rule.written.endswith(own := rule.range_text()) or not rule.written:
+        return Violation(
+            rule.name, f"rule {rule.name!r} is violated: its value is {number_text(value)}, it must be {own}"
+        )
+    missed = number_text(max(rule.lower - value, value - rule.upper))
+    return Violation(rule.name, f"rule {rule.name!r} is violated: {shortened(rule.written)} does not hold, by {missed}")
 
 
 def _as_written(declaration: Declaration, violation: Violation) -> Violation:

@@ -21,7 +21,7 @@ from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import NEVER
 from mipcash.errors import UndecidedError
 from mipcash.modelling.rules import Rule
-from mipcash.modelling.wording import number_text
+from mipcash.modelling.wording import number_text, shortened
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_columns, without_rules
@@ -154,14 +154,18 @@ def least_relaxation(
     held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
     down = max(max(0.0, row.low - value) for row, value in held)
     up = max(max(0.0, value - row.high) for row, value in held)
-    parts, noise = [], max(1e-12, rule.slack)
+    parts, noise, own = [], max(1e-12, rule.slack), rule.range_text()
+    visible = (
+        rule.written.endswith(own) and rule.lower != 0 != rule.upper
+    )  # the bound is that of the relation as written
     if down > noise:
-        parts.append(f"{_text(rule.lower - down)} suffices" if rule.lower != 0 else f"lower its bound by {_text(down)}")
+        parts.append(f"{_text(rule.lower - down)} suffices" if visible else f"lower its bound by {_text(down)}")
     if up > noise:
-        parts.append(f"{_text(rule.upper + up)} suffices" if rule.upper != 0 else f"raise its bound by {_text(up)}")
+        parts.append(f"{_text(rule.upper + up)} suffices" if visible else f"raise its bound by {_text(up)}")
     if not parts:  # the other rules can be satisfied together with this rule, within its tolerance
         return None
-    return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
+    text = own if visible else shortened(rule.written, 60)
+    return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({text}): {' and '.join(parts)}")
 
 
 def _move(program: BinaryProgram, rows: list[int], most: float) -> Task:

@@ -23,15 +23,17 @@ from mipcash.space.explanation import explained
 
 NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
 """Solver limits of the search. A legal configuration is enough; proof that none is nearer by a thousandth is not needed."""
+SOFT = 1e-3
+"""Weight of a value that is given for want of a better one."""
 ABSENT_COST = 1.0
 """Cost of activating a parameter that the given configuration leaves out, or of deactivating one that it contains."""
 
 
-def nearest(space: CompiledSpace, config: Configuration, absent: float = ABSENT_COST) -> Configuration:
+def nearest(space: CompiledSpace, config: Configuration, soft: Collection[str] = ()) -> Configuration:
     """Return the nearest legal configuration; see ``mipcash.Space.nearest``.
 
     Args:
-        absent: cost of activating a parameter that the configuration leaves out.
+        soft: parameters of the configuration whose values count by SOFT only, and whose activity does not count.
     """
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
@@ -41,7 +43,7 @@ def nearest(space: CompiledSpace, config: Configuration, absent: float = ABSENT_
             **space.fixed,
         }  # the fixed values of a sub-space are met within a tolerance only: make them exact
     wide = space.wider({x.label for x in space.tuned})
-    answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules, absent)
+    answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules, soft)
     if decided(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
@@ -108,7 +110,7 @@ def nearest_point(
     backend: Backend,
     settings: SolverSettings,
     bound: Collection[str],
-    absent: float = ABSENT_COST,
+    soft: Collection[str] = (),
 ) -> Answer:
     """Minimise the distance to a configuration (which may be illegal, incomplete, or name unknown parameters) over legal points.
 
@@ -120,10 +122,11 @@ def nearest_point(
     Args:
         program: with columns for every numerical parameter.
         bound: labels of the numerical parameters in rules. The values of all other ones do not count: they keep their given values.
+        soft: see ``nearest``.
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
-        linear[group.start : group.stop] = _group_costs(group, config, absent)
+        linear[group.start : group.stop] = _group_costs(group, config, group.parameter in soft)
     wanted: dict[int, float] = {}
     for number in program.numbers:
         given: Value = config.get(number.label)
@@ -132,22 +135,29 @@ def nearest_point(
             # of an inactive parameter the latent column is free, so only the change of activity counts
             wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
-            switch, given = program.switch(number.label), number.label in config
-            price = -ABSENT_COST if given else absent
-            constant += ABSENT_COST * given + price * switch.constant
-            np.add.at(linear, switch.columns, price * switch.coefficients)
-    lifted = with_distances(program, wanted)
-    cost = np.concatenate([linear, np.ones(len(wanted))])
+            switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
+            price = 0.0 if number.label in soft else ABSENT_COST
+            constant += price * (float(sign < 0) + sign * switch.constant)
+            np.add.at(linear, switch.columns, sign * price * switch.coefficients)
+    lifted, label = with_distances(program, wanted), {n.latent: n.label for n in program.numbers}
+    cost = np.concatenate([linear, [SOFT if label[c] in soft else 1.0 for c in wanted]])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
     return backend.solve(Task(lifted, form), settings)
 
 
-def _group_costs(group: Group, config: Configuration, absent: float) -> Vector:
+def _group_costs(group: Group, config: Configuration, soft: bool) -> Vector:
+    cost = _costs(group, config)
+    if soft and group.conditional:
+        cost[-1] = 0.0
+    return SOFT * cost if soft else cost
+
+
+def _costs(group: Group, config: Configuration) -> Vector:
     values, label, kind, conditional = group.values, group.parameter, group.kind, group.conditional
     cost = np.zeros(group.size)
     if label not in config:
         if conditional:
-            cost[:-1] = absent
+            cost[:-1] = ABSENT_COST
         return cost
     if conditional:
         cost[-1] = ABSENT_COST

@@ -22,6 +22,7 @@ from mipcash.display import counted, listing, table
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
+from mipcash.modelling.expectations import NOTHING
 from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, RuleWhen, When
 from mipcash.modelling.live.adoption import adopt_model
 from mipcash.modelling.live.components import relation_text, relations_of
@@ -425,14 +426,17 @@ class Space(ExchangeMixin):
         """Return the default configuration: the legal configuration nearest to the declared default values.
 
         Returns:
-            The configuration. Parameters without a default have any value that is legal beside the defaults.
+            The configuration. Parameters without a default have the value that their prior makes likeliest, else the middle of
+            their range or the first of their values, as far as this is legal beside the defaults.
 
         Raises:
             InfeasibleSpaceError: the space is empty.
             SolverError: no legal configuration was found in the time.
         """
-        given = {n: e.default[0] for n, e in self._declaration.expectations.items() if e.default is not None}
-        return nearest(compiled(self).until(Deadline.after(QUESTION.time_limit)), given, absent=0.0)
+        known = {name: self._declaration.expectations.get(name, NOTHING) for name in self.parameters}
+        usual = {name: known[name].usual(parameter.domain) for name, parameter in self.parameters.items()}
+        soft = {name for name, expectation in known.items() if expectation.default is None}
+        return nearest(compiled(self).until(Deadline.after(QUESTION.time_limit)), usual, soft)
 
     def _expected(self, parameter: P, default: Value | None, prior: Any) -> P:
         if default is not None or prior is not None:

@@ -65,6 +65,11 @@ class Reports:
         self._failed = self._problem_is_latest
         if self._fits and not self._problem and self._judge is not None:
             self._estimates = self._judge(self._fits)
+        return self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """True if the latest call of ``should_stop`` told the evaluation to end."""
         return self._failed or bool(self._estimates)
 
     def outcome(self, returned: Any) -> Any:
@@ -82,7 +87,7 @@ class Reports:
 
     def missing_return(self, returned: Any) -> str:
         """Return an error message if the objective reported values but returned None without being stopped; empty otherwise."""
-        lacks = returned is None and self._values and not (self._failed or self._estimates)
+        lacks = returned is None and self._values and not self.stopped
         return NOTHING.format(len(self._values)) if lacks else ""
 
     def _check_step(self, step: Any) -> None:

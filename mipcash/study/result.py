@@ -169,6 +169,13 @@ class Result:
         again = next((f for f in self.finalists if f.number == best.number and f.fresh), None)
         return best.loss + self._correction if again is None else estimate_of(self.finalists, again)
 
+    @property
+    def observed(self) -> str:
+        """Text that says what was observed where ``value`` is corrected for noise; else empty."""
+        best = self.best
+        differs = best is not None and best.loss is not None and f"{best.loss:.6g}" != f"{self.value:.6g}"
+        return f"; observed {best.loss:.6g}, which is corrected for noise" if differs and best is not None else ""
+
     @cached_property
     def _correction(self) -> float:
         """Correction for the selection bias of the best of several noisy losses: v / (v + tau^2) times its distance to their mean.
@@ -497,7 +504,7 @@ class Result:
             yield from front_of(self.feasibility).lines()
             yield f"balanced (trial {best.number})"
         elif best is not None:
-            yield f"best value {self.value:.6g} (trial {best.number})"
+            yield f"best value {self.value:.6g} (trial {best.number}{self.observed})"
         if best is not None:
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())
             yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())

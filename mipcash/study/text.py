@@ -105,7 +105,8 @@ def _controls(character: str) -> bool:
 COUNTERPARTS = {
     **{"best_trials": ".front", "best_params": ".config", "best_value": ".value"},
     **{"best_params_": ".config", "best_score_": ".value", "trials": ".history"},
-    **{"params": ".config", "state": ".status", "add_trial": ".add()"},
+    **{"params": ".config", "state": ".status", "add_trial": ".add()", "should_prune": ".should_stop()"},
+    **{"value": ".loss", "best_trial": ".best_trial", "optimize": "mc.minimize(objective, space, budget, storage=...)"},
     **{
         "enqueue_trial": ".enqueue()",
         "attach_trial": ".add()",
@@ -122,7 +123,8 @@ def no_attribute(of: object, name: str) -> AttributeError:
         return AttributeError(f"a {type(of).__name__} has no attribute {name!r}")
     there = [n for n in dir(of) if not n.startswith("_")]
     ours = COUNTERPARTS.get(name, "")
-    if ours.strip(".()") not in there:
-        ours = "".join(f".{close}" for close in difflib.get_close_matches(name, there, n=1))
-    hint = f"; use {type(of).__name__.lower()}{ours}" if ours else ""
+    if ours.startswith(".") and ours.strip(".()") not in there:
+        ours = f".result{ours}" if "result" in there else ""
+    ours = ours or "".join(f".{close}" for close in difflib.get_close_matches(name, there, n=1))
+    hint = "" if not ours else f"; use {type(of).__name__.lower()}{ours}" if ours.startswith(".") else f"; use {ours}"
     return AttributeError(f"a {type(of).__name__} has no attribute {name!r}{hint}")

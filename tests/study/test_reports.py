@@ -181,6 +181,35 @@ def reporting(*losses: Any, raises: bool = False) -> mc.Trial:
     return one(objective)
 
 
+class TrialPruned(Exception):
+    """Exception with the name of Optuna's."""
+
+
+def test_an_objective_may_end_by_the_exception_of_optuna_when_it_should_stop() -> None:
+    def pruned(config: dict[str, Any], trial: mc.Trial) -> float:
+        for epoch in range(EPOCHS):
+            trial.report(epoch, at(config, epoch))
+            if trial.should_stop():
+                raise TrialPruned
+        return at(config, EPOCHS - 1)
+
+    ours, theirs = (
+        mc.minimize(f, line(), 14, optimizer="random", pruning="halving", progress=False) for f in (training, pruned)
+    )
+    assert [(t.loss, t.failed, t.complete) for t in ours.history] == [
+        (t.loss, t.failed, t.complete) for t in theirs.history
+    ]
+    assert theirs.n_pruned > 0
+
+    def early(config: dict[str, Any], trial: mc.Trial) -> float:
+        if config["x"] > 0.5:
+            raise TrialPruned("too large")
+        return at(config, 0)
+
+    run = mc.minimize(early, line(), 8, optimizer="random", progress=False)
+    assert [t.failed for t in run.history] == [t.config["x"] > 0.5 for t in run.history]
+
+
 def test_a_reported_loss_that_is_not_finite_stops_and_fails_the_trial() -> None:
     trial = reporting(0.5, math.inf, 0.5)
     assert (trial.message, trial.folds) == ("the objective reported inf; a loss must be finite (step 1)", (0.5,))

@@ -76,6 +76,10 @@ class Evaluation:
         return cls(returned, seconds, next((p.worker for p in parts.values()), ""), parts=parts)
 
 
+PRUNED = "TrialPruned"
+"""Name of the exception with which objectives for Optuna end after ``should_prune``; here it means the same as ``return``."""
+
+
 def evaluate(
     objective: Objective,
     config: Configuration,
@@ -110,8 +114,11 @@ def evaluate(
     except BaseException as error:
         if stops(error):
             raise
-        raised = Raised.of(error)
-        returned = Failed(raised.text)
+        if type(error).__name__ == PRUNED and reports.stopped:
+            returned = None
+        else:
+            raised = Raised.of(error)
+            returned = Failed(raised.text)
     returned = reports.outcome(returned)
     if fits and isinstance(returned, Failed):
         returned = Folds(tuple(fits), returned)

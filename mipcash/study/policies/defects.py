@@ -75,10 +75,10 @@ class Misnamed(Defect):
 
     def __str__(self) -> str:
         return (
-            f"{self.text}\nUse the same name in limits= and in the objective, and run again: nothing of the budget was "
-            "spent, and the same configurations are evaluated again.\n"
-            "If a configuration has no such value, return mc.Failed('why') for it.\n"
-            "A study with other limits needs another journal (another storage, or --fresh)"
+            f"{self.text}\nReturn it under that name, and run again: nothing of the budget was spent, and the same "
+            "configurations are evaluated again.\n"
+            "To correct limits= instead, start anew: storage=mc.Journal(path, fresh=True), or --fresh.\n"
+            "If a configuration has no such value, return mc.Failed('why') for it"
         )
 
 
