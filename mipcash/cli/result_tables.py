@@ -135,7 +135,7 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
         "failed",
         f"best {objective.word}",
         "at evaluation",
-        f"{shared * objective.sign:.6g} reached at",
+        f"{shared * objective.sign:.6g} or better at",
     )
     for name, result in results.items():
         shown = curves[name]
@@ -152,7 +152,7 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
             *reached,
             style="green bold" if best else "",
         )
-    return _titled(f"{len(results)} runs", table)
+    return _titled(counted(len(results), "run"), table)
 
 
 def front_table(result: Result) -> RenderableType:

@@ -38,7 +38,7 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
         >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
         >>> run = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer="random", progress=False)
         >>> plot_timeline(run).get_ylabel()
-        'evaluations at a time'
+        'worker'
     """
     axes, run = new_axes(ax, (9.0, 3.5)), Run.of(source, space)
     from matplotlib.ticker import MaxNLocator
@@ -65,7 +65,7 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
             )
     axes.set_ylim(0.4, max(at) + 1.6)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    dress(axes, f"time since the first start ({name})", "evaluations at a time")
+    dress(axes, f"time since the first start ({name})", "worker")
     axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
     return axes
 

@@ -55,6 +55,8 @@ WITHIN = {
     "optimizer=mc.Method('hybrid', seconds_per_proposal=...)": "seconds_per_proposal",
     "storage=mc.Journal('run.db', fresh=True)": "fresh",
     "confirm='replicate'": "noisy noise",
+    "settings={'acquisition': ...}": "acquisition acq",
+    "settings={'n_initial': ...}": "n_initial n_init n_startup_trials",
 }
 """Argument that holds a setting -> names under which users pass that setting on its own."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.optimizer import Optimizer
 from mipcash.study.arguments import seconds_of
+from mipcash.study.calls import explained
 from mipcash.study.text import shown
 
 if TYPE_CHECKING:
@@ -105,3 +106,6 @@ class Method:
 
 OptimizerGiven = str | Optimizer | Method
 """Type of ``optimizer=``."""
+
+
+Method.__init__ = explained(Method.__init__)  # type: ignore[method-assign]  # an unknown argument names the cure
