@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NUMBERS, LEVELS = 41, 24
+FORBIDDEN = "#d7dbe0"
+"""Colour of the region that rules forbid."""
 SECONDS = 5.0
 """Time limit for the legality checks."""
 
@@ -65,8 +67,11 @@ def plot_contour(
     axes, run = new_axes(ax, (7.0, 5.0)), Run.of(source, space)
     x, y = _pair(run, first, second)
     across, up = _places(x), _places(y)
-    axes.set_facecolor("#d7dbe0")  # seen where nothing is legal
-    drawn = axes.pcolormesh(across, up, predicted(run, x, y), shading="nearest", cmap="Blues_r", zorder=1)
+    axes.set_facecolor(FORBIDDEN)  # seen where nothing is legal
+    value = predicted(run, x, y)
+    drawn = axes.pcolormesh(across, up, value, shading="nearest", cmap="Blues_r", zorder=1)
+    if np.isnan(value).any():
+        axes.fill_between([], [], color=FORBIDDEN, label="forbidden by rules")
     axes.figure.colorbar(drawn, ax=axes, label=f"predicted {plain(word_of(run.result.objectives), 40)}")
     best, trials = incumbent(run), [t for t in run.result.history if {x.label, y.label} <= t.config.keys()]
     at = [(_place(x, t.config[x.label]), _place(y, t.config[y.label])) for t in trials]
@@ -81,7 +86,7 @@ def plot_contour(
         _set_scale(axes, name, variable)
     dress(axes, plain(x.label, 60), plain(y.label, 60))
     axes.grid(visible=False)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     return axes
 
 

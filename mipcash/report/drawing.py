@@ -13,7 +13,7 @@ from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import Curve, time_unit
 from mipcash.report.data.effects import Spread
 from mipcash.report.data.front import word_of
-from mipcash.report.data.slices import Slice
+from mipcash.report.data.slices import Slice, slice_bounds
 from mipcash.study.text import visible
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def draw_slice(axes: Any, s: Slice) -> None:
         axes.scatter(x, s.mean, s=30, color=INNER, label="predicted", zorder=3)
         axes.set_xticks(x, [plain(t, 18) for t in s.texts], rotation=30, ha="right", parse_math=False)
     axes.axvline(x[s.at], color=STEP, linewidth=1, linestyle="--")
-    axes.set_ylim(axes.get_ylim())  # evaluations far from the slice do not change the scale
+    axes.set_ylim(*slice_bounds([s], False)[:2])  # evaluations far from the slice do not change the scale
     axes.scatter(*s.evaluated.T, s=12, color=DOT, alpha=0.6, label="other evaluations", zorder=2)
     if math.isfinite(s.incumbent):
         axes.scatter([x[s.at]], [s.incumbent], s=60, color=STEP, edgecolors="white", label="incumbent", zorder=5)

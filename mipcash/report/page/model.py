@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from mipcash.report.data.effects import Effects, Spread
 from mipcash.report.data.slices import Slice
 from mipcash.report.page.parallel import _cut
@@ -134,26 +132,3 @@ def _here(chart: Chart, shown: Slice, at: float, y: Scale) -> None:
     chart.line(at, chart.y1, at, chart.y0, "here")
     if math.isfinite(shown.incumbent):
         chart.dot(at, y(shown.incumbent), "star", f"incumbent: {shown.here}\n{shown.word} {number(shown.incumbent)}", 5)
-
-
-def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]:
-    """Return the limits of the shared loss axis, and True if it is logarithmic.
-
-    They cover the legal predictions, without extremes, and the incumbent's loss.
-
-    Args:
-        log: True if the axis of the observed losses is logarithmic.
-    """
-    lows = [float(np.min(s.low[s.legal], initial=math.inf)) for s in found]
-    highs = [float(np.max(s.high[s.legal], initial=-math.inf)) for s in found]
-    own = [s.incumbent for s in found if math.isfinite(s.incumbent)]
-    low, high = min([*lows, *own]), max([*highs, *own])
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return 0.0, 1.0, False
-    middle = [float(v) for s in found for v in s.mean[s.legal]]
-    if log and own and (least := min(own)) > 0.0:
-        most = min(high, 10.0 * max([*middle, *own]))
-        return max(low, 0.3 * least), max(most, 1.01 * least), True
-    high = min(high, max([*middle, *own]) + 1.5 * (max([*middle, *own]) - min([*middle, *own])) or high)
-    margin = 0.06 * (high - low) or 0.5
-    return low - margin, high + margin, False

@@ -16,7 +16,7 @@ from mipcash.report.data.front import fronts, word_of
 from mipcash.report.data.limits import limits
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
-from mipcash.report.data.slices import incumbent, slices
+from mipcash.report.data.slices import incumbent, slice_bounds, slices
 from mipcash.report.data.solving import SIZES, best_as_code, solving
 from mipcash.report.page import charts, model, parts
 from mipcash.report.page.parallel import parallel_chart
@@ -173,7 +173,7 @@ def slices_card(run: Run, effects: Effects | None) -> str:
     found = slices(run, None if effects is None else effects.labels)
     if not found:
         return ""
-    bounds = model.slice_bounds(found, curve(run.result).log)
+    bounds = slice_bounds(found, curve(run.result).log)
     body = "".join(f"<figure>{model.slice_chart(s, bounds)}</figure>" for s in found)
     entries = [("band", f"predicted {found[0].word} ± 2 standard deviations"), ("star", "incumbent")]
     entries += [("evaluated", "other evaluations")] if any(len(s.evaluated) for s in found) else []
