@@ -171,13 +171,14 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
     """Return one row per trial: loss or status, violated constraints, times, and the configuration in short."""
     best, limited = result.best, ["violations"] if result.under else []
     names = [visible(n) for n in result.objectives.names] if result.objectives.several else [result.objectives.word]
-    table = _table("trial", *names, *limited, "ask", "eval", "origin", "configuration or failure")
+    table = _table("trial", *names, *limited, "ask", "eval", "origin", "failure and configuration")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
         loss = loss if trial.complete else f"{loss} pruned at step {trial.steps}"
         values = [loss, *[""] * (len(names) - 1)] if trial.loss is None or len(names) == 1 else objectives_of(trial)
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
-        what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
+        what = "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
+        what = f"{_short(trial.message)}  {what}" if trial.failed else what
         violations = [] if trial.failed or trial.pending else result.violations(trial)
         style = "yellow" if trial.failed else "magenta" if violations else ""
         style = "green bold" if best is not None and trial.number == best.number else style

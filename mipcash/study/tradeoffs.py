@@ -199,7 +199,7 @@ class LimitTable(Sequence[dict[str, Any]]):
             yield "no limits were given"
             return
         best = self.trade_offs[0].objectives.best
-        yield f"what each limit costs: the {best} that was found if it stood elsewhere, the other limits as they are"
+        yield f"trade-offs: the {best} for other bounds of each outcome constraint, the other constraints unchanged"
         for each in self.trade_offs:
             yield f"{each.name}: {each.text()}"
             head = (

@@ -75,7 +75,7 @@ def test_limit_flags_are_kept_in_the_journal(write: Write) -> None:
     for part in (
         f"best loss {best.loss:.6g} (trial {best.number})",
         f"outcome constraints: {len(kept)} feasible; violated or not returned: heat ",
-        *("what each limit costs", "grip [%] at least", "by the model"),
+        *("trade-offs: the lowest loss for other bounds", "grip [%] at least", "by the model"),
     ):
         assert part in ran.stdout
     assert " violates heat 0." in ran.stderr
