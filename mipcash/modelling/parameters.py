@@ -131,7 +131,7 @@ class Parameter:
         if levels is None or block.component("z") is None:
             many = f" (up to Space(expand_limit={len(levels)}))" if levels is not None else ""
             raise SpaceError(
-                f"parameter {self.label!r} ({self.domain}) has no indicators: it is not expanded into levels. "
+                f"parameter {self.label!r} ({self.domain}) has no indicators and no map(): it is not expanded into levels. "
                 f"Compare it in a rule instead, make its range smaller{many}, or declare it as an ordinal"
             )
         return levels, block.z

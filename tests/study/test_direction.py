@@ -98,7 +98,7 @@ def test_limits_apply_in_the_sign_of_the_objective() -> None:
     assert str(violation).endswith("< 8.5")
     assert violation.value is not None
     assert 0 < violation.value < 8.5
-    assert "the highest value that was found" in str(up.limits)
+    assert "the highest value for other bounds" in str(up.limits)
     losses, mirrored_losses = ([row["loss"] for row in r.limits if row["output"] == "size"] for r in (up, down))
     assert losses == [-loss for loss in mirrored_losses]
     assert up.probability() == pytest.approx(down.probability())

@@ -53,7 +53,7 @@ def compare(
     )
     raise StorageError(
         f"{name} belongs to another study: {named}.{upgrade} To resume it, use what it was started with; for a new "
-        f"study, {cure}"
+        f"study, {cure}, and pass known=mc.read_trials({name!r}, space) to keep its trials"
     )
 
 
