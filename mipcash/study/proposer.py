@@ -90,8 +90,9 @@ class Proposer:
 
     def _default(self, history: History, state: Mapping[str, Any]) -> Proposal | None:
         """Return the default configuration as the first proposal, unless it is known; None if no parameter has a default."""
-        expectations = compiled(self.space).declaration.expectations.values()
-        if not all(o.known for o in history) or not any(e.default for e in expectations):
+        if not all(o.known for o in history):
+            return None
+        if not any(e.default for e in compiled(self.space).declaration.expectations.values()):
             return None
         config = self.space.default()
         return None if any(o.config == config for o in history) else Proposal(config, origin="default", state=state)

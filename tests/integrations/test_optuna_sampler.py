@@ -430,7 +430,7 @@ def test_without_a_space_common_parameters_are_searched_together() -> None:
         return x**2
 
     study.optimize(changing, n_trials=14)
-    assert study.sampler._search.distributions == {"x": FloatDistribution(-1.0, 1.0)}
+    assert {n: p.distribution for n, p in study.sampler._search.inferred.items()} == {"x": FloatDistribution(-1.0, 1.0)}
     assert study.best_value < 1e-3
     again = study_of(unhurried(None))
     again.optimize(changing, n_trials=14)

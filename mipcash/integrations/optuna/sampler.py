@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
-from optuna.search_space import intersection_search_space
 from optuna.trial import TrialState
 
 from mipcash.errors import SpaceError, SpaceExhaustedError
 from mipcash.integrations.optuna.history import number_of, objectives_of
+from mipcash.integrations.optuna.inferred import InferredParameter, inferred, space_of
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
 from mipcash.integrations.optuna.search import Search
-from mipcash.integrations.spaces.optuna_distributions import domain_of
 from mipcash.modelling.domains import Permutation, short_list
 from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.space import Space
@@ -47,8 +46,9 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     Args:
         space: the parameters that objectives suggest, with the same names and ranges, and the rules between them. The objective
-            stays define-by-run: it suggests the active parameters. None: the parameters that all complete trials have in common
-            form a space without rules, as in Optuna's own model-based samplers, and ``independent_sampler`` samples the rest.
+            stays define-by-run: it suggests the active parameters. None: a space without rules is inferred from the complete
+            trials, with the conditions under which parameters are suggested (``mipcash.integrations.optuna.inferred``), and
+            ``independent_sampler`` samples the rest.
         optimizer, settings, solver: as in [`mipcash.Study`][mipcash.study.study.Study]; by name.
         limits: outcome constraints on user attributes that the objective sets, by name: an upper end or (low, high). The sampler
             passes them to Optuna as constraints. Constraints set by ``trial.set_constraint`` are modelled without being listed
@@ -130,8 +130,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         """Return the parameters that are sampled jointly; none if there is a space, whose values are returned one by one."""
         if self._space is not None:
             return {}
-        common = intersection_search_space(study.get_trials(deepcopy=False))
-        return {name: d for name, d in common.items() if not d.single() and _has_domain(name, d)}
+        return {name: each.distribution for name, each in inferred(study.get_trials(deepcopy=False)).items()}
 
     def sample_relative(self, study: Any, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
         """Make the proposal, and store it as a note on the trial."""
@@ -140,7 +139,8 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             return {}
         if not search_space:
             return {}
-        note = self._proposed(study, trial, self._inferred(search_space))
+        parameters = {n: p for n, p in inferred(study.get_trials(deepcopy=False)).items() if n in search_space}
+        note = self._proposed(study, trial, self._inferred(parameters))
         return {n: as_asked(note.config[n], d) for n, d in search_space.items() if n in note.config}
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
@@ -219,12 +219,11 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             self._search = Search(space, *self._how, self._limits)
         return self._search
 
-    def _inferred(self, search_space: Mapping[str, Any]) -> Space:
-        """Return the space of some distributions; it is reused while they stay the same."""
+    def _inferred(self, parameters: Mapping[str, InferredParameter]) -> Space:
+        """Return the space of inferred parameters; it is reused while they stay the same."""
         with self._lock:
-            if self._search is None or self._search.distributions != search_space:
-                space = Space.from_optuna(search_space, "the study")
-                self._search = Search(space, *self._how, self._limits, dict(search_space))
+            if self._search is None or self._search.inferred != parameters:
+                self._search = Search(space_of(parameters), *self._how, self._limits, parameters)
             return self._search.space
 
     # -- errors and warnings ------------------------------------------------------------------------------------
@@ -286,14 +285,6 @@ def _held(sampler: Any) -> dict[str, Any]:
         held = {**getattr(sampler, "_fixed_params", {}), **held}
         sampler = getattr(sampler, "_base_sampler", None)
     return held
-
-
-def _has_domain(name: str, distribution: Any) -> bool:
-    try:
-        domain_of(name, distribution)
-    except SpaceError:
-        return False
-    return True
 
 
 def _refuse_orderings(space: Space) -> None:

@@ -32,7 +32,7 @@ class Search:
 
     Attributes:
         space: the searched space.
-        distributions: from which the space was inferred; empty if it was given.
+        inferred: the parameters of an inferred space; empty if the space was given.
         reader: of trials.
     """
 
@@ -43,9 +43,9 @@ class Search:
         settings: Any,
         solver: str,
         limits: Sequence[Limit],
-        distributions: Mapping[str, Any] | None = None,
+        inferred: Mapping[str, Any] | None = None,
     ) -> None:
-        self.space, self.distributions = space, dict(distributions or {})
+        self.space, self.inferred = space, dict(inferred or {})
         self._name, self._settings, self._solver, self._limits = optimizer, settings, solver, tuple(limits)
         self._n_reported = 0
         self._held: list[str] = []
@@ -99,7 +99,7 @@ class Search:
 
     def again(self, trials: Sequence[Any], objectives: Objectives, rng: np.random.Generator) -> Note:
         """Return the best configuration again, or a sampled legal one if no trial has succeeded or the space was inferred."""
-        if self.distributions:
+        if self.inferred:
             return Note(self.space.sample(1, rng)[0], self._state(trials), {"origin": "again"})
         history = self.reader.history(trials, objectives)
         best = self._optimizer()[0].recommend(history, limits_from(trials, self._limits))
@@ -125,7 +125,7 @@ class Search:
         """Return the warnings since the last call."""
         found, self._held = self._held, []
         misfits = self.reader.misfits
-        if misfits and not self.distributions and not self._n_reported:
+        if misfits and not self.inferred and not self._n_reported:
             number, problem = next(iter(misfits.items()))
             found.append(
                 f"trials of the study have no place in space {self.space.name!r} and are not learned from: trial {number}: "

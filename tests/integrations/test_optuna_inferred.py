@@ -1,0 +1,81 @@
+"""MipcashSampler without a space: conditions of a define-by-run objective are inferred from its trials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("optuna", minversion="5")
+
+import optuna
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import create_trial
+
+from mipcash.integrations.optuna import MipcashSampler, notes
+from mipcash.integrations.optuna.inferred import inferred, space_of
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def pipeline(trial: Any) -> float:
+    """Suggest parameters under two levels of conditions, one of them with a range that changes."""
+    kind = trial.suggest_categorical("kind", ["svm", "forest", "linear"])
+    scale = trial.suggest_float("scale", 0.1, 10.0, log=True)
+    loss = abs(scale - 1.0) / 10
+    if kind == "svm":
+        if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf":
+            loss += (trial.suggest_float("gamma", 1e-3, 1.0, log=True) - 0.05) ** 2
+        else:
+            loss += 0.1 * trial.suggest_int("degree", 2, 5)
+        return loss + abs(trial.suggest_float("c", 0.0, 1.0) - 0.3)
+    if kind == "forest":
+        depth = trial.suggest_int("depth", 1, 20)
+        trial.suggest_int("leaves", 2, 2 + depth)
+        return loss + 0.2 + abs(depth - 12) / 20
+    return loss + 0.5
+
+
+def test_conditions_are_inferred_and_their_parameters_sampled_jointly() -> None:
+    study = optuna.create_study(sampler=MipcashSampler(seed=0))
+    study.optimize(pipeline, n_trials=30)
+    found = inferred(study.trials)
+    assert {n: (p.parent, p.values) for n, p in found.items()} == {
+        "kind": ("", ()),
+        "scale": ("", ()),
+        "kernel": ("kind", ("svm",)),
+        "c": ("kind", ("svm",)),
+        "gamma": ("kernel", ("rbf",)),
+        "degree": ("kernel", ("poly",)),
+        "depth": ("kind", ("forest",)),
+    }
+    space = space_of(found)
+    for late in study.trials[-10:]:
+        own = {k: v for k, v in late.params.items() if k in space.parameters}
+        note = notes.read(late.system_attrs, space)
+        assert note is not None
+        assert note.config == own  # the proposal has exactly the parameters that the objective suggested
+        assert space.is_legal(own)
+    random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    random.optimize(pipeline, n_trials=30)
+    assert study.best_value < min(0.05, random.best_value)
+
+
+def trial(params: dict[str, Any], **ranges: Any) -> Any:
+    known = {
+        "a": CategoricalDistribution(["x", "y"]),
+        "b": IntDistribution(1, 3),
+        "f": FloatDistribution(0.0, 1.0),
+        **ranges,
+    }
+    return create_trial(params=params, distributions={n: known[n] for n in params}, value=1.0)
+
+
+def test_parameters_without_a_deciding_parent_or_with_several_ranges_are_left_out() -> None:
+    assert inferred([]) == {}
+    mixed = [trial({"a": "x", "f": 0.5}), trial({"a": "x"}), trial({"a": "y"})]
+    assert list(inferred(mixed)) == ["a"]
+    two = [trial({"a": "x", "b": 1}), trial({"a": "x", "b": 2}, b=IntDistribution(1, 4)), trial({"a": "y"})]
+    assert list(inferred(two)) == ["a"]
+    decided = inferred([trial({"a": "x", "b": 1}), trial({"a": "y"})])
+    assert (decided["b"].parent, decided["b"].values) == ("a", ("x",))
