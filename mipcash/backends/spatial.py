@@ -44,7 +44,7 @@ from mipcash.backends.task import (
     SolverSettings,
     Task,
 )
-from mipcash.errors import SolverError
+from mipcash.errors import SolverError, UndecidedError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.products import Bilinear
 from mipcash.program.program import BinaryProgram
@@ -207,7 +207,7 @@ class _Search:
         limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
         try:
             return solve(replace(self.task, program=program, start=start), limits)
-        except ImpreciseError:  # the solver may be precise enough in a smaller box
+        except (ImpreciseError, UndecidedError):  # the solver may be precise or fast enough in a smaller box
             return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
 
     def _node(self, bound: float, box: _Box, first: bool) -> None:
@@ -219,7 +219,7 @@ class _Search:
         found = answer.columns
         if found is not None:
             columns = self._with_products(found)
-            if not self._admitted(columns):
+            if not self._admitted(columns) and not self._at_integers(box, columns):
                 self._look_near(box, columns)
         if self._closed(bound):
             self.lost = min(self.lost, bound)
@@ -261,6 +261,17 @@ class _Search:
         if value < self.value:
             self.best, self.value = found, value
         return True
+
+    def _at_integers(self, box: _Box, columns: Vector) -> bool:
+        """Solve for the other columns at rounded wide integers, while no incumbent is known; return True if that gives one.
+
+        Rounding by itself breaks the rows of columns that depend on an integer, such as a distance from it.
+        """
+        if not len(self.integers) or self.best is not None or self._left <= 0.0:
+            return False
+        held = box.held({int(c): float(columns[c]) for c in self.integers})
+        answer = self._relaxed(held, self.solve)
+        return answer.columns is not None and self._admitted(self._with_products(answer.columns))
 
     def _look_near(self, box: _Box, columns: Vector) -> None:
         """Search for an incumbent by Newton's method, from columns whose products are nearly right."""
