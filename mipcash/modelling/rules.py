@@ -94,6 +94,11 @@ class Rule:
         high = f"<= {number_text(self.upper)}" if math.isfinite(self.upper) else ""
         return " and ".join(t for t in (low, high) if t)
 
+    @property
+    def bound_is_written(self) -> bool:
+        """True if the relation as written ends with the bound, as in ``x + y <= 3``, and not in ``x <= y``."""
+        return self.written.endswith(self.range_text())
+
 
 def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) -> float:
     """Return the tolerance of ``lower <= body <= upper`` (see the module's description).

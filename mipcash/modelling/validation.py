@@ -89,10 +89,9 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
 
 
 def _broken(rule: Rule, value: float) -> Violation:
-    if rule.written.endswith(own := rule.range_text()) or not rule.written:
-        return Violation(
-            rule.name, f"rule {rule.name!r} is violated: its value is {number_text(value)}, it must be {own}"
-        )
+    if rule.bound_is_written or not rule.written:
+        own = f"its value is {number_text(value)}, it must be {rule.range_text()}"
+        return Violation(rule.name, f"rule {rule.name!r} is violated: {own}")
     missed = number_text(max(rule.lower - value, value - rule.upper))
     return Violation(rule.name, f"rule {rule.name!r} is violated: {shortened(rule.written)} does not hold, by {missed}")
 

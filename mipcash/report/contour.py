@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipcash.errors import MipcashError
-from mipcash.modelling.domains import Integer, Real, same_value
+from mipcash.modelling.domains import same_value
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.report.data.box import effective
@@ -16,7 +16,7 @@ from mipcash.report.data.effects import effects
 from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run, Source
 from mipcash.report.data.settings import Variable
-from mipcash.report.data.slices import along_equations, incumbent, latent, legal_points
+from mipcash.report.data.slices import along_equations, incumbent, latent, legal_points, variable_of
 from mipcash.report.drawing import DOT, INK, RING, dress, new_axes, plain
 from mipcash.space.space import Space
 from mipcash.study.text import shown
@@ -24,7 +24,7 @@ from mipcash.study.text import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NUMBERS, LEVELS = 41, 24
+NUMBERS = 41
 FORBIDDEN = "#d7dbe0"
 """Colour of the region that rules forbid."""
 SECONDS = 5.0
@@ -112,16 +112,8 @@ def _pair(run: Run, *given: str | None) -> tuple[Variable, Variable]:
     best, found, place = incumbent(run), effects(run), run.place
     if best is None or found is None or place is None:
         raise MipcashError("a contour needs the space and a model of the loss, which takes at least four evaluations")
-    there: dict[str, Variable] = {}
-    for label in found.labels:
-        if label in best.config and label in place.extents:
-            count = (
-                NUMBERS if isinstance(place.domain.declaration.parameters[label].domain, (Real, Integer)) else LEVELS
-            )
-            rng, also = np.random.default_rng(0), best.config[label]
-            variable = Variable.of(place.domain, label, count, place.extents[label], rng, whole=True, also=also)
-            if variable is not None and len(variable.settings) > 1:
-                there[label] = variable
+    variables = {label: variable_of(place, best.config, label, NUMBERS) for label in found.labels}
+    there = {label: variable for label, variable in variables.items() if variable is not None}
     others = iter([label for label in there if label not in given])
     names = [next(others, None) if name is None else name for name in given]
     if len({*names} & there.keys()) < 2:

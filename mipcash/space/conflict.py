@@ -154,17 +154,15 @@ def least_relaxation(
     held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
     down = max(max(0.0, row.low - value) for row, value in held)
     up = max(max(0.0, value - row.high) for row, value in held)
-    parts, noise, own = [], max(1e-12, rule.slack), rule.range_text()
-    visible = (
-        rule.written.endswith(own) and rule.lower != 0 != rule.upper
-    )  # the bound is that of the relation as written
+    parts, noise = [], max(1e-12, rule.slack)
+    visible = rule.bound_is_written and rule.lower != 0 != rule.upper
     if down > noise:
         parts.append(f"{_text(rule.lower - down)} suffices" if visible else f"lower its bound by {_text(down)}")
     if up > noise:
         parts.append(f"{_text(rule.upper + up)} suffices" if visible else f"raise its bound by {_text(up)}")
     if not parts:  # the other rules can be satisfied together with this rule, within its tolerance
         return None
-    text = own if visible else shortened(rule.written, 60)
+    text = rule.range_text() if visible else shortened(rule.written, 60)
     return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({text}): {' and '.join(parts)}")
 
 

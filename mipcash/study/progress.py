@@ -131,7 +131,7 @@ class Lines(Progress):
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
-        known = f"{self.known_count} evaluations evaluated outside the study, " if self.known_count else ""
+        known = f"{self.known_count} evaluations made outside the study, " if self.known_count else ""
         if self.evaluated_count:
             known += f"resumed after {self.evaluated_count:.10g} of {budget:.10g} evaluations, "
         if known:
@@ -199,7 +199,7 @@ class Bar(Progress):
         )
         self._bar.start()
         if self.known_count:
-            self.note(f"{self.known_count} evaluations evaluated outside the study, best {self._best_text()}")
+            self.note(f"{self.known_count} evaluations made outside the study, best {self._best_text()}")
 
     def asking(self) -> None:
         self._show("asking")

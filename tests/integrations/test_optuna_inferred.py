@@ -79,3 +79,23 @@ def test_parameters_without_a_deciding_parent_or_with_several_ranges_are_left_ou
     assert list(inferred(two)) == ["a"]
     decided = inferred([trial({"a": "x", "b": 1}), trial({"a": "y"})])
     assert (decided["b"].parent, decided["b"].values) == ("a", ("x",))
+
+
+def test_samplers_around_it_may_fix_a_parent_and_search_spaces_of_others_are_sampled() -> None:
+    study = optuna.create_study(sampler=MipcashSampler(seed=0))
+    study.optimize(pipeline, n_trials=12)
+    study.sampler = optuna.samplers.PartialFixedSampler({"kind": "svm"}, study.sampler)
+    study.optimize(pipeline, n_trials=6)
+    held = study.trials[12:]
+    assert {t.params["kind"] for t in held} == {"svm"}
+    space = space_of(inferred(study.trials))
+    for late in held:  # the other parameters of the branch are proposed, not sampled independently
+        note = notes.read(late.system_attrs, space)
+        assert note is not None
+        assert note.config == late.params
+    alone = optuna.create_study(sampler=MipcashSampler(seed=0))
+    wanted = {"x": FloatDistribution(-1.0, 1.0)}
+    alone.ask()
+    drawn = alone.sampler.sample_relative(alone, alone.trials[0], wanted)
+    assert drawn.keys() == {"x"}
+    assert -1.0 <= drawn["x"] <= 1.0

@@ -262,13 +262,11 @@ def test_show_and_progress_distinguish_known_evaluations(
     mc.minimize(bowl, space, 2, optimizer="random", storage=journal, known=known, progress=Lines())
     said = capsys.readouterr().err.splitlines()
     best = min(v for _, v in known)
-    assert said[0].startswith(f"ruled: 3 evaluations evaluated outside the study, best {best:.6g} (#")
+    assert said[0].startswith(f"ruled: 3 evaluations made outside the study, best {best:.6g} (#")
     assert [line[:6] for line in said[1:]] == ["[1/2] ", "[2/2] "]
     mc.minimize(bowl, space, 3, optimizer="random", storage=journal, known=known, progress=Lines())
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith(
-        "ruled: 3 evaluations evaluated outside the study, resumed after 2 of 3 evaluations, best "
-    )
+    assert said[0].startswith("ruled: 3 evaluations made outside the study, resumed after 2 of 3 evaluations, best ")
     shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(tmp_path / "picture.svg")])
     assert shown.exit_code == 0, shown.output
     assert "3 done, 0 failed, 3 evaluated outside the study, stopped: budget" in shown.output

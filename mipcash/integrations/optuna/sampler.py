@@ -108,6 +108,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._search: Search | None = None
         self._lock, self._warned = threading.RLock(), set[str]()
         self._lacking = set[str]()
+        self._inferred_for: dict[int, dict[str, InferredParameter]] = {}  # by number of the trial
         if space is not None:
             _refuse_orderings(space)
             self._searching(space)  # raises an error for a wrong name now
@@ -130,16 +131,20 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         """Return the parameters that are sampled jointly; none if there is a space, whose values are returned one by one."""
         if self._space is not None:
             return {}
-        return {name: each.distribution for name, each in inferred(study.get_trials(deepcopy=False)).items()}
+        parameters = inferred(study.get_trials(deepcopy=False))
+        self._inferred_for[trial.number] = parameters
+        return {name: each.distribution for name, each in parameters.items()}
 
     def sample_relative(self, study: Any, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
         """Make the proposal, and store it as a note on the trial."""
         if self._space is not None:
             self._proposed(study, trial, self._space)
             return {}
+        # a sampler around this one may remove parameters, whose values it fixes, or have a search space of its own
+        parameters = self._inferred_for.pop(trial.number, {})
+        parameters |= {n: InferredParameter(d) for n, d in search_space.items() if n not in parameters}
         if not search_space:
             return {}
-        parameters = {n: p for n, p in inferred(study.get_trials(deepcopy=False)).items() if n in search_space}
         note = self._proposed(study, trial, self._inferred(parameters))
         return {n: as_asked(note.config[n], d) for n, d in search_space.items() if n in note.config}
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mipcash.errors import SolverError
-from mipcash.modelling.domains import Integer, Real, Value, same_value
+from mipcash.modelling.domains import Configuration, Integer, Real, Value, same_value
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.points import Point, Points
 from mipcash.report.data.box import effective
 from mipcash.report.data.front import word_of
-from mipcash.report.data.run import Run
+from mipcash.report.data.run import Place, Run
 from mipcash.report.data.settings import Variable, setting_text
 from mipcash.space.domain import Domain
 from mipcash.study.trial import Trial
@@ -93,6 +93,20 @@ def incumbent(run: Run) -> Trial | None:
     return None if nearest is None or nearest.trial.loss is None else nearest.trial
 
 
+def variable_of(place: Place, config: Configuration, label: str, numbers: int = NUMBERS) -> Variable | None:
+    """Return a parameter with its settings in a configuration; None if it is inactive there or has fewer than two settings.
+
+    Args:
+        numbers: number of settings of a numerical parameter.
+    """
+    if label not in config or label not in place.extents:
+        return None
+    count = numbers if isinstance(place.space.parameters[label].domain, (Real, Integer)) else LEVELS
+    rng = np.random.default_rng(0)
+    variable = Variable.of(place.domain, label, count, place.extents[label], rng, whole=True, also=config[label])
+    return None if variable is None or len(variable.settings) < 2 else variable
+
+
 def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
     """Return slices through the incumbent; empty without a model or an incumbent.
 
@@ -103,25 +117,21 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
     if best is None or model is None or place is None:
         return []
     domain, config = place.domain, best.config
-    rng, began, found = np.random.default_rng(0), time.perf_counter(), list[Slice]()
-    point = latent(domain, domain.encode([config]))
+    began, found, here = time.perf_counter(), list[Slice](), domain.encode([config])
+    point = latent(domain, here)
     for label in config if labels is None else labels:
-        if label not in config or label not in place.extents or len(found) == SHOWN:
-            continue
-        declared = domain.declaration.parameters[label].domain
-        count = NUMBERS if isinstance(declared, (Real, Integer)) else LEVELS
-        variable = Variable.of(domain, label, count, place.extents[label], rng, whole=True, also=config[label])
-        if variable is None or len(variable.settings) < 2:
+        variable = None if len(found) == SHOWN else variable_of(place, config, label)
+        if variable is None:
             continue
         at = next(k for k, s in enumerate(variable.settings) if same_value(s.value, config[label]))
         moved = effective(domain, Points.joined(*(s.at(point) for s in variable.settings)))
-        moved = along_equations(domain, [label], domain.encode([config])[0], moved)
+        moved = along_equations(domain, [label], here[0], moved)
         mean, deviation = model.predict(moved)
         legal = legal_points(domain, moved, began + SECONDS)
         values = tuple(s.value for s in variable.settings)
         sign = run.result.objectives.sign
         middle, low, high = (sign * model.losses(mean + sign * d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
-        here, loss = setting_text(config[label]), float("nan") if best.loss is None else best.loss
+        loss = float("nan") if best.loss is None else best.loss
         kind, texts = (variable.number, variable.log), tuple(variable.texts)
         found.append(
             Slice(
@@ -133,7 +143,7 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
                 low,
                 high,
                 legal,
-                here,
+                setting_text(config[label]),
                 at,
                 loss,
                 word_of(run.result.objectives),

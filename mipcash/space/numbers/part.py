@@ -324,9 +324,7 @@ class NumberRules:
             below, above = self.row_low + clear - body, self.row_high - clear - body
             active = self.equal | (below > 0.0) | (above < 0.0)
             inside = ~self.integer & (x > self.low) & (x < self.high) & (x != 0.0)
-            if not np.any(
-                inside
-            ):  # all reals are at bounds that the equations exclude by less than a solver's tolerance
+            if not np.any(inside):  # all are at bounds that the equations exclude by less than a solver's tolerance
                 inside = ~self.integer
             if self._kept(x) or not np.any(inside) or not np.any(active):
                 break
