@@ -174,7 +174,7 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
     table = _table("trial", *names, *limited, "ask", "eval", "origin", "failure and configuration")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
-        loss = loss if trial.complete else f"{loss} pruned at step {trial.steps}"
+        loss = f"{loss} pruned at step {trial.steps}" if trial.pruned else loss
         values = [loss, *[""] * (len(names) - 1)] if trial.loss is None or len(names) == 1 else objectives_of(trial)
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())

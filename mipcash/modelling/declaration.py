@@ -38,9 +38,11 @@ from mipcash.modelling.domains import (
     Permutation,
     Real,
     Value,
+    is_number,
     short_list,
 )
 from mipcash.modelling.expectations import NOTHING, Expectation
+from mipcash.modelling.fidelity import Fidelity
 from mipcash.modelling.formulas import ALWAYS, all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
@@ -87,6 +89,7 @@ class Declaration:
         """Label of a conditional parameter -> the conditions that must all hold for it to be active."""
         self.expectations: dict[str, Expectation] = {}
         """Label -> default value and prior. Copies share them: they are not part of what is legal."""
+        self.fidelity: Fidelity | None = None
         self.install_components()
 
     def copied(self) -> Declaration:
@@ -124,6 +127,23 @@ class Declaration:
     ) -> NumericParameter:
         """Declare an integer parameter; see ``mipcash.Space.integer``."""
         made: NumericParameter = self.declare(name, self._domain(name, Integer, low, high, step, log), when)
+        return made
+
+    def set_fidelity(self, name: str, low: float, high: float, log: bool, power: float) -> NumericParameter:
+        """Declare the fidelity; see ``mipcash.Space.fidelity``."""
+        if self.fidelity is not None:
+            raise SpaceError(
+                f"space {self.name!r} has the fidelity {self.fidelity.label!r} already; there is one in a space"
+            )
+        if not is_number(power) or power <= 0:
+            raise SpaceError(f"fidelity {name!r}: power={power!r} must be a number above 0")
+        if not is_number(low) or low <= 0:
+            raise SpaceError(
+                f"fidelity {name!r}: its lowest value, {low!r}, must be above 0, as costs are relative to the highest"
+            )
+        declare = self.integer if isinstance(low, int) and isinstance(high, int) else self.real
+        made = declare(name, low, high, log=log)  # type: ignore[arg-type]  # whole numbers for integer
+        self.fidelity = Fidelity(name, float(high), float(power))
         return made
 
     def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: Any = None) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mipcash.modelling.fidelity import Fidelity
 from mipcash.optimizers.outcome import FAILED, LOSS, PRESENT, Limit, Outcome, Output
 from mipcash.space.direction import DIRECTIONS, MAXIMIZE, MINIMIZE
 
@@ -41,9 +42,11 @@ class Objectives:
 
     Attributes:
         each: the loss alone, or several objectives.
+        fidelity: the parameter at whose highest value they count; None: they count at all configurations.
     """
 
     each: tuple[Objective, ...] = (Objective(),)
+    fidelity: Fidelity | None = None
 
     @property
     def several(self) -> bool:

@@ -36,8 +36,8 @@ class Observation:
         values: further black-box values by name, nan and inf included.
         outcome: every output with its status, message and cost; by default made from loss and values.
         known: True if the result was imported and the configuration was never proposed.
-        legal: True if the rules allow the configuration. Models learn from an illegal one, but it is never an incumbent, a starting
-            point or the recommendation.
+        legal: True if the rules allow the configuration, and it was evaluated at full fidelity. Otherwise models learn from it, but
+            it is never an incumbent, a starting point or the recommendation.
         asked: the outputs that were to be evaluated; empty for all.
         repeat: k > 0 for the k-th repeated evaluation of a configuration after the search. It was not proposed, so ``known`` is
             True.

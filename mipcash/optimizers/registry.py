@@ -19,6 +19,7 @@ from typing import Any
 from mipcash.backends.task import Backend
 from mipcash.errors import MipcashError
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.multi_fidelity import MultiFidelity
 from mipcash.optimizers.mutation import Mutation, MutationSettings
 from mipcash.optimizers.optimizer import Optimizer
 from mipcash.optimizers.random import RandomSearch, RandomSettings
@@ -121,7 +122,10 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
         owner = _owner(settings)
         hint = f"; they belong to optimizer={owner!r}" if owner else ""
         raise MipcashError(f"optimizer {name!r} takes {entry.settings.__name__}, got {type(settings).__name__}{hint}")
-    return entry.make(Domain.of(space, solver), entry.defaults() if settings is None else settings)
+    domain = Domain.of(space, solver)
+    made = entry.make(domain, entry.defaults() if settings is None else settings)
+    fidelity = domain.declaration.fidelity
+    return made if fidelity is None else MultiFidelity(made, domain, fidelity)
 
 
 def _owner(settings: Any) -> str:

@@ -34,11 +34,11 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
     )
     inside = c.inside
     kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
-        ("evaluation", inside & ~c.pruned & ~c.infeasible, {"color": DOT, "linewidths": 0}),
-        ("pruned", inside & c.pruned, {"color": DOT, "marker": "_", "linewidths": 1.6}),
+        ("evaluation", inside & ~c.incomplete & ~c.infeasible, {"color": DOT, "linewidths": 0}),
+        (c.reason, inside & c.incomplete, {"color": DOT, "marker": "_", "linewidths": 1.6}),
         (
             "violates a constraint",
-            inside & ~c.pruned & c.infeasible,
+            inside & ~c.incomplete & c.infeasible,
             {"facecolors": "none", "edgecolors": RING, "linewidths": 1.3},
         ),
     )

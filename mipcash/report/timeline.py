@@ -53,7 +53,7 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
     at = rows(spans)
     kinds = (("succeeded", DOT), ("failed", CROSS), ("pruned", RING), ("running", INK))
     of_kind = [
-        "running" if t.pending else "failed" if t.failed else "succeeded" if t.complete else "pruned" for t in trials
+        "running" if t.pending else "failed" if t.failed else "pruned" if t.pruned else "succeeded" for t in trials
     ]
     for kind, color in kinds:
         chosen = [k for k, one in enumerate(of_kind) if one == kind]

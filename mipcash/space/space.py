@@ -259,6 +259,38 @@ class Space(ExchangeMixin):
         """
         return self._expected(self._declaration.integer(name, low, high, step=step, log=log, when=when), default, prior)
 
+    def fidelity(self, name: str, low: float, high: float, *, log: bool = True, power: float = 1.0) -> Numeric:
+        """Declare the fidelity: a parameter such as epochs, rows or mesh size, at whose highest value the loss counts.
+
+        A study chooses it for each evaluation: low fidelities find promising configurations at a low cost. A budget of 30 pays for
+        30 evaluations at full fidelity, or more at lower ones. Only evaluations at full fidelity can be the best. An optimizer
+        object of your own chooses fidelities itself.
+
+        Args:
+            name: its name in configurations.
+            low: the lowest fidelity, above 0.
+            high: full fidelity. If both ends are whole numbers the parameter is an integer, else a real.
+            log: model it on the log scale.
+            power: an evaluation at s costs ``(s / high) ** power`` evaluations at full fidelity: 1 for epochs, 3 for the number of
+                mesh points on an edge of a cube.
+
+        Returns:
+            The parameter, an expression for rules ([`NumericParameter`][mipcash.modelling.parameters.NumericParameter]).
+
+        Raises:
+            SpaceError: the space has a fidelity, the name is taken or invalid, or the range or the power is invalid.
+
+        Examples:
+            >>> import mipcash as mc
+            >>> space = mc.Space("network")
+            >>> rate = space.real("rate", 1e-4, 1.0, log=True)
+            >>> epochs = space.fidelity("epochs", 1, 81)
+            >>> run = mc.minimize(lambda c: (c["rate"] - 0.1) ** 2 + 1 / c["epochs"], space, 8, progress=False)
+            >>> run.config["epochs"], run.n_evaluations > 8
+            (81, True)
+        """
+        return self._declaration.set_fidelity(name, low, high, log, power)
+
     def ordinal(
         self,
         name: str,
@@ -435,6 +467,8 @@ class Space(ExchangeMixin):
         """
         known = {name: self._declaration.expectations.get(name, NOTHING) for name in self.parameters}
         usual = {name: known[name].usual(parameter.domain) for name, parameter in self.parameters.items()}
+        if (fidelity := self._declaration.fidelity) is not None:
+            usual[fidelity.label] = self.parameters[fidelity.label].domain.high  # type: ignore[union-attr]  # a Real or an Integer
         soft = {name for name, expectation in known.items() if expectation.default is None}
         return nearest(compiled(self).until(Deadline.after(QUESTION.time_limit)), usual, soft)
 

@@ -91,10 +91,17 @@ def check_objectives(
     objectives: Objectives, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None
 ) -> None:
     """Check that the other arguments fit the objectives. Decoupled evaluations, pruning and ``confirm=`` need a single loss.
+    Decoupled evaluations and pruning also need a space without a fidelity.
 
     Raises:
-        ValueError: there are several objectives and one of these arguments is given.
+        ValueError: there are several objectives, or a fidelity, and one of these arguments is given.
     """
+    for given, what in (
+        (costs, "costs= is for decoupled evaluation, one function per output: let one function return all outputs"),
+        (pruning, "pruning= compares evaluations step by step: leave it out, low fidelities take its place"),
+    ):
+        if given and objectives.fidelity is not None:
+            raise ValueError(f"the space has the fidelity {objectives.fidelity.label!r}, and {what}")
     if not objectives.several:
         return
     for given, what in (

@@ -224,7 +224,8 @@ def observation_of(trial: Trial) -> Observation:
     """Return a trial as an observation, with its loss in the objective's own sign."""
     outcome = (trial.status, trial.loss, trial.values, trial.outcome)
     elsewhere = trial.known or trial.repeat > 0
-    return Observation(dict(trial.config), *outcome, elsewhere, trial.legal, trial.evaluate, trial.repeat)
+    legal = trial.legal and trial.fidelity >= 1.0
+    return Observation(dict(trial.config), *outcome, elsewhere, legal, trial.evaluate, trial.repeat)
 
 
 def objectives_of_all(trials: Sequence[Trial]) -> Objectives:

@@ -211,7 +211,7 @@ class Bar(Progress):
         super().evaluated(trial)
         self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
         broken = _broken(trial, self.limits)
-        self._last += "" if trial.complete else f" (pruned at step {trial.steps})"
+        self._last += f" (pruned at step {trial.steps})" if trial.pruned else ""
         self._last += f" (violates {broken})" if broken else ""
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
@@ -347,9 +347,9 @@ def _trial_text(trial: Trial) -> str:
     if trial.loss is not None:
         word = trial.objectives.word
         return (
-            f"{word} {trial.loss:.6g}"
-            if trial.complete
-            else f"{word} about {trial.loss:.6g}, pruned at step {trial.steps}"
+            f"{word} about {trial.loss:.6g}, pruned at step {trial.steps}"
+            if trial.pruned
+            else f"{word} {trial.loss:.6g}"
         )
     return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)
 

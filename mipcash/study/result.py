@@ -348,7 +348,7 @@ class Result:
     @property
     def n_pruned(self) -> int:
         """Number of evaluations of this study that were pruned."""
-        return sum(not (t.complete or t.known) for t in self.history)
+        return sum(t.pruned and not t.known for t in self.history)
 
     @property
     def n_steps_saved(self) -> int:
@@ -518,7 +518,7 @@ class Result:
 
 def _saved(trials: Sequence[Trial]) -> int:
     whole = max((t.steps for t in trials if t.done and t.complete), default=0)
-    return sum(max(0, whole - t.steps) for t in trials if not (t.complete or t.known))
+    return sum(max(0, whole - t.steps) for t in trials if t.pruned and not t.known)
 
 
 def same_failures(reported: Sequence[Trial]) -> list[Trial]:

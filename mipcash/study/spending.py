@@ -208,7 +208,7 @@ class Spending:
         if self.by_steps:
             return float(trial.steps)
         if not self.costs:
-            return 1.0
+            return trial.fidelity
         return sum(self.costs.get(name, 0.0) for name in trial.evaluate or self.costs)
 
     def spent(self, trials: Iterable[Trial]) -> float:
@@ -223,7 +223,7 @@ class Spending:
         if self.by_steps:
             return float(max([1, *(t.steps for t in trials)]))
         if not self.costs:
-            return 1.0
+            return min((t.fidelity for t in trials), default=1.0)
         whole = trials and all(len(t.evaluate or self.costs) >= len(self.costs) for t in trials if not t.known)
         return sum(self.costs.values()) if whole else min(self.costs.values())
 

@@ -20,6 +20,7 @@ from mipcash.display import config_text, counted, table
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.outcome import LOSS
+from mipcash.space.compiled import declaration_of
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.space import Space
@@ -118,7 +119,8 @@ class Study:
         self.seed = seed_of(seed)
         method, place = Method.of(optimizer), Journal.of(storage)
         self.optimizer = method.made(space)
-        self.limits, self.objectives = limits_of(limits), objectives_of(direction)
+        self.limits = limits_of(limits)
+        self.objectives = replace(objectives_of(direction), fidelity=declaration_of(space).fidelity)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
         self.pruning = pruning_of(pruning)

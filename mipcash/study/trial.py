@@ -211,7 +211,7 @@ class Trial:
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
         wording = [f"{name} {value:.6g}" for name, value in reported]
         wording += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
-        stopped = [] if self.complete else [f"pruned after {counted(self.steps, 'step')}"]
+        stopped = [f"pruned after {counted(self.steps, 'step')}"] if self.pruned else []
         return ", ".join([self.status, *wording, *stopped])
 
     def _repr_html_(self) -> str:
@@ -243,8 +243,9 @@ class Trial:
         Returns:
             The trial in minimisation form; the trial itself if the loss is minimised.
         """
+        minimised = replace(MINIMISED, fidelity=self.objectives.fidelity)
         return (
-            replace(self, outcome=self.outcome.negated(), objectives=MINIMISED) if self.objectives.maximised else self
+            replace(self, outcome=self.outcome.negated(), objectives=minimised) if self.objectives.maximised else self
         )
 
     @property
@@ -264,8 +265,13 @@ class Trial:
 
     @property
     def complete(self) -> bool:
-        """True if the loss is that of a complete evaluation, not an estimate after pruning."""
-        return not self.outcome.pruned
+        """True if the loss is that of a complete evaluation, neither an estimate after pruning nor at a low fidelity."""
+        return not self.pruned and self.fidelity >= 1.0
+
+    @property
+    def pruned(self) -> bool:
+        """True if the loss is an estimate after pruning."""
+        return self.outcome.pruned
 
     @property
     def steps(self) -> int:
@@ -291,6 +297,11 @@ class Trial:
     def legal(self) -> bool:
         """True if the configuration satisfies the rules. Only known trials added with ``illegal="learn"`` may violate them."""
         return self.origin != ILLEGAL
+
+    @property
+    def fidelity(self) -> float:
+        """Cost of an evaluation at its fidelity, in evaluations at full fidelity; 1 if the space has no fidelity."""
+        return 1.0 if self.objectives.fidelity is None else self.objectives.fidelity.cost(self.config)
 
     @property
     def done(self) -> bool:

@@ -294,6 +294,10 @@ def _held(sampler: Any) -> dict[str, Any]:
 
 def _refuse_orderings(space: Space) -> None:
     orders = [name for name, p in space.parameters.items() if isinstance(p.domain, Permutation)]
+    if (fidelity := space._declaration.fidelity) is not None:
+        raise SpaceError(
+            f"Optuna knows no fidelity, such as {fidelity.label!r} of space {space.name!r}; search it with mc.minimize or mc.Study"
+        )
     if orders:
         raise SpaceError(
             f"Optuna cannot suggest the order {orders[0]!r} of space {space.name!r}; search it with mc.minimize or mc.Study"

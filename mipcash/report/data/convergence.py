@@ -28,7 +28,7 @@ class Curve:
     Attributes:
         x, seconds, loss: (d,) of the evaluations that succeeded.
         infeasible: (d,) True if they violate an outcome constraint.
-        stopped: (d,) True if they were pruned, so that the loss is an estimate.
+        incomplete: (d,) True if they were pruned or at a low fidelity, so that the loss is an estimate.
         failed, failed_seconds: (f,) of the failed evaluations.
         step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
         low, high, log: limits of the loss axis, and True if it is logarithmic. Worse losses are drawn at ``rim``.
@@ -40,7 +40,7 @@ class Curve:
     seconds: Vector
     loss: Vector
     infeasible: Booleans
-    pruned: Booleans
+    incomplete: Booleans
     failed: Vector
     failed_seconds: Vector
     step_x: Vector
@@ -57,6 +57,11 @@ class Curve:
     def inside(self) -> Booleans:
         """True for losses within the axis: (d,)."""
         return np.asarray((self.loss >= self.low) & (self.loss <= self.high))
+
+    @property
+    def reason(self) -> str:
+        """Reason why evaluations are incomplete."""
+        return "pruned" if self.objectives.fidelity is None else "low fidelity"
 
     @property
     def rim(self) -> float:

@@ -44,7 +44,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     inside = curve.inside
     for k in range(len(xs)):
         kind = "limit" if curve.infeasible[k] else "dot"
-        kind = "estimate" if curve.pruned[k] else kind
+        kind = "estimate" if curve.incomplete[k] else kind
         tip = _tip(curve, k)
         if not inside[k]:
             chart.path(
@@ -64,7 +64,13 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
 
 
 def _tip(curve: Curve, k: int) -> str:
-    how = "\nviolates a constraint" if curve.infeasible[k] else "\npruned: an estimate" if curve.pruned[k] else ""
+    how = (
+        "\nviolates a constraint"
+        if curve.infeasible[k]
+        else f"\n{curve.reason}: an estimate"
+        if curve.incomplete[k]
+        else ""
+    )
     loss = f"{word_of(curve.objectives)} {number(curve.loss[k])}"
     return f"evaluation {int(curve.x[k])}\n{loss}{how}\nafter {seconds(curve.seconds[k])}"
 

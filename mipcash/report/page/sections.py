@@ -79,7 +79,7 @@ def convergence_card(run: Run) -> str:
     ]
     entries = [("best", "best so far"), ("dot", "evaluation")]
     entries += [("limit", "violates a constraint")] if found.infeasible.any() else []
-    entries += [("estimate", "pruned, an estimate")] if found.pruned.any() else []
+    entries += [("estimate", f"{found.reason}, an estimate")] if found.incomplete.any() else []
     entries += [("off", "off the scale")] if (~found.inside).any() else []
     entries += [("failed", "failed")] if len(found.failed) else []
     body = parts.switch("convergence-by", views) + parts.legend(*entries)

@@ -64,7 +64,7 @@ class WithinBudget(Policy):
             self._spending = replace(self._spending, total=study.record.budget)
         spending, mine = self._spending, {trial.number for trial in in_flight}
         in_flight = [*in_flight, *(trial for trial in study.table.elsewhere if trial.number not in mine)]
-        if not (spending.costs or spending.by_steps):
+        if not (spending.costs or spending.by_steps or study.objectives.fidelity):
             return spending.admits(study.n_evaluated + len(in_flight) + 1 + self._reserve.evaluations)
         trials = study.trials
         kept = self._reserve.of(spending, trials)

@@ -12,6 +12,7 @@ import json
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from itertools import takewhile
 from typing import Any
 
@@ -33,7 +34,7 @@ from mipcash.space.space import Space
 from mipcash.study.method import Method
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.limits import stored_limits
-from mipcash.study.storage.protocol import OBJECTIVES, StudyRecord
+from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
@@ -60,11 +61,13 @@ def record_of(
     # The effective settings rather than the given ones: a default that changes between versions changes the proposals.
     effective = plain(getattr(optimizer, "settings", method.settings))
     stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
-    if objectives != MINIMISED:
+    if objectives.each != MINIMISED.each:
         stored = {
             **(stored or {}),
             OBJECTIVES: [[objective.output, objective.direction] for objective in objectives.each],
         }
+    if objectives.fidelity is not None:
+        stored = {**(stored or {}), FIDELITY: list(astuple(objectives.fidelity))}
     return StudyRecord(
         id=uuid.uuid4().hex,
         space=space.name,
@@ -87,6 +90,8 @@ def listing(space: PublicSpace) -> dict[str, str]:
     entries = {"the expansion limit of integers": str(declaration.expand_limit)}
     for label, parameter in declaration.parameters.items():
         entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(declaration, label)
+    if (fidelity := declaration.fidelity) is not None:
+        entries[f"parameter {fidelity.label!r}"] += f", fidelity of power {fidelity.power!r}"
     for label, auxiliary in declaration.auxiliaries.items():
         entries[f"auxiliary {label!r}"] = _domain_text(auxiliary.domain)
     active = {_rule_name(index) for index, row in declaration.model.rules.items() if row.active}

@@ -8,7 +8,7 @@ from typing import Any
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import differences
-from mipcash.study.storage.protocol import OBJECTIVES, StudyRecord
+from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.text import storable
 
 
@@ -59,12 +59,12 @@ def compare(
 
 def _settings(record: StudyRecord) -> dict[str, Any]:
     """Return the settings of the optimizer only."""
-    return {name: value for name, value in (record.settings or {}).items() if name != OBJECTIVES}
+    return {name: value for name, value in (record.settings or {}).items() if name not in (OBJECTIVES, FIDELITY)}
 
 
 def _other_objectives(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
     """Return the difference in the objectives, in the words of ``direction=``; empty if there is none."""
-    if stored.objectives == wanted.objectives:
+    if stored.objectives.each == wanted.objectives.each:
         return []
     if not stored.objectives.several and not wanted.objectives.several:
         return [f"direction was {stored.objectives.each[0].direction} and is {wanted.objectives.each[0].direction} now"]

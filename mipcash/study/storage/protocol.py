@@ -15,13 +15,14 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from mipcash import __version__
 from mipcash.errors import StorageError
+from mipcash.modelling.fidelity import Fidelity
 from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
@@ -43,8 +44,9 @@ NOTHING = -1
 """Value of ``recommended`` if no trial is recommended."""
 
 
-OBJECTIVES = "objectives"
-"""Key of the objectives in the settings of a study: name and direction of each. It is absent for a loss that is minimised."""
+OBJECTIVES, FIDELITY = "objectives", "fidelity"
+"""Keys in the settings of a study: of the objectives, with name and direction of each, absent for a loss that is minimised; and
+of the fields of the fidelity, absent if the space has none."""
 
 
 def read_objectives(settings: Mapping[str, Any] | None) -> Objectives:
@@ -53,7 +55,9 @@ def read_objectives(settings: Mapping[str, Any] | None) -> Objectives:
     Raises:
         ValueError: the entry is no list of names and directions.
     """
-    stored = (settings or {}).get(OBJECTIVES)
+    stored, fidelity = (settings or {}).get(OBJECTIVES), (settings or {}).get(FIDELITY)
+    if fidelity is not None:
+        return replace(read_objectives({OBJECTIVES: stored}), fidelity=Fidelity(*fidelity))
     if stored is None:
         return Objectives()
     if not isinstance(stored, list) or not stored or not all(isinstance(p, list) and len(p) == 2 for p in stored):

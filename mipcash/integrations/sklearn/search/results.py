@@ -43,7 +43,7 @@ def cv_results(
         trained = name.replace("test_", "train_", 1)
         if scores.train:
             _scores(table, trained, _folds(trials, trained, splits))
-    table["status"] = np.array([t.status if t.complete else "pruned" for t in trials], dtype=object)
+    table["status"] = np.array(["pruned" if t.pruned else t.status for t in trials], dtype=object)
     if result.under:
         table["feasible"] = feasible
         for limit in result.under:

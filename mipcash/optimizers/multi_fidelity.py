@@ -1,0 +1,122 @@
+"""Multi-fidelity search: the optimizer chooses a configuration at full fidelity, and the gain per cost chooses its fidelity.
+
+Notation
+    x           a configuration without its fidelity;   s its fidelity;   S full fidelity
+    f(x, s)     the loss, of which only f(x, S) counts
+    c(s)        cost of an evaluation, in evaluations at full fidelity
+    rho(s)      posterior correlation of f(x, s) and f(x, S)
+
+Evaluations below full fidelity are observations that the surrogate learns from, but no incumbents. The optimizer searches the
+sub-space s = S. Its proposal x is evaluated at the fidelity with the largest gain per cost,
+
+    EI(x, S) rho(s) / c(s),
+
+the augmented expected improvement of Huang, Allen, Notz and Miller (2006) without its factor for noise. EI(x, S) does not depend
+on s. Given f(x, s), the variance of f(x, S) is smaller by the factor 1 - rho(s)^2, from which rho is computed. A fidelity at which
+x was evaluated is not chosen again, so a promising x is evaluated at higher and higher fidelities.
+
+The first evaluation is at full fidelity, so that there is an incumbent. Before a surrogate can be fitted, fidelities take turns,
+the lowest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mipcash.modelling.domains import Configuration, Value
+from mipcash.modelling.fidelity import Fidelity
+from mipcash.optimizers.loss_model import LossModel
+from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.outcome import FAILED
+from mipcash.space.domain import Domain
+
+RATIO = 3.0
+"""Ratio of the costs of successive fidelities among which one is chosen."""
+
+
+class MultiFidelity(Optimizer):
+    """An optimizer that chooses the fidelity of its proposals; see the module's description.
+
+    Args:
+        whole: the optimizer of the space; it searches sub-spaces (``restricted``).
+        domain: the space.
+        fidelity: its fidelity.
+
+    Raises:
+        InfeasibleSpaceError: no legal configuration has full fidelity.
+        MipcashError: the optimizer cannot search sub-spaces.
+    """
+
+    def __init__(self, whole: Optimizer, domain: Domain, fidelity: Fidelity) -> None:
+        self.name = whole.name  # type: ignore[misc]  # that of the optimizer it extends
+        self.takes_limits, self.settings = whole.takes_limits, getattr(whole, "settings", None)
+        self.whole, self.domain, self.fidelity = whole, domain, fidelity
+        parameter = domain.declaration.parameters[fidelity.label].domain
+        self.full: Value = parameter.canonical(parameter.high)  # type: ignore[union-attr]  # a Real or an Integer
+        self.at_full = whole.restricted({fidelity.label: self.full})
+
+    def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
+        """See ``Optimizer``; a fixed fidelity is not chosen."""
+        part = self.whole.restricted(fixed)
+        if self.fidelity.label in fixed:
+            return part
+        return MultiFidelity(part, self.domain.restricted(fixed), self.fidelity)
+
+    def propose(self, request: Request) -> Proposal:
+        """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
+        found = self.at_full.propose(request)
+        ladder = self._ladder(found.config, request.before)
+        if len(ladder) == 1 or not any(o.legal and o.status != FAILED for o in request.history):
+            return found
+        model = LossModel.of(self.domain, request.history, request.limits)
+        if model is None:
+            chosen = ladder[-1 - len(request.history) % len(ladder)]
+            return replace(found, config=chosen)
+        gains = self._gains(model, ladder)
+        trace = {
+            **found.trace,
+            "log gain per cost": dict(zip((str(c[self.fidelity.label]) for c in ladder), gains, strict=True)),
+        }
+        return replace(found, config=ladder[int(np.argmax(gains))], trace=trace)
+
+    def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
+        return self.at_full.ranked(history, limits)
+
+    def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
+        return self.at_full.recommend(history, limits)
+
+    def finalists(self, history: History, limits: Sequence[Limit], count: int) -> list[Observation]:
+        return self.at_full.finalists(history, limits, count)
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """Fidelities from the full one down, each of a cost lower by ``RATIO``; the last one is the lowest possible."""
+        parameter: Any = self.domain.declaration.parameters[self.fidelity.label].domain
+        low, high = float(parameter.low), float(parameter.high)
+        steps = int(np.floor(np.log(high / low) * self.fidelity.power / np.log(RATIO) + 1e-9))
+        wanted = [high * RATIO ** (-k / self.fidelity.power) for k in range(steps + 1)] + [low]
+        return list(dict.fromkeys(parameter.from_unit(parameter.to_unit(value)) for value in wanted))
+
+    def _ladder(self, config: Configuration, before: Sequence[Configuration]) -> list[Configuration]:
+        """Return the configuration at full fidelity, then at lower ones, as far as these are legal and new."""
+        lower = [{**config, self.fidelity.label: value} for value in self.values if value != self.full]
+        return [
+            config,
+            *(c for c in lower if not self.domain.repeats(c, list(before)) and not self.domain.space.violations(c)),
+        ]
+
+    def _gains(self, model: LossModel, ladder: Sequence[Configuration]) -> list[float]:
+        """Return log rho(s) - log c(s) of a configuration at each fidelity."""
+        points, posterior = self.domain.encode(ladder), model.posterior
+        mean, before = posterior.predict(points)
+        full, found = points[:1], []
+        for k, config in enumerate(ladder):
+            _, after = posterior.given(points[k : k + 1], mean[k : k + 1]).predict(full)
+            rho = np.sqrt(max(1e-12, 1.0 - float((after[0] / before[0]) ** 2)))
+            found.append(float(np.log(rho) - np.log(self.fidelity.cost(config))))
+        return found
