@@ -31,7 +31,7 @@ from mipcash.space.exclusion import Exclusion
 from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
 
-SEEDS = 48
+SEEDS = 24
 """Number of starting points that the solver makes for a large sample."""
 SEEDING = 0.6
 """Fraction of the remaining time that all seeds may take together; the rest is for walks from them."""
@@ -51,8 +51,6 @@ HEAVIEST = 1e4
 """Largest weight of a level. Next to larger weights, a solver cannot distinguish the other rewards from zero."""
 LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
-WALK_STEPS = 40
-"""Least number of hit-and-run steps for numbers that rules bind."""
 DRAWS = 8
 """Number of draws of bound numbers, of which a design takes the farthest from its earlier points."""
 
@@ -79,7 +77,9 @@ def sample(
         SpaceError: the levels are to be uniform, and the legal ones cannot be counted.
     """
     samples = (
-        _uniform(space, minimiser, n, rng) if uniform else sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
+        _uniform(space, minimiser, n, rng)
+        if uniform
+        else sample_levels(minimiser, n, replace(QUESTION, gap=FOUND), rng)
     )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
@@ -127,7 +127,7 @@ def finished(
     if legal is not None and legal.labels:
         start = legal.clean(np.array([numbers[label] for label in legal.labels]))
         if start is not None:
-            drawn = [legal.spread(start, WALK_STEPS, rng) for _ in range(1 if before is None else DRAWS)]
+            drawn = [legal.spread(start, rng) for _ in range(1 if before is None else DRAWS)]
             position = {n.label: d for d, n in enumerate(tuned)}
             at = [position[label] for label in legal.labels]
             scaled = [[tuned[d].domain.to_unit(v) for d, v in zip(at, x, strict=True)] for x in drawn]

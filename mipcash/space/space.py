@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from pyomo.environ import ConcreteModel
+from threadpoolctl import threadpool_limits
 
 from mipcash.backends.registry import DEFAULT
 from mipcash.backends.task import Backend, SolverSettings
@@ -579,10 +580,13 @@ class Space(ExchangeMixin):
         deadline = Deadline.after(time_limit)
         space, minimiser = compiled(self).until(deadline), minimiser_of(self).until(deadline)
         rng = np.random.default_rng(seed)
-        if criterion in (None, UNIFORM):
-            found = sample(space, minimiser, n, rng, uniform=criterion == UNIFORM)
-        else:
-            found = selected(self.parameters, sample(space, minimiser, candidates(n), rng), n, str(criterion), rng)
+        with threadpool_limits(
+            1
+        ):  # beside other processes, small matrix products in several threads take fifty times longer
+            if criterion in (None, UNIFORM):
+                found = sample(space, minimiser, n, rng, uniform=criterion == UNIFORM)
+            else:
+                found = selected(self.parameters, sample(space, minimiser, candidates(n), rng), n, str(criterion), rng)
         if len(found) < n and criterion in CRITERIA and not deadline.passed:
             warnings.warn(
                 f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ",

@@ -212,7 +212,7 @@ def test_samples_of_a_mixture_have_the_moments_of_a_uniform_simplex() -> None:
     space = mc.Space("mixture")
     x = [space.real(f"x{i}", 0, 1) for i in range(6)]
     space.rule("sum", sum(x) == 1)
-    drawn = np.array([[c[f"x{i}"] for i in range(6)] for c in space.sample(150, seed=0)])
+    drawn = np.array([[c[f"x{i}"] for i in range(6)] for c in space.sample(400, seed=0)])
     assert np.abs(drawn.sum(axis=1) - 1.0).max() <= 1e-12
     # Dirichlet(1, ..., 1): mean 1/6, variance 5/252, P(x_i > 1/2) = 2^-5
     assert np.abs(drawn.mean(axis=0) - 1 / 6).max() < 0.03

@@ -57,12 +57,11 @@ class LegalNumbers:
         near = [y for y in (part.clean(x) for part in nearest) if y is not None]
         return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
 
-    def spread(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
+    def spread(self, start: Vector, rng: np.random.Generator) -> Vector:
         """Draw a point from the whole legal set, by a walk from the centre of a random part.
 
         Args:
             start: legal start of the walk if the centre of the part is unknown.
-            steps: least number of steps; many dimensions take more.
         """
         for k in rng.permutation(len(self.parts)).tolist():
             part: NumberRules = self.parts[k]
@@ -74,7 +73,7 @@ class LegalNumbers:
                     return np.array(middle)
                 start = middle
                 break
-        return self.walk(start, max(steps, min(LONGEST, MIXING * len(start))), rng)
+        return self.walk(start, min(LONGEST, MIXING * len(start)), rng)
 
     def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
         """Walk from a legal start without leaving the legal set; an illegal start is returned unchanged."""
