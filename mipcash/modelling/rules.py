@@ -186,7 +186,7 @@ def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[A
 def _kind(value: Any) -> str:
     """Return a description of what was given in place of a relation."""
     if value is None:
-        return "None: what made it returns nothing"
+        return "None: give its name, then its relation, which is no text, such as space.rule('small', x + n <= 3)"
     if isinstance(value, (str, bytes)):
         return f"the text {value!r}; rules are written with operators, without quotes"
     if isinstance(value, (list, tuple, set, dict)) or type(value).__name__ in (

@@ -6,9 +6,10 @@ Notation
     s^2 = sum e_ik^2 / ((n - 1)(K - 1)) over the better half of n configurations, since worse ones vary more
     v = s^2 / K: the variance of L_i, for comparisons with other configurations on the same folds
 
-Noise is evident from evaluations alone: losses of single fits, or one configuration that was measured several times with
-different losses. The noise variance fitted by a surrogate is no evidence. It may be a fifth of all variance for a rough
-deterministic function, and a thousandth for few observations of a noisy one (measured; see the decision on answers under noise).
+Noise is evident from evaluations alone: losses of single fits, one configuration that was measured several times with
+different losses, or variances that the objective returned, of which v is the mean. The noise variance fitted by a surrogate is no
+evidence. It may be a fifth of all variance for a rough deterministic function, and a thousandth for few observations of a noisy
+one (measured; see the decision on answers under noise).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ LEAST = 4
 def evident_noise(history: History) -> float:
     """Return v, the evident noise variance of losses; 0 if there is no evidence."""
     done = [o for o in history if o.status == DONE and o.loss is not None and not o.outcome.pruned and not o.repeat]
-    return max(_of_fits(done), _of_measurements(done))
+    returned = [o.returned_variance for o in done if o.returned_variance]
+    return max(_of_fits(done), _of_measurements(done), float(np.mean(returned)) if returned else 0.0)
 
 
 def _of_fits(done: Sequence[Observation]) -> float:
@@ -70,11 +72,13 @@ def by_posterior_mean(
     Args:
         surrogate: surrogate of the losses; it is refitted to all known losses.
         data: data of the history that the observations come from.
-        noise: v, of each complete evaluation; the variance of a pruned one is added to it.
+        noise: v, of each complete evaluation without a variance of its own; the variance of a pruned one is added to it.
     """
     rows = data.known
     prepared = surrogate.prepare(data.points[rows])
-    posterior, _ = surrogate.fit(prepared, data.losses[rows], {}, np.random.default_rng(0), noise + data.noise(rows))
+    unknown = np.array([not data.observations[k].returned_variance for k in rows])
+    variances = noise * unknown + data.noise(rows)
+    posterior, _ = surrogate.fit(prepared, data.losses[rows], {}, np.random.default_rng(0), variances)
     means: dict[str, float] = {}
     for k, mean in zip(rows.tolist(), posterior.fitted.tolist(), strict=True):
         means[repr(data.observations[k].config)] = mean

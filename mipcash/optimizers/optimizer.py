@@ -18,7 +18,7 @@ import numpy as np
 
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration, Value
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, Outcome
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, VARIANCE, Outcome
 from mipcash.optimizers.outcome import Limit as Limit
 from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.solution import Solution
@@ -81,8 +81,14 @@ class Observation:
 
     @property
     def variance(self) -> float:
-        """Variance of the loss as an estimate of the complete evaluation; 0 for a complete evaluation."""
-        return self.outcome.variance
+        """Variance of the loss: of a pruned evaluation as an estimate of the complete one, else the one that it returned, or 0."""
+        return self.outcome.variance or self.returned_variance
+
+    @property
+    def returned_variance(self) -> float:
+        """Noise variance of the loss that the objective returned as output ``variance``; 0 if there is none."""
+        returned = self.values.get(VARIANCE, 0.0)
+        return returned if 0.0 < returned < math.inf else 0.0
 
 
 History = Sequence[Observation]

@@ -22,6 +22,8 @@ TEXT = "text"
 
 LOSS = "loss"
 """The output that is minimised."""
+VARIANCE = "variance"
+"""The output that is the noise variance of the loss, if the objective returns it."""
 
 
 @dataclass(frozen=True)

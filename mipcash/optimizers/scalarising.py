@@ -14,7 +14,7 @@ import numpy as np
 
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Observation
-from mipcash.optimizers.outcome import LOSS, Outcome, Output
+from mipcash.optimizers.outcome import LOSS, VARIANCE, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
 
 REPORTED = "reported loss"
@@ -71,5 +71,8 @@ def _keeps(o: Observation, limits: Sequence[Limit]) -> bool:
 def _with_loss(o: Observation, loss: float) -> Observation:
     reported = o.outcome[LOSS]
     number = Output(reported.status, loss, cost=reported.cost)
-    outcome = Outcome({**o.outcome.outputs, LOSS: number, REPORTED: reported})
+    # the variance of one objective is none of the scalarised loss
+    outcome = Outcome(
+        {k: v for k, v in o.outcome.outputs.items() if k != VARIANCE} | {LOSS: number, REPORTED: reported}
+    )
     return replace(o, loss=loss, values=outcome.values, outcome=outcome)

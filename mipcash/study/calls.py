@@ -159,7 +159,7 @@ def check_objective(objective: Callable[..., Any] | Mapping[str, Any], names: Co
     except (TypeError, ValueError):  # some functions written in C have no signature
         return
     try:
-        signature.bind({}, **({"trial": None} if takes(objective, "trial") else {}))
+        signature.bind({}, **{name: None for name in ("trial", "repeat") if takes(objective, name)})
     except TypeError:
         parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
         called = _name(objective)

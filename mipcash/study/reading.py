@@ -262,7 +262,9 @@ def _why(failed: Failed) -> str:
 
 def _loss(what: str, value: Any) -> tuple[float | None, str]:
     """Return the loss and an empty text, or None and the reason. A boolean is refused: it is most likely a stray comparison."""
-    number = None if _is_boolean(value) else _number(value)
+    if _is_boolean(value):
+        return None, f"{what} a bool, the result of a comparison, which is not a loss; {ADVICE}"
+    number = _number(value)
     if number is None:
         return None, f"{what} {shown(value)}, which is not a loss; {ADVICE}"
     problem = loss_problem(number)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from statistics import fmean, variance
 
 from mipcash.optimizers.optimizer import History, Limit, Observation
-from mipcash.optimizers.outcome import DONE
+from mipcash.optimizers.outcome import DONE, VARIANCE
 from mipcash.study.feasibility import violated
 from mipcash.study.trial import Trial
 
@@ -57,5 +57,5 @@ def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | 
 
 
 def tells_variance(trials: Collection[Trial]) -> bool:
-    """Return True if some trial has an output called ``variance`` that is above 0."""
-    return any(t.done and t.values.get("variance", 0.0) > 0.0 for t in trials)
+    """Return True if some trial returned a noise variance above 0."""
+    return any(t.done and t.values.get(VARIANCE, 0.0) > 0.0 for t in trials)

@@ -8,6 +8,11 @@ from functools import partial
 from typing import Any
 
 
+def needs(function: Callable[..., Any], name: str) -> bool:
+    """Return True if a parameter that a function takes has no default."""
+    return inspect.signature(function).parameters[name].default is inspect.Parameter.empty
+
+
 def takes(function: Callable[..., Any], name: str) -> bool:
     """Return True if a function has a parameter of this name (``trial``, ``repeat``) after its first, the configuration."""
     if isinstance(function, partial) and name in function.keywords:  # a bound keyword is not passed again

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -101,7 +102,7 @@ def test_round_trip() -> None:
 
 
 def test_values_scales_and_priors() -> None:
-    with pytest.warns(UserWarning, match="the priors of 'lambda' are dropped; their ranges and choices are kept"):
+    with pytest.warns(UserWarning, match="the priors of 'lambda' are dropped; their ranges and defaults are kept"):
         space = mc.Space.from_configspace(xgboost())
     agree(space, xgboost())
     assert space.name == "xgboost"
@@ -109,10 +110,20 @@ def test_values_scales_and_priors() -> None:
     assert space["n_rounds"].domain == mc.Integer(1, 2000, log=True)
     assert space["max_bin"].domain == mc.Ordinal([64, 128, 256, 512])
     weighted = CS.ConfigurationSpace({"a": CS.Categorical("a", ["x", "y"], weights=[0.9, 0.1]), "n": 7})
-    with pytest.warns(UserWarning, match="the priors of 'a' are dropped"):
-        assert mc.Space.from_configspace(weighted).count() == 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        kept = mc.Space.from_configspace(weighted)
+        assert kept.count() == 2
+        assert kept.default() == {"a": "x", "n": 7}
+        both = CS.ConfigurationSpace(seed=0)
+        both.add(
+            CS.Float("y", (-5, 5), default=2.0), CS.Float("x", (-5, 5), default=1.0, distribution=CS.Normal(3, 0.5))
+        )
+        kept = mc.Space.from_configspace(both)
+        assert kept.default() == {"y": 2.0, "x": 1.0}
+        table = kept._declaration.expectations["x"].table
+        assert table is not None
+        assert np.argmax(table) == round(0.8 * (len(table) - 1))  # at 3
         assert mc.Space.from_configspace(CS.ConfigurationSpace({"a": ["x", "y"]}), "other").name == "other"
 
 

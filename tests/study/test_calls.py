@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import MipcashError, SolverError, SpaceError
+from mipcash.errors import DefectError, MipcashError, RuleError, SolverError, SpaceError
 
 
 def small() -> mc.Space:
@@ -115,6 +115,13 @@ CALLS: list[tuple[Callable[[mc.Space], object], type[Exception], str]] = [
     (lambda s: s.optimum(None), SpaceError, r"an expression such as layers \* width or a parameter's name, got None"),
     (lambda s: mc.Study(s).ask("3"), ValueError, "needs whole numbers, n >= 1"),
     (lambda s: mc.Space(5), SpaceError, "a space's name is a text"),
+    (
+        lambda s: minimize(loss, s, 2, direction=["minimize", "maximize"]),
+        ValueError,
+        r"are no names: .*give their directions by name, such as direction=\{",
+    ),
+    (lambda s: s.rule("a <= 3"), RuleError, "is None: give its name, then its relation, which is no text"),
+    (lambda s: minimize(lambda c: c["a"] > 1, s, 4), DefectError, "returned a bool, the result of a comparison"),
 ]
 
 
@@ -182,6 +189,17 @@ def test_objectives_with_another_signature_are_refused(
     with pytest.raises(TypeError, match=said):
         minimize(objective, small(), 3, storage=tmp_path / "run.db")
     assert not (tmp_path / "run.db").exists()
+
+
+def test_a_repeat_without_a_default_is_passed_in_the_search_too() -> None:
+    def noisy(config: dict[str, Any], repeat: int) -> float:
+        seen.append(repeat)
+        return float(config["a"]) + repeat / 10
+
+    seen: list[int] = []
+    minimize(noisy, small(), 8, confirm=2)
+    assert seen[0] == 0
+    assert max(seen) > 0
 
 
 def test_objectives_that_take_one_configuration_are_accepted() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.optimizers.noise import evident_noise
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.study.finalists import Finalist, estimate_of
 from mipcash.study.policies.policy import BEST_OF_ALL, EXHAUSTED
@@ -78,6 +79,28 @@ def test_the_remaining_budget_is_spent_on_repeats_if_the_objective_is_noisy(obje
     assert result.n_evaluations == spent
     assert not result.stopped.endswith("deterministic")
     assert minimize(objective, 12, confirm=False).n_evaluations == 5
+
+
+def test_a_returned_variance_is_the_noise_of_the_model_and_shrinks_the_value() -> None:
+    space = mc.Space("line")
+    space.real("x", -5, 5)
+
+    def run(variance: float) -> mc.Result:
+        rng = np.random.default_rng(0)
+
+        def objective(config: dict[str, Any]) -> dict[str, float]:
+            return {"loss": (config["x"] - 1) ** 2 + float(rng.normal()) / 2, "variance": variance}
+
+        return mc.minimize(objective, space, 16, progress=False)
+
+    silent, told = run(0.0), run(0.25)
+    assert [t.config for t in silent.history] != [t.config for t in told.history]
+    assert told.best is not None
+    assert told.best.loss is not None
+    assert told.value > told.best.loss  # shrunk towards the mean
+    data = [Observation({"x": 0.0}, "done", 1.0, {"variance": v}) for v in (0.25, -1.0, float("inf"), 0.0)]
+    assert [o.variance for o in data] == [0.25, 0.0, 0.0, 0.0]
+    assert evident_noise(data[:1]) == 0.25
 
 
 def test_a_deterministic_objective_is_not_repeated() -> None:

@@ -138,7 +138,7 @@ OUTCOMES: list[tuple[Any, float | None, str]] = [
     ({"loss": None}, None, "'loss': None"),
     ({"score": 1.0}, None, "without 'loss', only ['score']"),
     ("0.5", None, "str '0.5'"),
-    (True, None, "bool True"),
+    (True, None, "a bool"),
     (np.array([1.0]), None, "ndarray"),
     (1j, None, "complex"),
     (10**400, None, "int 1"),

@@ -1,6 +1,6 @@
 """A space of ConfigSpace as a declaration: hyperparameters, conditions as activity, forbidden clauses as rules.
 
-    Float, Integer                     real and integer, with their log scale; of normal and beta distributions only the bounds.
+    Float, Integer                     real and integer, with their log scale; of beta distributions only the bounds.
     Categorical, Ordinal, Constant     the same; a constant is a categorical of one value.
     conditions                         ``when=``: a conjunction of disjunctions over the levels of discrete parents.
     forbidden clauses                  one rule for each conjunction of literals: they do not all hold.
@@ -17,10 +17,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from scipy import stats
+
 from mipcash.errors import SpaceError
 from mipcash.integrations.spaces.shared import list_domain, number_domain, package
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number
+from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number, same_value
+from mipcash.modelling.expectations import NOTHING
 from mipcash.modelling.formulas import all_of, any_of
 from mipcash.modelling.parameters import NumericParameter, Parameter
 
@@ -33,7 +36,7 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
     Raises:
         SpaceError: no such space; a condition on a parent that is no list of at most ``LISTED`` values.
 
-    Priors (normal, beta, weights of categories) are dropped with a warning.
+    Defaults, weights of categories and normal distributions on a linear scale are kept; other priors are dropped with a warning.
     """
     theirs = package("ConfigSpace", "configspace", "a space from ConfigSpace")
     if not isinstance(space, theirs.ConfigurationSpace):
@@ -48,10 +51,14 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
         when = _when(declaration, space, name)
         if when is not NEVER:
             declaration.declare(name, domain, when)
-    priors = [hp.name for hp in space.values() if _has_prior(hp)]
-    if priors:
+            default, prior = _plain(hyperparameter.default_value), _prior(hyperparameter)
+            if prior is not None or not same_value(default, NOTHING.usual(domain)):
+                declaration.expect(name, None if domain.problem(default) else default, prior)
+    dropped = [hp.name for hp in space.values() if _has_prior(hp) and _prior(hp) is None]
+    if dropped:
         warnings.warn(
-            f"the priors of {', '.join(map(repr, priors))} are dropped; their ranges and choices are kept", stacklevel=4
+            f"the priors of {', '.join(map(repr, dropped))} are dropped; their ranges and defaults are kept",
+            stacklevel=4,
         )
     for clause in space.forbidden_clauses:
         for literals in _disjuncts(clause):
@@ -91,6 +98,17 @@ def _has_prior(hyperparameter: Any) -> bool:
         return True
     weights = getattr(hyperparameter, "weights", None)
     return weights is not None and len(set(map(float, weights))) > 1
+
+
+def _prior(hyperparameter: Any) -> Any:
+    """Return weights, or a normal distribution of values; None if there is no prior, or it is of another kind."""
+    if not _has_prior(hyperparameter):
+        return None
+    if (weights := getattr(hyperparameter, "weights", None)) is not None:
+        return {_plain(v): float(w) for v, w in zip(hyperparameter.choices, weights, strict=True)}
+    if type(hyperparameter).__name__ == "NormalFloatHyperparameter" and not hyperparameter.log:
+        return stats.norm(float(hyperparameter.mu), float(hyperparameter.sigma))
+    return None
 
 
 # -- conditions -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from mipcash.study.evaluating.raised import Raised
 from mipcash.study.folds import Folds, Judge, gathered
 from mipcash.study.reading import read_outcome, stops
 from mipcash.study.reports import Reports
-from mipcash.study.signatures import takes
+from mipcash.study.signatures import needs, takes
 from mipcash.study.storage.protocol import this_worker
 from mipcash.study.trial import Failed, Trial, repeat_origin
 
@@ -128,7 +128,7 @@ def evaluate(
 def _beside(function: Function, config: Configuration, task: Task, reports: Reports) -> dict[str, Any]:
     """Return the keyword arguments ``repeat`` and ``trial``, if the function has parameters of these names."""
     reported: dict[str, Any] = {}
-    if task.repeat and takes(function, "repeat"):
+    if takes(function, "repeat") and (task.repeat or needs(function, "repeat")):
         reported["repeat"] = task.repeat
     if takes(function, "trial"):
         origin = repeat_origin(task.repeat)

@@ -206,7 +206,7 @@ class EndAtDefect(Policy):
             self._refuse((), LEAST)
 
     def _refuse(self, in_flight: Collection[Trial], least: int) -> None:
-        defect = self._defects.found or misnamed(self._study.trials, self._study.limits, least)
+        defect = self._defects.found or misnamed(self._study.table.trials, self._study.limits, least)
         if defect is None or (in_flight and not defect.certain):
             return
         for number in defect.trials:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mipcash.errors import SpaceError
 from mipcash.optimizers.objectives import Objective, Objectives
-from mipcash.space.direction import MINIMIZE, direction_of
+from mipcash.space.direction import DIRECTIONS, MINIMIZE, direction_of
 from mipcash.study.text import listed, shown
 
 DirectionGiven = str | Sequence[str] | Mapping[str, str]
@@ -30,6 +30,11 @@ def objectives_of(direction: Any = MINIMIZE) -> Objectives:
             raise ValueError(f"an objective has the name of an output, a text that is not empty; got {shown(name)}")
         if list(direction).count(name) > 1:
             raise ValueError(f"the objective {name!r} is given twice; give each once")
+    if direction and not isinstance(direction, Mapping) and set(direction) <= set(DIRECTIONS):
+        raise ValueError(
+            f"direction= names outputs, and {listed(direction)} are no names: let the objective return a dict, and give their "
+            'directions by name, such as direction={"accuracy": "maximize", "latency_ms": "minimize"}'
+        )
     if len(direction) < 2:
         raise ValueError(
             f"direction= names several objectives, and {listed(direction) if direction else 'none'} was given; for one loss it is "

@@ -282,6 +282,8 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
         StorageError: there is no such file, it is no journal, or it is damaged.
     """
     file = Path(path).expanduser()
+    if file.is_dir():
+        raise StorageError(f"{without_credentials(file)} is a folder; give the journal itself, a file in it")
     if not file.is_file():
         raise StorageError(
             f"{without_credentials(file)} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise"
