@@ -31,7 +31,7 @@ HELPS = 1e-9
 
 
 def candidates(n: int) -> int:
-    """Return the number of samples from which n points are selected."""
+    """Return the number of samples from which n points are selected; d-optimal ones also from as many at ends of ranges."""
     return max(LEAST, PER_POINT * n) if n else 0
 
 
@@ -120,8 +120,9 @@ def _changed(inverse: Vector, row: Vector, sign: float) -> Vector:
 
 
 Criterion = Callable[[Vector, int, np.random.Generator], Indices]
+D_OPTIMAL = "d-optimal"
 CRITERIA: Mapping[str, Criterion] = {
     "maximin": maximin,
-    "d-optimal": d_optimal,
+    D_OPTIMAL: d_optimal,
 }
 """Criteria by name."""

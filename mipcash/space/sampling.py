@@ -64,12 +64,19 @@ class DiscreteSample:
 
 
 def sample(
-    space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator, uniform: bool = False
+    space: CompiledSpace,
+    minimiser: Minimiser,
+    n: int,
+    rng: np.random.Generator,
+    uniform: bool = False,
+    ends: bool = False,
 ) -> list[Configuration]:
     """Return n legal, well-spread configurations; fewer if the deadline of the minimiser passes.
 
     Args:
         uniform: draw the levels uniformly from the legal ones.
+        ends: put numerical parameters at ends of their ranges, those in rules at corners of the legal set, and ordered groups at
+            their first or last level where the rules permit.
 
     Raises:
         InfeasibleSpaceError: the space is empty; the message names the conflicting rules.
@@ -84,12 +91,30 @@ def sample(
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
     units = LatinHypercube(len(space.tuned), rng=rng).random(max(1, n))
+    if ends:
+        samples, units = _at_ends(minimiser, samples, rng), np.round(units)
     found = list[Configuration]()
     for k, s in enumerate(samples):
         if found and minimiser.deadline.passed:
             break
-        found.append(finished(space, s.levels, s.columns, units[k], rng))
+        found.append(finished(space, s.levels, s.columns, units[k], rng, spread=not ends))
     return found
+
+
+def _at_ends(minimiser: Minimiser, samples: Sequence[DiscreteSample], rng: np.random.Generator) -> list[DiscreteSample]:
+    """Return samples with each ordered group at a random end of its levels, one after the other, where this is legal."""
+    program = minimiser.program
+    search = None if program.numbers or not samples else minimiser.search(None)
+    if search is None or not search.legality.complete:
+        return list(samples)
+    latent = np.minimum(np.array([s.levels for s in samples]), program.n_levels - 1)
+    for g, group in enumerate(program.groups):
+        if group.ordered and group.kind != "ordering":
+            trial = latent.copy()
+            trial[:, g] = (group.n_levels - 1) * rng.integers(2, size=len(trial))
+            legal = search.legality.check(search.legality.effective(trial))
+            latent[legal] = trial[legal]
+    return [DiscreteSample(s, None) for s in search.legality.effective(latent)]
 
 
 def _uniform(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
@@ -109,6 +134,7 @@ def finished(
     units: Vector,
     rng: np.random.Generator,
     before: Vector | None = None,
+    spread: bool = True,
 ) -> Configuration:
     """Return a configuration of these levels. Numerical parameters in rules are drawn, all other ones are from ``units``.
 
@@ -116,6 +142,7 @@ def finished(
         columns: base columns of a point with these levels; None if no rule contains a numerical parameter.
         units: unit values, used for the numerical parameters that occur in no rule, shape (D,).
         before: unit values of earlier configurations, (t, D). If given, the farthest of several draws is taken.
+        spread: draw the numerical parameters in rules; False: they have the values of ``columns``.
     """
     tuned = space.tuned
     numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
@@ -124,7 +151,7 @@ def finished(
     for bound in space.program.numbers:
         numbers[bound.label] = float(columns[bound.column])
     legal = space.legal_numbers(levels, columns)
-    if legal is not None and legal.labels:
+    if spread and legal is not None and legal.labels:
         start = legal.clean(np.array([numbers[label] for label in legal.labels]))
         if start is not None:
             drawn = [legal.spread(start, rng) for _ in range(1 if before is None else DRAWS)]

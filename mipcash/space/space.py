@@ -39,7 +39,7 @@ from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
 from mipcash.space.exchange import ExchangeMixin, export
-from mipcash.space.experiments import CRITERIA, candidates, selected
+from mipcash.space.experiments import CRITERIA, D_OPTIMAL, candidates, selected
 from mipcash.space.explanation import conflict_of, explained
 from mipcash.space.nearest import nearest, why_illegal
 from mipcash.space.optimum import optimum
@@ -586,7 +586,9 @@ class Space(ExchangeMixin):
             if criterion in (None, UNIFORM):
                 found = sample(space, minimiser, n, rng, uniform=criterion == UNIFORM)
             else:
-                found = selected(self.parameters, sample(space, minimiser, candidates(n), rng), n, str(criterion), rng)
+                among = sample(space, minimiser, candidates(n), rng)
+                among += sample(space, minimiser, candidates(n), rng, ends=True) if criterion == D_OPTIMAL else []
+                found = selected(self.parameters, among, n, str(criterion), rng)
         if len(found) < n and criterion in CRITERIA and not deadline.passed:
             warnings.warn(
                 f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ",

@@ -153,3 +153,24 @@ def test_uniform_samples_of_what_cannot_be_counted_are_refused() -> None:
     space.rule("empty", n >= 6)
     with pytest.raises(mc.errors.InfeasibleSpaceError):
         space.sample(3, criterion="uniform")
+
+
+@pytest.mark.parametrize("kind", ["reals", "integers"])
+def test_a_d_optimal_design_of_a_cube_has_its_corners(kind: str) -> None:
+    space = mc.Space("cube")
+    for k in range(3):
+        space.real(f"x{k}", 0, 9) if kind == "reals" else space.integer(f"x{k}", 0, 9)
+    x = np.array([[c[f"x{k}"] for k in range(3)] for c in space.sample(8, criterion="d-optimal")]) / 4.5 - 1.0
+    f = np.column_stack([np.ones(8), x])
+    assert np.linalg.det(f.T @ f) == pytest.approx(8.0**4)  # the largest value: orthogonal columns of norm sqrt(8)
+
+
+def test_a_d_optimal_design_of_a_mixture_has_corners_of_the_legal_set() -> None:
+    space = mc.Space("mixture")
+    x = [space.real(f"x{k}", 0, 1) for k in range(3)]
+    space.rule("sum", sum(x) == 1)
+    space.rule("cap", x[0] <= 0.6)
+    found = space.sample(6, criterion="d-optimal")
+    assert all(map(space.is_legal, found))
+    corners = {(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.6, 0.4, 0.0), (0.6, 0.0, 0.4)}
+    assert len(corners & {tuple(round(c[f"x{k}"], 9) for k in range(3)) for c in found}) >= 3
