@@ -159,3 +159,10 @@ def test_what_does_not_go_together_is_refused() -> None:
     space.rule("short", space["epochs"] <= 40)
     with pytest.raises(InfeasibleSpaceError, match="short"):
         mc.Study(space)
+
+
+@pytest.mark.parametrize(("package", "name"), [("ConfigSpace", "to_configspace"), ("optuna", "to_optuna")])
+def test_formats_without_fidelities_refuse_one(package: str, name: str) -> None:
+    pytest.importorskip(package)
+    with pytest.raises(SpaceError, match="the fidelity 'epochs'"):
+        getattr(training(), name)()

@@ -72,6 +72,7 @@ def distributions_of(declaration: Declaration) -> dict[str, Any]:
     unsaid = [f"the rule {name!r}" for name in declaration.rules]
     unsaid += [f"the constraint {relation.name!r} of the model" for relation in relations_of(declaration)]
     unsaid += [f"where {label!r} is active" for label in declaration.conditions]
+    unsaid += [] if declaration.fidelity is None else [f"the fidelity {declaration.fidelity.label!r}"]
     if unsaid:
         raise SpaceError(
             f"Optuna's distributions cannot express {', '.join(unsaid)}; keep the space and give it to "

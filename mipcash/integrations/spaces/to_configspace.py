@@ -43,6 +43,8 @@ def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> 
     theirs = package("ConfigSpace", "configspace", "to_configspace")
     for relation in relations_of(declaration):
         raise SpaceError(_inexpressible(f"the constraint {relation.name!r} of the model", "write it as a rule"))
+    if declaration.fidelity is not None:
+        raise SpaceError(_inexpressible(f"the fidelity {declaration.fidelity.label!r}", "declare it as a parameter"))
     problem = ""
     for default in legal:
         space = theirs.ConfigurationSpace(name=declaration.name)
