@@ -133,7 +133,7 @@ class Lines(Progress):
         super().begin(title, budget, trials)
         known = f"{self.known_count} evaluations made outside the study, " if self.known_count else ""
         if self.evaluated_count:
-            known += f"resumed after {self.evaluated_count:.10g} of {budget:.10g} evaluations, "
+            known += f"resumed after {spent_text(self.evaluated_count)} of {budget:.10g} evaluations, "
         if known:
             self._print(f"{title}: {known}best {self._best_text()}")
 
@@ -291,7 +291,7 @@ class NotebookBar(Progress):
             self._output.update(page)
 
     def _html(self, doing: str) -> str:
-        spent, total = f"{self.evaluated_count:.10g}", f"{self.budget:.10g}"
+        spent, total = spent_text(self.evaluated_count), f"{self.budget:.10g}"
         parts = [
             f"{spent}/{total}",
             f"best {self._best_text()}",
@@ -323,10 +323,15 @@ def make_progress(progress: bool | Progress | None) -> Progress:
     return Bar() if progress or sys.stderr.isatty() else Lines()
 
 
+def spent_text(spent: float) -> str:
+    """Return the part of a budget that is spent, with two decimals unless it is whole."""
+    return f"{spent:.10g}" if spent == round(spent) else f"{spent:.2f}"
+
+
 def line(trial: Trial, reported: float, budget: float, best: str, limits: Sequence[Limit] = ()) -> str:
     """Return the line of one evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
     broken = _broken(trial, limits)
-    spent, width = f"{reported:.10g}", len(f"{budget:.10g}")
+    spent, width = spent_text(reported), len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
     count = f"[{spent:>{width}}/{budget:.10g}]"
     what = _trial_text(trial) + (f" violates {broken}" if broken else "")
