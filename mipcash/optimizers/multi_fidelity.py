@@ -107,7 +107,7 @@ class MultiFidelity(Optimizer):
         lower = [{**config, self.fidelity.label: value} for value in self.values if value != self.full]
         return [
             config,
-            *(c for c in lower if not self.domain.repeats(c, list(before)) and not self.domain.space.violations(c)),
+            *(c for c in lower if not self.domain.repeats(c, before) and not self.domain.space.violations(c)),
         ]
 
     def _gains(self, model: LossModel, ladder: Sequence[Configuration]) -> list[float]:

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
@@ -20,7 +21,7 @@ from mipcash.backends.registry import DEFAULT
 from mipcash.backends.task import Backend, SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.display import counted, listing, table
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, UndecidedError
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
 from mipcash.modelling.expectations import NOTHING
@@ -587,7 +588,9 @@ class Space(ExchangeMixin):
                 found = sample(space, minimiser, n, rng, uniform=criterion == UNIFORM)
             else:
                 among = sample(space, minimiser, candidates(n), rng)
-                among += sample(space, minimiser, candidates(n), rng, ends=True) if criterion == D_OPTIMAL else []
+                if criterion == D_OPTIMAL:
+                    with suppress(UndecidedError):  # no time is left
+                        among += sample(space, minimiser, candidates(n), rng, ends=True)
                 found = selected(self.parameters, among, n, str(criterion), rng)
         if len(found) < n and criterion in CRITERIA and not deadline.passed:
             warnings.warn(

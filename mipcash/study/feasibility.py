@@ -224,7 +224,7 @@ def observation_of(trial: Trial) -> Observation:
     """Return a trial as an observation, with its loss in the objective's own sign."""
     outcome = (trial.status, trial.loss, trial.values, trial.outcome)
     elsewhere = trial.known or trial.repeat > 0
-    legal = trial.legal and trial.fidelity >= 1.0
+    legal = trial.legal and trial.at_full_fidelity
     return Observation(dict(trial.config), *outcome, elsewhere, legal, trial.evaluate, trial.repeat)
 
 

@@ -278,13 +278,13 @@ def _all_known(study: Study) -> bool:
     """
     found = study.result
     if study.objectives.several:
-        return all(t.done for t in study.trials if t.legal and t.fidelity >= 1.0 and not t.repeat)
+        return all(t.done for t in study.trials if t.legal and t.at_full_fidelity and not t.repeat)
     best, first = found.best, found.feasibility.best
     lowest = math.nan if best is None or best.minimised is None else best.minimised
     if first is not None and first.minimised is not None and not lowest <= first.minimised:
         return False  # the optimizer recommends a trial with a higher loss that is more certainly feasible
     decide = (LOSS, *(limit.output for limit in study.limits))
-    legal = [t for t in study.trials if t.legal and t.fidelity >= 1.0 and not t.repeat]
+    legal = [t for t in study.trials if t.legal and t.at_full_fidelity and not t.repeat]
     if not study.costs:
         return all(t.done and t.complete and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
     reported: dict[str, Outcome] = {}

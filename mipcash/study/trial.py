@@ -266,7 +266,7 @@ class Trial:
     @property
     def complete(self) -> bool:
         """True if the loss is that of a complete evaluation, neither an estimate after pruning nor at a low fidelity."""
-        return not self.pruned and self.fidelity >= 1.0
+        return not self.pruned and self.at_full_fidelity
 
     @property
     def pruned(self) -> bool:
@@ -302,6 +302,11 @@ class Trial:
     def fidelity(self) -> float:
         """Cost of an evaluation at its fidelity, in evaluations at full fidelity; 1 if the space has no fidelity."""
         return 1.0 if self.objectives.fidelity is None else self.objectives.fidelity.cost(self.config)
+
+    @property
+    def at_full_fidelity(self) -> bool:
+        """True unless the space has a fidelity and the evaluation is below the full one."""
+        return self.fidelity >= 1.0
 
     @property
     def done(self) -> bool:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import DefectError, MipcashError, StorageError
+from mipcash.study.storage.protocol import FIDELITY, read_objectives
 
 NAMES = ["loss", "latency_ms"]
 
@@ -181,3 +182,9 @@ def test_the_command_line_shows_the_front(tmp_path: Path, monkeypatch: pytest.Mo
     refused = CliRunner().invoke(app, ["run", "two.py", "--objective", "score", "--storage", "x.db"])
     assert refused.exit_code == 2
     assert "direction= names several objectives" in refused.output
+
+
+@pytest.mark.parametrize("stored", ["epochs", ["epochs"], ["epochs", "81", 1.0], [1, 81.0, 1.0]])
+def test_a_stored_fidelity_with_other_fields_is_refused(stored: Any) -> None:
+    with pytest.raises(ValueError, match=r"the fidelity is .* and not a name"):
+        read_objectives({FIDELITY: stored})

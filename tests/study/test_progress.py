@@ -12,7 +12,7 @@ from rich.console import Console
 
 import mipcash as mc
 from mipcash.study.minimize import minimize
-from mipcash.study.progress import Bar, Lines, make_progress
+from mipcash.study.progress import Bar, Lines, make_progress, spent_text
 
 
 def sometimes(config: dict[str, Any]) -> float:
@@ -86,3 +86,7 @@ def test_the_displayed_best_trial_is_feasible(space: mc.Space) -> None:
     console = Console(file=bar, force_terminal=True, width=80, color_system=None)
     mc.minimize(objective, space, 4, optimizer="random", limits={"deep": -1.0}, progress=Bar(console))
     assert "none satisfies all constraints yet" in bar.getvalue()
+
+
+def test_a_spent_budget_has_two_decimals_unless_it_is_whole() -> None:
+    assert [spent_text(x) for x in (3.0, 2e7, 1.5555555, 2.9999999)] == ["3", "20000000", "1.56", "3.00"]

@@ -110,7 +110,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._lacking = set[str]()
         self._inferred_for: dict[int, dict[str, InferredParameter]] = {}  # by number of the trial
         if space is not None:
-            _refuse_orderings(space)
+            _refuse_inexpressible(space)
             self._searching(space)  # raises an error for a wrong name now
 
     def __getstate__(self) -> dict[str, Any]:
@@ -292,12 +292,12 @@ def _held(sampler: Any) -> dict[str, Any]:
     return held
 
 
-def _refuse_orderings(space: Space) -> None:
-    orders = [name for name, p in space.parameters.items() if isinstance(p.domain, Permutation)]
+def _refuse_inexpressible(space: Space) -> None:
     if (fidelity := space._declaration.fidelity) is not None:
         raise SpaceError(
             f"Optuna knows no fidelity, such as {fidelity.label!r} of space {space.name!r}; search it with mc.minimize or mc.Study"
         )
+    orders = [name for name, p in space.parameters.items() if isinstance(p.domain, Permutation)]
     if orders:
         raise SpaceError(
             f"Optuna cannot suggest the order {orders[0]!r} of space {space.name!r}; search it with mc.minimize or mc.Study"

@@ -53,10 +53,12 @@ def read_objectives(settings: Mapping[str, Any] | None) -> Objectives:
     """Return the objectives in the settings of a study.
 
     Raises:
-        ValueError: the entry is no list of names and directions.
+        ValueError: the objectives are no list of names and directions, or the fidelity has other fields.
     """
     stored, fidelity = (settings or {}).get(OBJECTIVES), (settings or {}).get(FIDELITY)
     if fidelity is not None:
+        if not isinstance(fidelity, list) or [type(v) for v in fidelity] != [str, float, float]:
+            raise ValueError(f"the fidelity is {fidelity!r} and not a name, its highest value and a power")
         return replace(read_objectives({OBJECTIVES: stored}), fidelity=Fidelity(*fidelity))
     if stored is None:
         return Objectives()
