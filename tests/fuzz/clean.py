@@ -44,10 +44,20 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
 
 
 def _reached(truth: Truth, c: int, name: str, value: float, bound: float) -> bool:
-    """Return True if a value is next to a bound that it can reach without using the tolerance of any rule."""
+    """Return True if a value is next to a bound that it can reach without using the tolerance of any rule.
+
+    The distance must exceed what the rounding of each rule's sum leaves open.
+    """
     body = Body(truth.table, Relation((Term(1.0, (Value(name),)),), "<=", 0.0))
     low, high = truth.reach(body, c, Fraction(0))
-    return low <= Fraction(bound) <= high and abs(value - bound) <= 1e-9 * float(high - low)
+    away = abs(Fraction(value) - Fraction(bound))
+    for rule in (b for j in truth.judged if j.status[c] == OPEN for bodies in j.alternatives for b in bodies):
+        constant, slopes = rule.exact(c)
+        if name in slopes and away * abs(slopes[name]) <= ROUNDING * max(
+            abs(constant), abs(Fraction(rule.relation.bound))
+        ):
+            return False
+    return low <= Fraction(bound) <= high and float(away) <= 1e-9 * float(high - low)
 
 
 def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:

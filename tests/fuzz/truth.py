@@ -255,7 +255,7 @@ class Truth:
                         if all(code[row] != BROKEN for code in codes)
                     ]
                 )
-        loose = tolerance is not None
+        loose = tolerance is not None and tolerance > HOLDS_UP_TO
         systems = [
             self._system([b for group in branch for b in group], row, loose=loose)
             for branch in itertools.product(*choices)

@@ -76,6 +76,19 @@ def test_other_solvers_get_the_products_and_agree(monkeypatch: pytest.MonkeyPatc
         assert theirs.value == pytest.approx(ours.value, rel=1e-5)
 
 
+@pytest.mark.parametrize("room", [1e-2, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("solver", sorted({"highs", "gurobi", "scip"} & {s.name for s in solvers() if s.installed}))
+def test_the_square_of_a_narrow_range_moves_no_optimum(solver: str, room: float) -> None:
+    """SCIP with the tangents of the square as rows called 0.50009 optimal at a room of 1e-4."""
+    space = mc.Space("narrow")
+    x, y = space.real("x", 0.5, 2.5), space.real("y", 0.5, 2.5)
+    space.rule("square", 3.0 * y * y >= 3.0)
+    space.rule("sum", y + x <= 1.5 + room)
+    found = space.optimum(x, "max", solver=solver)
+    assert found.status == "optimal"
+    assert found.value == pytest.approx(0.5 + room, rel=1.1e-6)
+
+
 def test_the_default_comes_near_an_optimum_on_the_border_of_a_product() -> None:
     space = mc.Space("border")
     x, y = space.real("x", 0, 1000), space.real("y", 0, 1000)

@@ -64,6 +64,9 @@ class _Instance:
 
 NATIVE = 1e8
 """Largest product that a solver gets natively: its tolerances are relative to the product's size, those of rules are not."""
+NARROW = 1e-2
+"""Range of a factor, relative to its ends, below which a solver gets only the relaxation of a product: beside the tangents of a
+square of range w, a tolerance t cuts off t / w at an end."""
 
 
 class PyomoBackend:
@@ -274,7 +277,7 @@ class PyomoBackend:
         else:
             # Pyomo rejects rows whose bounds cross; such a program is never solved
             low = np.minimum(program.row_low, program.row_high)
-            products = program.bilinear if self._pyomo.takes_products else ()
+            products = [p for p in program.bilinear if self._pyomo.takes_products and not _narrow(program, p)]
             model, columns = _model(with_coefficients(program, program.matrix, low, program.row_high), products)
             interface = make_interface(self._pyomo, self.name, model, columns)
             self._instances[key] = _Instance(program, model, columns, interface)
@@ -287,6 +290,14 @@ def _moderate(program: BinaryProgram) -> bool:
     """Return True if all products of reals are small enough for a solver's tolerances to match those of rules."""
     ends = [p.column for p in program.bilinear]
     return float(np.abs([program.low[ends], program.high[ends]]).max(initial=0.0)) <= NATIVE
+
+
+def _narrow(program: BinaryProgram, product: Bilinear) -> bool:
+    ends = (
+        (abs(program.low[c]), abs(program.high[c]), program.high[c] - program.low[c])
+        for c in (product.first, product.second)
+    )
+    return any(width < NARROW * max(low, high) for low, high, width in ends)
 
 
 def _takes_quadratic(profile: SolverProfile) -> bool:
