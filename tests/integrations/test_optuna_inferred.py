@@ -13,7 +13,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import create_trial
 
 from mipcash.integrations.optuna import MipcashSampler, notes
-from mipcash.integrations.optuna.inferred import inferred, space_of
+from mipcash.integrations.optuna.inferred import Inference, inferred, space_of
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -59,6 +59,17 @@ def test_conditions_are_inferred_and_their_parameters_sampled_jointly() -> None:
     random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     random.optimize(pipeline, n_trials=30)
     assert study.best_value < min(0.05, random.best_value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_inference_that_grows_equals_one_from_all_trials(seed: int) -> None:
+    study, growing = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed)), Inference()
+    study.optimize(pipeline, n_trials=40)
+    without = [t for t in study.trials if t.params["kind"] != "forest"]  # no parameter of these changes its range
+    for trials in (study.trials, without):
+        for count in (*range(1, len(trials)), 5):
+            found = growing.of(trials[:count])
+            assert list(found.items()) == list(inferred(trials[:count]).items())
 
 
 def trial(params: dict[str, Any], **ranges: Any) -> Any:

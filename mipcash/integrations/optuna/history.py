@@ -143,6 +143,8 @@ class Reader:
         key = (trial.number, trial.datetime_start, trial.datetime_complete)
         if not trial.state.is_finished():
             return Observation(placed.config, PENDING, known=placed.known, legal=placed.legal)
+        if trial.state == TrialState.COMPLETE and key in self._seen:
+            return self._seen[key]  # only the outcome of a pruned trial depends on other trials
         outcome = outcome_of(trial, objectives, self.limited, whole)
         before = self._seen.get(key)
         if before is not None and before.outcome == outcome:

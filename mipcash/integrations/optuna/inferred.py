@@ -8,7 +8,7 @@ several ranges, or without such a parent, is left out and sampled independently.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from optuna.trial import TrialState
@@ -36,9 +36,32 @@ class InferredParameter:
     values: tuple[Any, ...] = ()
 
 
-def inferred(trials: Sequence[Any]) -> dict[str, InferredParameter]:
-    """Return the parameters that can be sampled jointly, parents first; empty before the first complete trial."""
-    complete = [t for t in trials if t.state == TrialState.COMPLETE]
+@dataclass
+class Inference:
+    """The parameters of a study that grows; they are inferred anew once a complete trial does not agree with them."""
+
+    _parameters: dict[str, InferredParameter] = field(default_factory=dict)
+    _seen: set[tuple[int, Any]] = field(default_factory=set)
+
+    def of(self, trials: Sequence[Any]) -> dict[str, InferredParameter]:
+        """Return ``inferred`` of the complete trials among ``trials``."""
+        complete = {(t.number, t.datetime_complete): t for t in trials if t.state == TrialState.COMPLETE}
+        new = [t for key, t in complete.items() if key not in self._seen]
+        if not (self._seen <= complete.keys() and all(_agrees(self._parameters, t) for t in new)):
+            self._parameters = inferred(list(complete.values()))
+        self._seen = set(complete)
+        return dict(self._parameters)
+
+
+def _agrees(parameters: Mapping[str, InferredParameter], trial: Any) -> bool:
+    """Return True if a trial has exactly the parameters that are active in it, in their ranges."""
+    params = {n: v for n, v in trial.params.items() if not trial.distributions[n].single()}
+    active = {n for n, p in parameters.items() if not p.parent or (p.parent in params and params[p.parent] in p.values)}
+    return params.keys() == active and all(trial.distributions[n] == parameters[n].distribution for n in active)
+
+
+def inferred(complete: Sequence[Any]) -> dict[str, InferredParameter]:
+    """Return the parameters that can be sampled jointly, parents first; empty without complete trials."""
     ranges: dict[str, list[Any]] = {}
     for trial in complete:
         for name, distribution in trial.distributions.items():

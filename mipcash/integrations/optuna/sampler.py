@@ -21,7 +21,7 @@ from optuna.trial import TrialState
 
 from mipcash.errors import SpaceError, SpaceExhaustedError
 from mipcash.integrations.optuna.history import number_of, objectives_of
-from mipcash.integrations.optuna.inferred import InferredParameter, inferred, space_of
+from mipcash.integrations.optuna.inferred import Inference, InferredParameter, space_of
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
 from mipcash.integrations.optuna.search import Search
@@ -108,6 +108,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._search: Search | None = None
         self._lock, self._warned = threading.RLock(), set[str]()
         self._lacking = set[str]()
+        self._inference = Inference()
         self._inferred_for: dict[int, dict[str, InferredParameter]] = {}  # by number of the trial
         if space is not None:
             _refuse_inexpressible(space)
@@ -115,7 +116,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and copies, without caches."""
-        return {**self.__dict__, "_lock": None, "_search": None}
+        return {**self.__dict__, "_lock": None, "_search": None, "_inference": Inference()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -131,7 +132,8 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         """Return the parameters that are sampled jointly; none if there is a space, whose values are returned one by one."""
         if self._space is not None:
             return {}
-        parameters = inferred(study.get_trials(deepcopy=False))
+        with self._lock:
+            parameters = self._inference.of(study.get_trials(deepcopy=False))
         self._inferred_for[trial.number] = parameters
         return {name: each.distribution for name, each in parameters.items()}
 

@@ -75,6 +75,8 @@ def level_sums(columns: Indices, tables: Sequence[Vector]) -> list[Vector]:
     return sums
 
 
+CACHED = 1 << 17
+"""Number of covariances computed at a time, so that their terms fit into the processor's cache."""
 KEPT = 8
 """Number of cached tables of a wide space."""
 DECLARED = 4_000_000
@@ -174,6 +176,8 @@ class Kernel:
 
     def _level_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector, Vector]:
         """Return sum_g A_g, sum_g A_g^2 and sum_g w_g d_g: (B, B') each."""
+        if not self.structure.n_groups:
+            return np.zeros((len(x), len(y))), np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         sums = x.lit @ self._level_table(y)
         total, squares, apart = (sums[:, k * len(y) : (k + 1) * len(y)] for k in range(3))
         return total, squares, apart + self._off_distances(y)
@@ -299,26 +303,44 @@ class Kernel:
         """Return K + R: (B, B')."""
         if self.structure.wide or not self.structure.complete:
             return self(x, y) + self.residual(x, y)
+        rows = max(1, CACHED // max(1, len(y)))
+        if len(x) > rows:
+            k = np.empty((len(x), len(y)))
+            for first in range(0, len(x), rows):
+                k[first : first + rows] = self.whole(x[first : first + rows], y)
+            return k
         total, squares, apart = self._level_sums(x, y)
         k = self._complete(total, squares, x, y)
         k += self._residual(apart, x, y)
         return k
 
     def _complete(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
-        """Return K if every pair is in E, from sum_g A_g and sum_g A_g^2: (B, B')."""
+        """Return K if every pair is in E, from sum_g A_g, which is overwritten, and sum_g A_g^2: (B, B')."""
         c1, c2, sc, cm, cq = self.factors
         k, number_squares = self._number_sums(x, y)
         k += total
-        # 1 + c1 S + c2 (S^2 - squares) / 2, in place
+        # 1 + c1 S + c2 (S^2 - squares) / 2, in place, as large temporary arrays cost more than their terms
         number_squares += squares
         number_squares *= 0.5 * c2
-        k *= 0.5 * c2 * k + c1
+        slope = 0.5 * c2 * k
+        slope += c1
+        k *= slope
         k -= number_squares
         k += 1.0
         if len(self.structure.joint):
             unique, inverse = x.distinct
-            joint = self.joint_term(unique, y)[inverse]
-            joint *= sc + cm * total + 0.5 * cq * (total**2 - squares)
+            few = 2 * len(unique) <= len(x)
+            joint = self.joint_term(unique, y)[inverse] if few else self.joint_term(x.u, y)
+            if self.structure.n_groups:
+                np.multiply(total, total, out=slope)
+                slope -= squares
+                slope *= 0.5 * cq
+                total *= cm
+                total += sc
+                slope += total
+                joint *= slope
+            else:
+                joint *= sc
             k += joint
         return k
 
