@@ -41,6 +41,8 @@ ITERATIONS = 1000
 """Limit on the iterations with magnified costs; beyond it, the point without them is taken."""
 NO_LIMIT = 2**31 - 1
 """The default of HiGHS for its limit on iterations."""
+SMALLEST = 1e-10
+"""Smallest entry of a scaled row, relative to its largest; HiGHS drops entries of 1e-12."""
 LARGEST = 1e14
 """Largest magnification."""
 NEAR = 1e4
@@ -81,7 +83,12 @@ class Polytope:
         for _ in range(REFINEMENTS):
             if v is None or (missed := self._missed(v)) <= ROUNDING:
                 break
-            step = self._solved(v, min(1.0 / missed, LARGEST))
+            factor = min(1.0 / missed, LARGEST)
+            step = self._solved(v, factor, NEAR)
+            if (
+                step is None
+            ):  # a column with tiny coefficients, whose range is far below another one, may need a larger step
+                step = self._solved(v, factor)
             if step is None:
                 if missed > TRUSTED and self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
                     return None  # the point satisfied the rows only within the tolerance
@@ -154,13 +161,12 @@ class Polytope:
         self._highs.changeColsCost(len(v), columns, cost)
         return v if found is None else found
 
-    def _solved(self, around: Vector, factor: float) -> Vector | None:
+    def _solved(self, around: Vector, factor: float, reach: float = np.inf) -> Vector | None:
         """Return the best step from the point ``around``, in scaled units; None if HiGHS finds no optimum.
 
-        HiGHS solves for the step times ``factor``, so that small violations exceed its tolerance.
+        HiGHS solves for the step times ``factor``, at most ``reach``, so that small violations exceed its tolerance.
         """
         highs, (low, high) = self._highs, self._ends
-        reach = np.inf if factor == 1.0 else NEAR
         columns, body = np.arange(len(low), dtype=np.int32), self._rows @ around
         highs.changeColsBounds(
             len(low), columns, np.maximum((low - around) * factor, -reach), np.minimum((high - around) * factor, reach)
@@ -182,9 +188,12 @@ class Polytope:
 
     @cached_property
     def _scale(self) -> Vector:
-        """Width of each column's range; 1 if the range is a point."""
+        """Width of each column's range, or more if its scaled entries were so small that HiGHS drops them; 1 for a point."""
         width = self.high - self.low
-        return np.where(width > 0.0, width, 1.0)
+        entries = np.abs(self.matrix)
+        least = SMALLEST * (entries * width).max(axis=1, initial=0.0)[:, None]
+        wanted = np.divide(least, entries, out=np.zeros_like(entries), where=entries > 0.0).max(axis=0, initial=0.0)
+        return np.where(width > 0.0, np.maximum(width, wanted), 1.0)
 
     @cached_property
     def _ends(self) -> tuple[Vector, Vector]:

@@ -192,3 +192,13 @@ def test_a_vertex_is_optimal_in_small_costs_beside_large_ones() -> None:
         value = sum(Fraction(c) * Fraction(v) for c, v in zip(cost, found, strict=True))
         # a vertex is exact up to rounding; a cost that is ignored would be worth 0.1 of itself at least
         assert float(value - best) <= 0.05 * float(np.abs(cost).min()) + 1e-15
+
+
+@pytest.mark.parametrize("cost", [(0.0, 2000.0), (0.0, 0.0), (1.0, -1.0)])
+def test_a_range_far_below_another_one_does_not_empty_an_equation(cost: tuple[float, float]) -> None:
+    """HiGHS drops the entry 1e-12 that a range of 1e-6 has in a row beside one of 1e6."""
+    low, high = np.array([0.0, 1.0]), np.array([1e6, 1.000001])
+    side = np.array([-1.0000005])
+    found = Polytope(low, high, np.array([[1.0, -1.0]]), side, side).minimise(np.array(cost))
+    assert found is not None
+    assert found[0] - found[1] == pytest.approx(-1.0000005, abs=1e-15)
