@@ -85,9 +85,8 @@ class Polytope:
                 break
             factor = min(1.0 / missed, LARGEST)
             step = self._solved(v, factor, NEAR)
-            if (
-                step is None
-            ):  # a column with tiny coefficients, whose range is far below another one, may need a larger step
+            if step is None:
+                # a column with tiny coefficients, whose range is far below another one, may need a larger step
                 step = self._solved(v, factor)
             if step is None:
                 if missed > TRUSTED and self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:

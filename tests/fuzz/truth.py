@@ -255,6 +255,7 @@ class Truth:
                         if all(code[row] != BROKEN for code in codes)
                     ]
                 )
+        # smaller tolerances extrapolate the answer to a tolerance of zero, at the scale of the answer itself
         loose = tolerance is not None and tolerance > HOLDS_UP_TO
         systems = [
             self._system([b for group in branch for b in group], row, loose=loose)

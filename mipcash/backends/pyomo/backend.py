@@ -293,11 +293,10 @@ def _moderate(program: BinaryProgram) -> bool:
 
 
 def _narrow(program: BinaryProgram, product: Bilinear) -> bool:
-    ends = (
-        (abs(program.low[c]), abs(program.high[c]), program.high[c] - program.low[c])
-        for c in (product.first, product.second)
-    )
-    return any(width < NARROW * max(low, high) for low, high, width in ends)
+    """Return True if the range of a factor is below ``NARROW``."""
+    factors = [product.first, product.second]
+    low, high = program.low[factors], program.high[factors]
+    return bool(np.any(high - low < NARROW * np.maximum(np.abs(low), np.abs(high))))
 
 
 def _takes_quadratic(profile: SolverProfile) -> bool:

@@ -44,6 +44,11 @@ CONSTRAINT = "constraint {}"
 Key = tuple[Any, ...]
 
 
+def key_of(trial: Any) -> Key:
+    """Return the identity of a trial, which stays the same once the trial is finished."""
+    return (trial.number, trial.datetime_start, trial.datetime_complete)
+
+
 @dataclass(frozen=True)
 class TrialConfig:
     """A trial's configuration in the space.
@@ -119,7 +124,7 @@ class Reader:
             config = {name: value for name, value in config.items() if name not in inactive}
 
     def _place(self, trial: Any) -> TrialConfig:
-        key = (trial.number, trial.datetime_start, trial.datetime_complete)
+        key = key_of(trial)
         if key in self._placed:
             return self._placed[key]
         note = self.note(trial)
@@ -140,13 +145,15 @@ class Reader:
         self, trial: Any, placed: TrialConfig, objectives: Objectives, whole: Sequence[Any]
     ) -> Observation:
         assert placed.config is not None
-        key = (trial.number, trial.datetime_start, trial.datetime_complete)
         if not trial.state.is_finished():
             return Observation(placed.config, PENDING, known=placed.known, legal=placed.legal)
-        if trial.state == TrialState.COMPLETE and key in self._seen:
-            return self._seen[key]  # only the outcome of a pruned trial depends on other trials
-        outcome = outcome_of(trial, objectives, self.limited, whole)
+        key = key_of(trial)
         before = self._seen.get(key)
+        if before is not None and trial.state != TrialState.PRUNED:
+            return before
+        outcome = outcome_of(
+            trial, objectives, self.limited, whole
+        )  # that of a pruned trial depends on the complete ones
         if before is not None and before.outcome == outcome:
             return before  # optimizers cache results by the identity of an observation
         made = self._seen[key] = Observation(

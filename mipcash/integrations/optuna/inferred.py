@@ -14,6 +14,7 @@ from typing import Any
 from optuna.trial import TrialState
 
 from mipcash.errors import SpaceError
+from mipcash.integrations.optuna.history import Key, key_of
 from mipcash.integrations.spaces.optuna_distributions import domain_of
 from mipcash.space.space import Space
 
@@ -41,11 +42,11 @@ class Inference:
     """The parameters of a study that grows; they are inferred anew once a complete trial does not agree with them."""
 
     _parameters: dict[str, InferredParameter] = field(default_factory=dict)
-    _seen: set[tuple[int, Any]] = field(default_factory=set)
+    _seen: set[Key] = field(default_factory=set)
 
     def of(self, trials: Sequence[Any]) -> dict[str, InferredParameter]:
         """Return ``inferred`` of the complete trials among ``trials``."""
-        complete = {(t.number, t.datetime_complete): t for t in trials if t.state == TrialState.COMPLETE}
+        complete = {key_of(t): t for t in trials if t.state == TrialState.COMPLETE}
         new = [t for key, t in complete.items() if key not in self._seen]
         if not (self._seen <= complete.keys() and all(_agrees(self._parameters, t) for t in new)):
             self._parameters = inferred(list(complete.values()))

@@ -177,7 +177,8 @@ class Kernel:
     def _level_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector, Vector]:
         """Return sum_g A_g, sum_g A_g^2 and sum_g w_g d_g: (B, B') each."""
         if not self.structure.n_groups:
-            return np.zeros((len(x), len(y))), np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
+            none = np.zeros((len(x), len(y)))
+            return none, none, none.copy()
         sums = x.lit @ self._level_table(y)
         total, squares, apart = (sums[:, k * len(y) : (k + 1) * len(y)] for k in range(3))
         return total, squares, apart + self._off_distances(y)
@@ -315,32 +316,20 @@ class Kernel:
         return k
 
     def _complete(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
-        """Return K if every pair is in E, from sum_g A_g, which is overwritten, and sum_g A_g^2: (B, B')."""
+        """Return K if every pair is in E, from sum_g A_g and sum_g A_g^2: (B, B')."""
         c1, c2, sc, cm, cq = self.factors
         k, number_squares = self._number_sums(x, y)
         k += total
-        # 1 + c1 S + c2 (S^2 - squares) / 2, in place, as large temporary arrays cost more than their terms
+        # 1 + c1 S + c2 (S^2 - squares) / 2, in place
         number_squares += squares
         number_squares *= 0.5 * c2
-        slope = 0.5 * c2 * k
-        slope += c1
-        k *= slope
+        k *= 0.5 * c2 * k + c1
         k -= number_squares
         k += 1.0
         if len(self.structure.joint):
             unique, inverse = x.distinct
-            few = 2 * len(unique) <= len(x)
-            joint = self.joint_term(unique, y)[inverse] if few else self.joint_term(x.u, y)
-            if self.structure.n_groups:
-                np.multiply(total, total, out=slope)
-                slope -= squares
-                slope *= 0.5 * cq
-                total *= cm
-                total += sc
-                slope += total
-                joint *= slope
-            else:
-                joint *= sc
+            joint = self.joint_term(unique, y)[inverse]
+            joint *= sc + cm * total + 0.5 * cq * (total**2 - squares)
             k += joint
         return k
 

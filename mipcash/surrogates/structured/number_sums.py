@@ -69,9 +69,9 @@ def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: 
         term *= -0.5 / m[j] ** 2
         np.exp(term, out=term)
         term *= b[j]
-        total[at] += term[0] if len(term) == 1 else term.sum(axis=0)
+        total[at] += term.sum(axis=0)
         term *= term
-        squares[at] += term[0] if len(term) == 1 else term.sum(axis=0)
+        squares[at] += term.sum(axis=0)
 
 
 def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
