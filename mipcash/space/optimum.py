@@ -159,7 +159,7 @@ def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expre
     """Return the answer with the objective value of the configuration, which may differ from the program's by rounding."""
     body = parse_quadratic(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
-    if not space.program.numbers or not body.ids <= values.keys():
+    if not body.ids <= values.keys():
         return answer
     value = sign * body.value(values)
     bound = min(answer.bound, value)

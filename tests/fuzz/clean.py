@@ -5,7 +5,7 @@
 * An equation holds to 1e-9 of its largest term, up to the rounding of its largest coefficient. It need not hold so
   exactly if the rules are infeasible without their tolerances.
 * A value within 1e-9 of a bound equals the bound up to rounding, unless the rules exclude the bound. This distance is
-  relative to the range that the rules leave.
+  relative to the range that the rules leave, in each branch of the disjunctions that contains the bound.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def _reached(truth: Truth, c: int, name: str, value: float, bound: float) -> boo
     The distance must exceed what the rounding of each rule's sum leaves open.
     """
     body = Body(truth.table, Relation((Term(1.0, (Value(name),)),), "<=", 0.0))
-    low, high = truth.reach(body, c, Fraction(0))
     away = abs(Fraction(value) - Fraction(bound))
     for rule in (b for j in truth.judged if j.status[c] == OPEN for bodies in j.alternatives for b in bodies):
         constant, slopes = rule.exact(c)
@@ -57,7 +56,9 @@ def _reached(truth: Truth, c: int, name: str, value: float, bound: float) -> boo
             abs(constant), abs(Fraction(rule.relation.bound))
         ):
             return False
-    return low <= Fraction(bound) <= high and float(away) <= 1e-9 * float(high - low)
+    branches = truth.reaches(body, c, Fraction(0))
+    widths = [float(high - low) for low, high in branches if low <= Fraction(bound) <= high]
+    return bool(widths) and float(away) <= 1e-9 * min(widths)
 
 
 def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:

@@ -33,7 +33,7 @@ GAP = 1.01e-6
 COARSE = 1e8
 """Ratio of ranges from which a solver's tolerances may not suffice; the solver must then report this."""
 WIDE = 1e6
-"""Range of an objective's term over a real from which its optimum is proven only to 1e-9 of that range."""
+"""Range of an objective's term over a number without levels from which its optimum is proven only to 1e-9 of that range."""
 CONFIGS_ASKED = 24
 """Largest number of configurations whose legality is asked."""
 ASKED = 5
@@ -191,11 +191,12 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
 
 
 def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
-    """Return True if a term varies by more than ``WIDE`` over a real."""
-    # an inactive real counts as 0
-    reals = {p.name: max(p.high, 0.0) - min(p.low, 0.0) for p in asked.drawn.parameters if p.kind == "real"}
+    """Return True if a term varies by more than ``WIDE`` over a real or a wide range with steps."""
+    # an inactive number counts as 0
+    numbers = [p for p in asked.drawn.parameters if p.kind == "real" or asked.drawn.wide(p)]
+    widths = {p.name: max(p.high, 0.0) - min(p.low, 0.0) for p in numbers}
     ranges = [
-        math.prod([reals.get(getattr(f, "name", ""), 1.0) for f in t.factors], start=abs(t.coefficient)) for t in terms
+        math.prod([widths.get(getattr(f, "name", ""), 1.0) for f in t.factors], start=abs(t.coefficient)) for t in terms
     ]
     return max(ranges, default=0.0) > WIDE
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, TypeVar
 
-from mipcash.errors import SolverError
+from mipcash.backends.spatial import ImpreciseError
+from mipcash.errors import SolverError, UndecidedError
 
 Said = TypeVar("Said")
 
@@ -162,9 +163,7 @@ class Record:
 
 def imprecise(error: Exception) -> bool:
     """Return True if a solver reports that its tolerances or its time do not suffice."""
-    text = str(error)
-    words = ("returns points that break", "the solver could not tell in the time it was given")
-    return isinstance(error, SolverError) and any(w in text for w in words)
+    return isinstance(error, (ImpreciseError, UndecidedError))
 
 
 def refuses(solver: str, error: Exception) -> bool:
@@ -175,8 +174,9 @@ def refuses(solver: str, error: Exception) -> bool:
     text = str(error)
     if type(error).__module__.startswith("ConfigSpace."):  # ConfigSpace cannot make the space to import
         return True
-    limits = ("toulbar2 cannot take", "the free licence of solver", f"solver {solver!r} returns points that break")
-    return isinstance(error, SolverError) and solver != "default" and any(text.startswith(l) for l in limits)
+    limited = text.startswith(("toulbar2 cannot take", "the free licence of solver"))
+    own = isinstance(error, ImpreciseError) and text.startswith(f"solver {solver!r}")
+    return solver != "default" and isinstance(error, SolverError) and (limited or own)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from tests.fuzz.described import Drawn, Parameter, Relation, Rule, Term, Value
 from tests.fuzz.engine import SILENCE, Plan, examine_all
 from tests.fuzz.kinds import Case, draw, gridded
 from tests.fuzz.questions import begin, check_configspace, interview
-from tests.fuzz.record import MEGABYTES, Record, refuses
+from tests.fuzz.record import MEGABYTES, Record, imprecise, refuses
 from tests.fuzz.runs import _exhaust, _keep_going
 from tests.fuzz.sketch import Sketch
 from tests.fuzz.test_exact import numbers, rule, truth_of
@@ -168,6 +168,24 @@ def test_only_known_errors_of_a_named_solver_are_refusals() -> None:
     assert not refuses("default", continuous)
     assert not refuses("toulbar2", SolverError("a solver's answer breaks the rules as declared"))
     assert not refuses("toulbar2", ValueError("toulbar2 cannot take it"))
+
+
+def test_a_refusal_for_lack_of_precision_is_one_of_the_solver_that_says_so_and_of_the_default_at_coarse_ranges() -> (
+    None
+):
+    coarse = mc.Space("coarse")
+    c = coarse.categorical("c", ["a", "b", "c"])
+    x, y = coarse.real("x", 1e-6, 1e9, log=True, when=c.is_("b")), coarse.real("y", 0.0, 1e6)
+    coarse.rule("sum", 1e6 * x + 1e6 * y == 5e11)
+    coarse.rule("difference", x - y == 1.000007614e-06)
+    coarse.rule("share", y - 3 * x >= -460000.0)
+    with pytest.raises(SolverError) as refused:
+        coarse.optimum(c.is_("a"), solver="highs")
+    assert refuses("highs", refused.value)
+    assert not refuses("scip", refused.value)
+    assert not refuses("default", refused.value)
+    assert imprecise(refused.value)
+    assert not imprecise(SolverError(str(refused.value)))
 
 
 PINNED = rule("r1", {"a": 1.0, "x": 1.0}, ">=", 3.0)

@@ -153,10 +153,15 @@ class Truth:
 
     def reach(self, body: Body, row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Return the least and greatest value of a body at a legal row; a tolerance loosens the rules."""
+        low, high = zip(*self.reaches(body, row, tolerance) or [(INFINITE, -INFINITE)], strict=True)
+        return min(low), max(high)
+
+    def reaches(self, body: Body, row: int, tolerance: Fraction | None = None) -> list[tuple[Fraction, Fraction]]:
+        """Return ``reach`` for each feasible branch of the row's disjunctions."""
         constant, slopes = body.exact(row)
         if not slopes:
-            return constant, constant
-        low, high = [], []
+            return [(constant, constant)]
+        found: list[tuple[Fraction, Fraction]] = []
         cell = self.cells.get(row)
         branches = cell.branches if cell is not None else (((), None),)
         if tolerance is not None and cell is not None:
@@ -171,9 +176,8 @@ class Truth:
             if simplex is not None and any(costs):
                 least -= simplex.best([-c for c in costs])
                 greatest += simplex.best(costs)
-            low.append(least)
-            high.append(greatest)
-        return (min(low), max(high)) if low else (INFINITE, -INFINITE)
+            found.append((least, greatest))
+        return found
 
     def extremes(self, terms: tuple[Term, ...], tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Return the least and greatest value of a sum of terms over the legal assignments, at least one."""
