@@ -117,9 +117,13 @@ class Drawn:
         """Return True if an integer or a real with a step has more than ``expand_limit`` levels."""
         return p.kind in ("integer", "stepped") and len(p.values) > self.expand_limit
 
+    def without_levels(self, p: Parameter) -> bool:
+        """Return True if a parameter is a number with a column of its own: a real, or a wide range with steps."""
+        return p.kind == "real" or self.wide(p)
+
     def has_indicators(self, p: Parameter) -> bool:
         """Return True if a parameter supports ``is_``."""
-        return self.origin != "pyomo" and p.kind not in ("ordering", "real") and not self.wide(p)
+        return self.origin != "pyomo" and p.kind != "ordering" and not self.without_levels(p)
 
 
 # -- Python source --------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def features(case: Case) -> dict[str, bool]:
         "when: negated formula": any(j.kind == "~" and isinstance(j.parts[0], Join) for j in joins),
         "when: three levels": any(_depth(w) >= 3 for w in formulas),
         "when: is_active": bool(activity),
-        "when: is_active of a number": any(drawn[n].kind == "real" or drawn.wide(drawn[n]) for n in activity),
+        "when: is_active of a number": any(drawn.without_levels(drawn[n]) for n in activity),
         "when: is_active of several conditions": any(len(drawn[n].when) > 1 for n in activity),
         "never active": any(not on.any() for on in table.on.values()),
         "expand_limit 0 to 3": drawn.expand_limit <= 3,

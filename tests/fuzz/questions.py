@@ -154,7 +154,7 @@ def objective(case: Case, rng: np.random.Generator, quadratic: bool) -> tuple[Te
     shapes = [product] if quadratic else [linear]
     if drawn.reals:
         shapes += [real_product] if quadratic else [real_sum, real_sum]
-    numbers = {p.name for p in drawn.parameters if p.kind == "real" or drawn.wide(p)}
+    numbers = {p.name for p in drawn.parameters if drawn.without_levels(p)}
     for _ in range(10):
         terms = distinct(sketch.one(shapes)(sketch))
         within = all(sum(isinstance(f, (Value, Active)) and f.name in numbers for f in t.factors) < 2 for t in terms)
@@ -191,9 +191,9 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
 
 
 def _wide(asked: Interview, terms: tuple[Term, ...]) -> bool:
-    """Return True if a term varies by more than ``WIDE`` over a real or a wide range with steps."""
+    """Return True if a term varies by more than ``WIDE`` over a number without levels."""
     # an inactive number counts as 0
-    numbers = [p for p in asked.drawn.parameters if p.kind == "real" or asked.drawn.wide(p)]
+    numbers = [p for p in asked.drawn.parameters if asked.drawn.without_levels(p)]
     widths = {p.name: max(p.high, 0.0) - min(p.low, 0.0) for p in numbers}
     ranges = [
         math.prod([widths.get(getattr(f, "name", ""), 1.0) for f in t.factors], start=abs(t.coefficient)) for t in terms
@@ -330,7 +330,7 @@ def check_explain(asked: Interview) -> None:
 def check_count(asked: Interview) -> None:
     """Check the number of legal settings of parameters except reals and wide integers; a grid gives a lower bound."""
     found, drawn = asked.ask("count", "default", asked.space.count), asked.drawn
-    least = asked.truth.settings([p.name for p in drawn.parameters if p.kind != "real" and not drawn.wide(p)])
+    least = asked.truth.settings([p.name for p in drawn.parameters if not drawn.without_levels(p)])
     if found is None:
         return
     few = found.exact and found.number < least

@@ -174,9 +174,9 @@ def refuses(solver: str, error: Exception) -> bool:
     text = str(error)
     if type(error).__module__.startswith("ConfigSpace."):  # ConfigSpace cannot make the space to import
         return True
-    limited = text.startswith(("toulbar2 cannot take", "the free licence of solver"))
+    limit = text.startswith(("toulbar2 cannot take", "the free licence of solver"))
     own = isinstance(error, ImpreciseError) and text.startswith(f"solver {solver!r}")
-    return solver != "default" and isinstance(error, SolverError) and (limited or own)
+    return solver != "default" and isinstance(error, SolverError) and (limit or own)
 
 
 @contextmanager

@@ -170,9 +170,7 @@ def test_only_known_errors_of_a_named_solver_are_refusals() -> None:
     assert not refuses("toulbar2", ValueError("toulbar2 cannot take it"))
 
 
-def test_a_refusal_for_lack_of_precision_is_one_of_the_solver_that_says_so_and_of_the_default_at_coarse_ranges() -> (
-    None
-):
+def test_lack_of_precision_is_a_refusal_of_the_solver_that_says_so() -> None:
     coarse = mc.Space("coarse")
     c = coarse.categorical("c", ["a", "b", "c"])
     x, y = coarse.real("x", 1e-6, 1e9, log=True, when=c.is_("b")), coarse.real("y", 0.0, 1e6)
