@@ -26,7 +26,7 @@ from mipcash.modelling.parameters import ChoiceParameter
 from mipcash.modelling.quadratic import parse_quadratic
 from mipcash.modelling.validation import check
 from mipcash.modelling.wording import shortened, written
-from mipcash.program.forms import QuadraticForm
+from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import CompiledSpace
 from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
@@ -78,17 +78,21 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
     form = QuadraticForm(
         constant, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
     )
-    return _shifted(program, program.folded(form))
+    return program.folded(form)
 
 
-def _shifted(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
+def _shifted(program: BinaryProgram, form: QuadraticForm, levels: Indices | None = None) -> QuadraticForm:
     """Return the form with costs of levels that start from 0 in each group: one level is taken, so a common cost is a constant.
 
     Beside costs of 3e5 a solver's tolerance on reduced costs ignores 1e-4, even if the levels of a group differ by 9 only.
+
+    Args:
+        levels: level of each group whose cost becomes 0, shape (n_groups,); the cheapest ones if None.
     """
     linear, constant = form.linear.copy(), form.constant
-    for group in program.groups:
-        common = float(linear[group.start : group.stop].min())
+    for i, group in enumerate(program.groups):
+        costs = linear[group.start : group.stop]
+        common = float(costs.min() if levels is None else costs[levels[i]])
         linear[group.start : group.stop] -= common
         constant += common
     return replace(form, linear=linear, constant=constant)
@@ -128,7 +132,7 @@ def _image(images: dict[int, Affine], variable: Any) -> Affine:
 
 
 MOVED = 1e-5
-"""Relative gap between the value of a configuration and the proven bound above which the value is not called optimal."""
+"""Relative difference between the value of a configuration and the program's above which the value is not called optimal."""
 
 
 def optimum(
@@ -148,24 +152,41 @@ def optimum(
     began = time.perf_counter()
     sign, solver = 1.0 if direction == MINIMIZE else -1.0, minimiser.backend.name
     form = objective_form(space.declaration, space.program, expression).scaled(sign)
-    answer = minimiser.minimise(form, settings, rng=np.random.default_rng(settings.seed))
+
+    def solve(levels: Indices | None = None) -> Answer:
+        rng = np.random.default_rng(settings.seed)
+        return minimiser.minimise(_shifted(space.program, form, levels), settings, rng=rng)
+
+    answer = solve()
     if answer.columns is None:
         return as_solution(None, answer, sign, began, solver)
-    config = space.configuration(space.program.levels_of(answer.columns), answer.columns)
-    return as_solution(config, _revalued(space, answer, config, expression, sign), sign, began, solver)
+    levels = space.program.levels_of(answer.columns)
+    config = space.configuration(levels, answer.columns)
+    exact = _revalued(space, answer, config, expression, sign)
+    if exact.status != answer.status:
+        # costs that are counted from the levels of the first answer have no rounding there
+        second = solve(levels)
+        if second.columns is not None:
+            config = space.configuration(space.program.levels_of(second.columns), second.columns)
+            exact = _revalued(space, second, config, expression, sign)
+    return as_solution(config, exact, sign, began, solver)
 
 
 def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
-    """Return the answer with the objective value of the configuration, which may differ from the program's by rounding."""
+    """Return the answer with the objective value of the configuration, which may differ from the program's by rounding.
+
+    If it differs by more, the bound is lowered by the difference, and the answer is not called optimal.
+    """
     body = parse_quadratic(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
     if not body.ids <= values.keys():
         return answer
     value = sign * body.value(values)
-    bound = min(answer.bound, value)
-    # if the value moved further than rounding explains, the configuration is not the point that was proven optimal
-    moved = value - bound > MOVED * max(1.0, abs(value), abs(bound)) and answer.status == OPTIMAL
-    return replace(answer, status=FEASIBLE if moved else answer.status, value=value, bound=bound)
+    distance = abs(value - answer.value)
+    if distance <= MOVED * max(1.0, abs(value), abs(answer.value)):
+        return replace(answer, value=value, bound=min(answer.bound, value))
+    status = FEASIBLE if answer.status == OPTIMAL else answer.status
+    return replace(answer, status=status, value=value, bound=min(answer.bound, value) - distance)
 
 
 def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
