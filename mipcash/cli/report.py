@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mipcash.report.data.run import Place as Known
     from mipcash.study.storage.protocol import StudyRecord
 
+Kind = Literal["convergence", "rank", "distribution"]
 ModelFile = Annotated[
     str | None,
     typer.Option("--model", metavar="FILE", help="The model, or a file that declares `space`; loading it runs it."),
@@ -60,7 +61,10 @@ def compare(
     journals: Annotated[
         list[str], typer.Argument(metavar="RUN.DB...", help="Journals of runs, or addresses of databases.")
     ],
-    plot: Annotated[Path | None, typer.Option(help="Draw the best values so far in this file, .png or .svg.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the runs in this file, .png or .svg.")] = None,
+    kind: Annotated[
+        Kind, typer.Option(help="What to draw: best values so far, ranks of the runs, or distributions of the values.")
+    ] = "convergence",
     debug: Debug = False,
 ) -> None:
     """Compare runs of the same objective: best values, and after how many evaluations they were found."""
@@ -76,7 +80,7 @@ def compare(
         results = {title: run.result for title, run in zip(titles, runs, strict=True)}
         show_table(result_tables.comparison_table(results))
         if plot is not None:
-            say(f"picture: {save_comparison(results, plot, mode=min(map(mode_of, (run.path for run in runs))))}")
+            say(f"picture: {save_comparison(results, plot, kind, mode=min(map(mode_of, (run.path for run in runs))))}")
 
 
 def dash(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mipcash.lazy import attributes_of
 
 _HOMES = {
+    "compare_runs": "mipcash.report.comparison",
     "plot_contour": "mipcash.report.contour",
     "plot_convergence": "mipcash.report.axes",
     "plot_front": "mipcash.report.axes",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from mipcash.report.axes import plot_residuals as plot_residuals
     from mipcash.report.axes import plot_slice as plot_slice
     from mipcash.report.axes import plot_times as plot_times
+    from mipcash.report.comparison import compare_runs as compare_runs
     from mipcash.report.contour import plot_contour as plot_contour
     from mipcash.report.page.writing import write_page as write_page
     from mipcash.report.timeline import plot_timeline as plot_timeline

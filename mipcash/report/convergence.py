@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mipcash.display import counted
 from mipcash.errors import MipcashError
+from mipcash.report.comparison import draw_comparison
 from mipcash.report.data.convergence import curve
-from mipcash.report.drawing import INK, SOFT, draw_best_so_far, draw_convergence, drawable, dress, needs_matplotlib
+from mipcash.report.drawing import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
 from mipcash.report.files import READABLE, write_file
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
@@ -43,15 +45,14 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
     return target
 
 
-def save_comparison(results: Mapping[str, Result], path: str | os.PathLike[str], *, mode: int = READABLE) -> Path:
-    """Write a picture of the best values so far of several runs, by name; arguments and errors as in ``save_convergence``."""
+def save_comparison(
+    results: Mapping[str, Result], path: str | os.PathLike[str], kind: str = "convergence", *, mode: int = READABLE
+) -> Path:
+    """Write a picture of several runs by name, see ``compare_runs``; arguments and errors as in ``save_convergence``."""
     target = _target(path)
-
-    def draw(axes: Any) -> None:
-        for name, result in results.items():
-            draw_best_so_far(axes, curve(result), False, visible(name))
-
-    _write(target, _drawn(draw, f"{len(results)} runs", "best value so far", target.suffix, None), mode)
+    curves = {name: curve(result) for name, result in results.items()}
+    title = counted(len(results), "run")
+    _write(target, _drawn(lambda axes: draw_comparison(axes, curves, kind), title, "", target.suffix, None), mode)
     return target
 
 

@@ -20,6 +20,7 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.program.points import Points
 from mipcash.report import convergence as plots
+from mipcash.report.comparison import distribution, ranks
 from mipcash.report.contour import predicted
 from mipcash.report.data.convergence import curve
 from mipcash.report.data.effects import effects
@@ -227,6 +228,28 @@ def test_several_runs_are_compared_on_the_same_axes() -> None:
     assert lines[0].get_color() != lines[1].get_color()
     assert [float(line.get_ydata()[-1]) for line in lines] == [run.value for run in runs]
     assert axes.get_legend() is not None
+    plt.close("all")
+
+
+def test_ranks_and_distributions_of_several_runs() -> None:
+    from matplotlib import pyplot as plt
+
+    runs = {"a": result(4.0, 2.0, 2.0), "b": result(3.0, None), "c": result(None, 2.0, 1.0, 5.0)}
+    curves = [curve(run) for run in runs.values()]
+    # best values so far: 4 2 2 2; 3 3 3 3; none 2 1 1
+    assert ranks(curves).tolist() == [[2, 1.5, 2, 2], [1, 3, 3, 3], [3, 1.5, 1, 1]]
+    value, share = distribution(curves[2])
+    assert (value.tolist(), share.tolist()) == ([1.0, 2.0, 5.0], [0.25, 0.5, 0.75])  # one of four failed
+    for kind in ("convergence", "rank", "distribution"):
+        axes = pictures.compare_runs(runs, kind)
+        assert [line.get_label() for line in axes.get_lines()] == list(runs)
+    for wrong, message in (
+        (lambda: pictures.compare_runs(runs, "edf"), "'rank', 'distribution'; got str 'edf'"),
+        (lambda: pictures.compare_runs(runs["a"]), "needs runs by name"),
+        (lambda: pictures.compare_runs({"a": runs["a"], "front": RUNS["several"]()}), "the same single objective"),
+    ):
+        with pytest.raises(MipcashError, match=message):
+            wrong()
     plt.close("all")
 
 

@@ -1,0 +1,106 @@
+"""Several runs of one objective in one picture: their best values so far, their ranks, or the distributions of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.errors import MipcashError
+from mipcash.report.data.convergence import Curve, curve
+from mipcash.report.data.front import word_of
+from mipcash.report.data.run import Run, Source
+from mipcash.report.drawing import INK, draw_best_so_far, dress, new_axes, plain
+from mipcash.study.text import shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+KINDS = ("convergence", "rank", "distribution")
+LETTERS = 44
+"""Largest number of letters of a name in a legend."""
+
+
+def compare_runs(runs: Mapping[str, Source], kind: str = "convergence", *, ax: Axes | None = None) -> Axes:
+    """Plot several runs of the same objective on the same axes.
+
+    Args:
+        runs: name -> a result, a study, or the path of a journal.
+        kind: ``convergence``: the best value so far. ``rank``: the rank of each run's best value so far among the runs, from 1
+            for the best; runs that are equal share their mean rank, and a run that ended keeps its best value.
+            ``distribution``: the share of a run's evaluations that are at least as good as a value; failed and infeasible
+            evaluations are as good as none.
+        ax: axes to draw on; None: new axes.
+
+    Returns:
+        The axes.
+
+    Raises:
+        MipcashError: there are no runs, ``kind`` is invalid, the runs have several objectives or different ones, or matplotlib
+            is missing.
+
+    Examples:
+        >>> import mipcash as mc
+        >>> from mipcash.report import compare_runs
+        >>> space = mc.Space("box")
+        >>> a, b = space.integer("a", 0, 9), space.real("b", 0.0, 1.0)
+        >>> runs = {}
+        >>> for name in ("random", "hybrid"):
+        ...     runs[name] = mc.minimize(lambda c: c["a"] * (c["b"] + 0.1), space, 6, optimizer=name, progress=False)
+        >>> compare_runs(runs, "rank").get_ylabel()
+        'rank of the best value so far'
+    """
+    if kind not in KINDS:
+        raise MipcashError(f"runs are compared by {', '.join(map(repr, KINDS))}; got {shown(kind)}")
+    if not isinstance(runs, Mapping) or not runs:
+        raise MipcashError(f"a comparison needs runs by name, such as {{'a': result, 'b': 'b.db'}}; got {shown(runs)}")
+    curves = {name: curve(Run.of(source).result) for name, source in runs.items()}
+    if len({c.objectives for c in curves.values()}) > 1 or any(c.objectives.several for c in curves.values()):
+        raise MipcashError("these runs cannot be compared: give runs with the same single objective")
+    axes = new_axes(ax)
+    draw_comparison(axes, curves, kind)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    return axes
+
+
+def draw_comparison(axes: Axes, curves: Mapping[str, Curve], kind: str) -> None:
+    """Draw the picture of ``compare_runs``, without a legend."""
+    objectives = next(iter(curves.values())).objectives
+    if kind == "rank":
+        x = np.arange(1, 1 + max(c.last for c in curves.values()))
+        for name, rank in zip(curves, ranks(list(curves.values())), strict=True):
+            axes.step(x, rank, where="post", linewidth=2, label=plain(name, LETTERS))
+        axes.invert_yaxis()  # the best run is at the top
+        dress(axes, "evaluation", "rank of the best value so far")
+    elif kind == "distribution":
+        for name, c in curves.items():
+            value, share = distribution(c)
+            axes.step(value, share, where="post", linewidth=2, label=plain(name, LETTERS))
+        axes.set_ylim(0.0, 1.02)
+        if objectives.maximised:
+            axes.invert_xaxis()  # values become worse to the right in each direction
+        dress(axes, word_of(objectives), "share of the evaluations that are as good")
+    else:
+        for name, c in curves.items():
+            draw_best_so_far(axes, c, False, name)
+
+
+def ranks(curves: list[Curve]) -> NDArray[np.float64]:
+    """Return the ranks of the runs' best values so far, shape (n_runs, largest number of trials); 1 is the best."""
+    from scipy.stats import rankdata
+
+    best = np.full((len(curves), max(c.last for c in curves)), np.inf)
+    for row, c in zip(best, curves, strict=True):
+        for at, value in zip(c.step_x, c.objectives.sign * c.step_y, strict=True):
+            row[int(at) - 1 :] = value
+    return np.asarray(rankdata(best, axis=0), dtype=float)
+
+
+def distribution(c: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values of the feasible complete evaluations, best first, and the share of all evaluations that are as good."""
+    sign, total = c.objectives.sign, len(c.loss) + len(c.failed)
+    values = np.sort(sign * c.loss[~c.infeasible & ~c.incomplete])
+    return sign * values, np.arange(1, 1 + len(values)) / max(1, total)
