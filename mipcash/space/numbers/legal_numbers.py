@@ -41,7 +41,10 @@ class LegalNumbers:
 
     def part_at(self, x: Vector, tolerance: float = 1.0) -> NumberRules | None:
         """Return the first part that contains x, or None."""
-        return next((part for part in self.parts if part.legal(x, tolerance)), None)
+        for part in self.parts:
+            if part.legal(x, tolerance):
+                return part
+        return None
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
         """Return True if x lies in some part; ``tolerance`` as in ``NumberRules.legal``."""
@@ -117,20 +120,20 @@ class LegalNumbers:
         matrix, sizes, least, low, high = (a[:rows] for a in part.segments)
         slope = matrix @ direction
         at = np.abs(slope) > least + 1e-14 * (sizes @ np.abs(direction))
-        if not np.any(at[: len(x)]):
+        if not at[: len(x)].any():
             return x
         body, slope = (matrix @ x)[at], slope[at]
         to_low, to_high = (low[at] - body) / slope, (high[at] - body) / slope
         left = min(0.0, float(np.minimum(to_low, to_high).max()))
         right = max(0.0, float(np.maximum(to_low, to_high).min()))
-        log = part.log
-        level = np.log(x[log]).sum() - np.log(rng.random()) if np.any(log) else 0.0
+        log, scaled = part.log, bool(part.log.any())
+        level = np.log(x[log]).sum() - np.log(rng.random()) if scaled else 0.0
         for _ in range(SHRINKAGES):
             t = float(rng.uniform(left, right + 0.0))  # + 0.0: a range from 0.0 to -0.0 counts as negative
             if whole:
                 t = float(np.round(t))
-            trial = np.clip(x + t * direction, part.low, part.high)
-            if (not np.any(log) or np.log(trial[log]).sum() <= level) and self.legal(trial, tolerance=0.0):
+            trial = np.minimum(np.maximum(x + t * direction, part.low), part.high)
+            if (not scaled or np.log(trial[log]).sum() <= level) and self.legal(trial, tolerance=0.0):
                 return trial
             left, right = (t, right) if t < 0 else (left, t)
         return x

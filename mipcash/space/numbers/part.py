@@ -163,21 +163,27 @@ class NumberRules:
         Args:
             tolerance: factor of the slack of inequalities. Equations keep at least half of theirs, rules over integers all of it.
         """
-        if np.any(x < self.low - 1e-9 * self._reach) or np.any(x > self.high + 1e-9 * self._reach):
+        low, high, row_low, row_high = self._strict if tolerance == 0.0 else self._edges(tolerance)
+        if (x < low).any() or (x > high).any():
             return False
         body = self.body(x)
+        return bool((body >= row_low).all() and (body <= row_high).all())
+
+    def _edges(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
+        """Return the bounds of the numbers, (k,), and of the rules, (m,), as ``legal`` compares them."""
         slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
-        return bool(np.all((body >= self.row_low - slack) & (body <= self.row_high + slack)))
+        room = 1e-9 * np.maximum(np.abs(self.low), np.abs(self.high))
+        return self.low - room, self.high + room, self.row_low - slack, self.row_high + slack
+
+    @cached_property
+    def _strict(self) -> tuple[Vector, Vector, Vector, Vector]:
+        return self._edges(0.0)
 
     def missed(self, x: Vector) -> float:
         """Return the total violation of the rules at x, relative to their slacks."""
         body = self.body(x)
         missed = np.maximum(np.maximum(self.row_low - body, body - self.row_high), 0.0)
         return float(np.sum(missed / np.maximum(self.slack, 1e-300)))
-
-    @cached_property
-    def _reach(self) -> Vector:
-        return np.maximum(np.abs(self.low), np.abs(self.high))
 
     # -- clean values -------------------------------------------------------------------------------------------
 
