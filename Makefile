@@ -9,7 +9,7 @@ SOURCES = pyproject.toml MANIFEST.in README.md LICENSE CHANGELOG.md \
 # The CPU build where the index offers one; any 2.x works.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test build bare core lint format docs clean
+.PHONY: run test build bare core oldest newest sbom lint format docs clean
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
@@ -25,6 +25,8 @@ build: dist/.built
 # copy, where the source tree cannot be imported, and are not repeated by `make test`.
 LEAVES = methods integrations report cli
 WORKERS = -n $(or $(TEST_WORKERS),2) --dist worksteal
+# Two builds of one commit are equal: the times of the files in them are the commit's.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 # Each worker has one core: more threads of BLAS would only wait for each other.
 export OMP_NUM_THREADS ?= 1
 bare: $(VENV)/.test
@@ -36,11 +38,35 @@ bare: $(VENV)/.test
 
 # The wheel in an environment with the core's dependencies alone, since an environment with every extra hides a missing one, and with
 # the oldest versions that pyproject.toml allows, since the other environments have the newest. Optuna is there for its adapter.
-core: $(VENV)-core/.core
-	rm -rf build/core && mkdir -p build/core && cp -R tests benchmarks pyproject.toml build/core
-	cd build/core && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest $(WORKERS) \
+# `make newest` installs the newest versions of all dependencies again: run it every week.
+core oldest: $(VENV)-core/.core
+	$(call wheel_tests,core)
+
+newest: dist/.built
+	rm -rf $(VENV)-newest && $(PYTHON) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade pip
+	$(call install_wheel,newest)
+	$(VENV)-newest/bin/python -m pip list > $(VENV)-newest/versions.txt
+	$(call wheel_tests,newest)
+
+define install_wheel
+$(VENV)-$(1)/bin/python -m pip install --quiet $(2) \
+	"$$(echo dist/mipcash-*.whl)[optuna]" 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'pandas>=2'
+endef
+
+define wheel_tests
+rm -rf build/$(1) && mkdir -p build/$(1) && cp -R tests benchmarks pyproject.toml build/$(1)
+cd build/$(1) && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-$(1))/bin/python -m pytest $(WORKERS) \
 		tests/test_release.py tests/study/test_minimize.py tests/modelling/test_messages.py tests/space/test_answers.py \
 		tests/integrations/test_optuna_sampler.py tests/integrations/test_pipeline_search.py
+endef
+
+# The components that `pip install mipcash` brings, as a bill of materials in the format CycloneDX.
+sbom: dist/.built
+	rm -rf build/sbom && $(PYTHON) -m venv build/sbom/package && $(PYTHON) -m venv build/sbom/tool
+	build/sbom/package/bin/python -m pip install --quiet dist/mipcash-*.whl
+	build/sbom/tool/bin/python -m pip install --quiet cyclonedx-bom
+	build/sbom/tool/bin/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/sbom/package/bin/python
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -81,8 +107,7 @@ $(VENV)-core/.core: dist/.built tests/oldest.py
 	[ -x $(VENV)-core/bin/python ] || $(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-core/bin/python -P tests/oldest.py > $(VENV)-core/oldest.txt
-	$(VENV)-core/bin/python -m pip install --quiet --constraint $(VENV)-core/oldest.txt \
-		"$$(echo dist/mipcash-*.whl)[optuna]" 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'pandas>=2'
+	$(call install_wheel,core,--constraint $(VENV)-core/oldest.txt)
 	$(VENV)-core/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mipcash-*.whl
 	touch $@
 
@@ -93,4 +118,4 @@ $(VENV)-docs/.docs: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-core $(VENV)-docs build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core $(VENV)-newest $(VENV)-docs build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
