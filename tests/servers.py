@@ -8,8 +8,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 USER = "tester"
@@ -27,12 +29,41 @@ def postgres() -> Iterator[str]:
     """Start a server and yield the address of an empty database. Nothing is synced, since its data are discarded."""
     # pytest's temporary folders are readable by their owner only, and the server may have to run as another user
     kept = tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True)
-    with kept as folder, _server(Path(folder)) as address:
-        yield address
+    with kept as folder, _server(Path(folder)) as server:
+        yield server.address
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def interruptible() -> Iterator[Server]:
+    """Start a server that a test may stop and start again."""
+    kept = tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True)
+    with kept as folder, _server(Path(folder)) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server.
+
+    Attributes:
+        address: of an empty database.
+        control: calls ``pg_ctl`` with some arguments.
+    """
+
+    address: str
+    control: Callable[..., None]
+
+    def stop(self) -> None:
+        """Stop as a machine does that fails: connections are cut, and nothing is written any more."""
+        self.control("-m", "immediate", "stop")
+
+    def start(self) -> None:
+        """Start again."""
+        self.control("start")
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[Server]:
     tools = binaries()
     assert tools is not None
     account = _account()
@@ -47,12 +78,13 @@ def _server(folder: Path) -> Iterator[str]:
 
     call(str(tools / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
     settings = f"-p {port} -h 127.0.0.1 -k {folder} -F -c full_page_writes=off -c max_connections=40"
-    control = (str(tools / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"))
-    call(*control, "-o", settings, "start")
+    always = (str(tools / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", settings)
+    server = Server(f"postgresql://{USER}@127.0.0.1:{port}/postgres", partial(call, *always))
+    server.start()
     try:
-        yield f"postgresql://{USER}@127.0.0.1:{port}/postgres"
+        yield server
     finally:
-        call(*control, "-m", "immediate", "stop")
+        server.stop()
 
 
 def _account() -> pwd.struct_passwd | None:

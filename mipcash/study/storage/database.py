@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.checks import DamageError, study_record, trial_row, with_digest, without_digest
-from mipcash.study.storage.protocol import NOTHING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.protocol import NOTHING, EvaluationRow, StudyRecord, TrialRow, UnreachableError
 from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
 from mipcash.study.text import shown, storable
 
@@ -254,6 +254,10 @@ class Database:
         """Begin a transaction."""
         raise NotImplementedError
 
+    def unreachable(self, error: Exception) -> bool:
+        """Return True if the server of the database may be reached later."""
+        return False
+
     def explanation(self, error: Exception) -> str:
         """Return the message for an error of the driver: database, cause and cure, without text that may contain a password."""
         raise NotImplementedError
@@ -293,7 +297,7 @@ class Database:
     def storage_error(self, error: Exception) -> StorageError:
         """Convert an exception to a StorageError that names the database, the cause and the cure."""
         if isinstance(error, self.errors):
-            return StorageError(self.explanation(error))
+            return (UnreachableError if self.unreachable(error) else StorageError)(self.explanation(error))
         # SQLite quotes what it cannot read, even if it is no text
         return StorageError(f"{self.title} is damaged or was edited: {error}; {self.restore}")
 

@@ -30,8 +30,15 @@ PREFIX = "mipcash_"
 MAKING = 0x6D697063
 """Advisory lock under which tables and studies are created."""
 
-CONNECT = 10
-"""Default for the seconds that connecting may take; the address can set ``connect_timeout``."""
+CONNECTION = {
+    "application_name": "mipcash",
+    "connect_timeout": "10",
+    **{"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"},
+}
+"""Options of libpq, which the address can override: a lost connection is noticed within a minute or so."""
+
+LOST = (sa.exc.OperationalError, sa.exc.InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+"""Exceptions of a server that is down, starting, full or unreachable, and of a connection that was closed."""
 
 
 class Server(Database):
@@ -55,7 +62,7 @@ class Server(Database):
             address.host,
             address.port,
             address.database,
-            {"connect_timeout": str(CONNECT), "application_name": "mipcash", **address.query},
+            {**CONNECTION, **address.query},
         )
         self._engine = sa.create_engine(url, pool_pre_ping=True)
         self.tables = Tables(self._engine.dialect, postgresql.insert, PREFIX)
@@ -112,6 +119,9 @@ class Server(Database):
         else:
             rows.execute(f"SELECT pg_advisory_xact_lock({MAKING})")
 
+    def unreachable(self, error: Exception) -> bool:
+        return isinstance(error, LOST)
+
     def explanation(self, error: Exception) -> str:
         cause = one_line(str(getattr(error, "orig", None) or error), 400)
         for secret in self._address.secrets:
@@ -120,7 +130,7 @@ class Server(Database):
         if self._address.user:
             cause = cause.replace(f'"{self._address.user}"', "...")
         where = f"host {self._address.host or 'of this machine'}, port {self._address.port or 5432}"
-        if isinstance(error, (sa.exc.OperationalError, psycopg.OperationalError)):
+        if self.unreachable(error):
             cure = (
                 "see that the server runs and takes connections from here (pg_isready -h HOST -p PORT), that host, port, user and "
                 "database of the address are right, and that the password is in PGPASSWORD or ~/.pgpass"

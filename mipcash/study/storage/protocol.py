@@ -75,6 +75,10 @@ class TakenError(StorageError):
     """Raised on a conflict with another writer of the same study."""
 
 
+class UnreachableError(StorageError):
+    """Raised if a server cannot be reached, or a connection to it was lost."""
+
+
 @dataclass(frozen=True)
 class StudyRecord:
     """The row of a study.

@@ -9,6 +9,10 @@ heartbeats from a separate thread. If a writer is silent for longer than it prom
 are lost. If it comes back, it may still record its outcome, unless another writer has recorded one. If all writers vanished
 together, as when a whole run is killed, their attempts get the status ``returned`` instead, which costs no retry.
 
+If a server cannot be reached, a writer waits and repeats what it was about to do. A transaction whose commit may have succeeded is
+repeated only if the storage does not hold its rows. After an interruption no other writer counts as silent until this one has sent
+heartbeats for its promised time, since the others were cut off too.
+
 A single writer has seen everything in the storage. An attempt that is still running when it opens the study belongs to a run that
 was killed as a whole, and is returned.
 """
@@ -16,13 +20,16 @@ was killed as a whole, and is returned.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
@@ -38,11 +45,15 @@ from mipcash.study.storage.protocol import (
     StudyRecord,
     TakenError,
     TrialRow,
+    UnreachableError,
     this_worker,
 )
 
+T = TypeVar("T")
 BEATS = 4
 """Number of heartbeats in the time after which a silent worker counts as dead."""
+PATIENCE, PAUSE, LONGEST_PAUSE = 600.0, 0.1, 5.0
+"""Seconds for which a writer waits for a server, and its first and its longest pause between two attempts."""
 KILLED = "its run was killed"
 """Message of an attempt that was still running when its only writer came back."""
 
@@ -65,6 +76,7 @@ class SQLStorage:
         self._process, self._started, self._end = os.getpid(), False, threading.Event()
         self._heart: threading.Thread | None = None
         self._seen = 0
+        self._steady = -math.inf  # since when, by the monotonic clock, no heartbeat has failed; inf: the last one has
         self._revisions: dict[int, int] = {}
 
     def open(self, record: StudyRecord) -> None:
@@ -100,10 +112,11 @@ class SQLStorage:
 
     def news(self) -> Sequence[TrialRow]:
         """See ``mipcash.study.storage.protocol.Storage.news``. Attempts of silent writers end here."""
-        if self._alone:
-            return ()
+        return () if self._alone else self._until_reached(self._look) or ()
+
+    def _look(self) -> Sequence[TrialRow]:
         with self._database.transaction(write=False) as rows:
-            if not rows.silent(self.worker):
+            if time.monotonic() < self._steady + self._seconds or not rows.silent(self.worker):
                 return self._changed(rows)
         self._end_silent_attempts()
         with self._database.transaction(write=False) as rows:
@@ -120,32 +133,47 @@ class SQLStorage:
 
     def insert(self, *rows: TrialRow) -> None:
         """See ``mipcash.study.storage.protocol.Storage.insert``."""
-        with self._change(*(row.number for row in rows), all_seen=True) as (stored, revision):
-            for row in rows:
-                stored.insert(row, self._signed(row.evaluations), revision)
+
+        def insert() -> None:
+            with self._change(*(row.number for row in rows), all_seen=True) as (stored, revision):
+                for row in rows:
+                    stored.insert(row, self._signed(row.evaluations), revision)
+
+        self._until_reached(insert, lambda: all(self._holds(row, row.evaluations) for row in rows))
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
         """See ``mipcash.study.storage.protocol.Storage.start``."""
         number = evaluations[0].trial
-        with self._change(number, all_seen=True) as (stored, revision):
-            ((row, known),) = stored.trials("one", number=number)
-            stored.update(row, self._signed(evaluations), known, revision)
+
+        def start() -> None:
+            with self._change(number, all_seen=True) as (stored, revision):
+                ((row, known),) = stored.trials("one", number=number)
+                stored.update(row, self._signed(evaluations), known, revision)
+
+        self._until_reached(start, lambda: self._holds(number, evaluations))
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
         """See ``mipcash.study.storage.protocol.Storage.write``."""
-        with self._change(row.number) as (stored, revision):
-            if not stored.update(row, self._signed(changed), self._revisions.get(row.number, 0), revision):
-                raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
+
+        def write() -> None:
+            with self._change(row.number) as (stored, revision):
+                if not stored.update(row, self._signed(changed), self._revisions.get(row.number, 0), revision):
+                    raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
+
+        self._until_reached(write, lambda: self._holds(row, changed))
 
     def note(self, record: StudyRecord) -> None:
         """See ``mipcash.study.storage.protocol.Storage.note``. Columns that this writer does not change are left alone."""
         changes = {n: getattr(record, n) for n in NOTED if getattr(record, n) != getattr(self.record, n)}
         if not changes:
             return
-        with self._change() as (stored, revision):
-            stored.note(changes, revision)
-            record = stored.record()
-        self.record = record
+
+        def write() -> StudyRecord:
+            with self._change() as (stored, revision):
+                stored.note(changes, revision)
+                return stored.record()
+
+        self.record = self._until_reached(write) or self.record
 
     def close(self) -> None:
         """See ``mipcash.study.storage.protocol.Storage.close``.
@@ -198,8 +226,62 @@ class SQLStorage:
                 self._beat()
 
     def _beat(self) -> None:
-        with self._database.transaction() as rows:
-            rows.beat(self.worker, self._seconds)
+        try:
+            with self._database.transaction() as rows:
+                rows.beat(self.worker, self._seconds)
+        except UnreachableError:
+            self._steady = math.inf
+            raise
+        if self._steady == math.inf:
+            self._steady = time.monotonic()
+
+    # -- a server that goes away --------------------------------------------------------------------------------------
+
+    def _until_reached(self, act: Callable[[], T], done: Callable[[], bool] = lambda: False) -> T | None:
+        """Call ``act`` until the server can be reached.
+
+        Args:
+            done: tells after an interruption whether the storage holds what ``act`` writes, since its commit may have succeeded
+                although its answer was lost.
+
+        Returns:
+            What ``act`` returns, or None if it is done.
+
+        Raises:
+            UnreachableError: the server cannot be reached for PATIENCE seconds.
+        """
+        began: float | None = None
+        pause = PAUSE
+        while True:
+            try:
+                found = act() if began is None or not done() else None
+            except UnreachableError as error:
+                self._steady = math.inf
+                if began is None:
+                    began = time.monotonic()
+                    warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=3)
+                elif time.monotonic() - began > PATIENCE:
+                    raise
+                time.sleep(pause)
+                pause = min(2.0 * pause, LONGEST_PAUSE)
+            else:
+                if began is not None:
+                    warnings.warn(
+                        f"{self.title} is reached again after {time.monotonic() - began:.0f} seconds", stacklevel=3
+                    )
+                return found
+
+    def _holds(self, row: TrialRow | int, evaluations: Sequence[EvaluationRow]) -> bool:
+        """Return True if the storage holds a trial, or the trial of this number, with evaluations of this writer."""
+        number = row if isinstance(row, int) else row.number
+        with self._database.transaction(write=False) as rows:
+            found = rows.trials("one", number=number)
+        if not found or not (isinstance(row, int) or _identity(found[0][0]) == _identity(row)):
+            return False
+        if not {*map(_attempt, self._signed(evaluations))} <= {*map(_attempt, found[0][0].evaluations)}:
+            return False
+        self._revisions[number] = found[0][1]
+        return True
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
@@ -228,3 +310,11 @@ class SQLStorage:
         if self._alone:
             return tuple(evaluations)
         return tuple(replace(e, worker=self.worker) if e.status == RUNNING else e for e in evaluations)
+
+
+def _identity(row: TrialRow) -> tuple[object, ...]:
+    return row.status, row.proposed, row.finished
+
+
+def _attempt(row: EvaluationRow) -> tuple[object, ...]:
+    return row.attempt, row.output, row.worker, row.status, row.started, row.finished
