@@ -175,3 +175,18 @@ def test_the_value_of_an_optimum_is_that_of_its_configuration_beside_costs_that_
     found = space.optimum(-0.3 * w, "min")
     assert (found.status, found.value) == ("optimal", -0.3)
     assert -0.3 - 1e-5 <= found.bound <= -0.3
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_the_cost_of_a_product_with_an_integer_of_a_trillion_is_not_dropped(solver: str) -> None:
+    if solver == "scip":
+        pytest.importorskip("pyscipopt")
+    space = mc.Space("trillion", expand_limit=64)
+    c = space.integer("c", 0, 2, step=2)
+    x, y = space.real("x", 0.0, 1.0, when=c.is_(2)), space.real("y", 0.0, 1.0)
+    w = space.integer("w", 0, 10**12, step=10**6)
+    space.rule("sum", -x - y == -0.635)
+    space.rule("least", 3 * w - c >= 2_249_999_999_998)
+    found = space.optimum(-3000 * c * w, "min", solver=solver)
+    assert (found.status, found.value) == ("optimal", -6e15)
+    assert found.bound <= -6e15

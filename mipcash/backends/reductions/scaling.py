@@ -30,7 +30,7 @@ from scipy import sparse
 
 from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduced
 from mipcash.backends.task import Task
-from mipcash.modelling.domains import Real
+from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
@@ -60,6 +60,8 @@ LARGE = 1e6
 """Coefficient above which presolve is not trusted: beside 2e7, HiGHS 1.16 may report a suboptimal point as optimal."""
 STEPPED = 2**20
 """Step from which on an integer is scaled by it."""
+STEPPED_FAR, FAR = 2**10, 2.0**36
+"""The same for an integer whose values reach FAR: at 1e12 SCIP drops the cost of its product with a binary."""
 LONGEST = 400
 """Maximum number of terms of a row with fractions for which a unit is computed."""
 
@@ -280,7 +282,11 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
 
 def _stepped(program: BinaryProgram) -> tuple[Stepped, ...]:
     """Return the integers with a large step, except those whose step count is relaxed to a real."""
-    return tuple((n, d) for n, d in stepped_integers(program) if d.step >= STEPPED and program.integer[n.place] > 0)
+
+    def large(domain: Integer) -> bool:
+        return domain.step >= (STEPPED_FAR if max(abs(domain.low), abs(domain.high)) >= FAR else STEPPED)
+
+    return tuple((n, d) for n, d in stepped_integers(program) if large(d) and program.integer[n.place] > 0)
 
 
 def _column_units(program: BinaryProgram) -> Vector:
