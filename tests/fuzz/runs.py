@@ -119,8 +119,8 @@ def _moves(asked: Interview) -> bool:
             if asked.truth.table.on[p.name][row]:
                 term = (Term(1.0, (Value(p.name),)),)
                 (low, high), half = asked.truth.ends(term, row), asked.truth.ends(term, row, HOLDS_UP_TO / 2)
-                # the range that remains without any doubt about rounding
-                if float(2 * (half[1] - half[0]) - (high - low)) > MOVES * (p.high - p.low):
+                # the range that remains without any tolerance: as it is, or extrapolated if the rules do not hold exactly
+                if float(min(high - low, 2 * (half[1] - half[0]) - (high - low))) > MOVES * (p.high - p.low):
                     return True
     return False
 
