@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mipcash.report.data.run import Place as Known
     from mipcash.study.storage.protocol import StudyRecord
 
-Kind = Literal["convergence", "rank", "distribution"]
 ModelFile = Annotated[
     str | None,
     typer.Option("--model", metavar="FILE", help="The model, or a file that declares `space`; loading it runs it."),
@@ -63,7 +62,11 @@ def compare(
     ],
     plot: Annotated[Path | None, typer.Option(help="Draw the runs in this file, .png or .svg.")] = None,
     kind: Annotated[
-        Kind, typer.Option(help="What to draw: best values so far, ranks of the runs, or distributions of the values.")
+        str,
+        typer.Option(
+            metavar="convergence|rank|distribution",
+            help="What to draw: best values so far, ranks of the runs, or distributions of the values.",
+        ),
     ] = "convergence",
     debug: Debug = False,
 ) -> None:

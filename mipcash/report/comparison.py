@@ -52,8 +52,7 @@ def compare_runs(runs: Mapping[str, Source], kind: str = "convergence", *, ax: A
         >>> compare_runs(runs, "rank").get_ylabel()
         'rank of the best value so far'
     """
-    if kind not in KINDS:
-        raise MipcashError(f"runs are compared by {', '.join(map(repr, KINDS))}; got {shown(kind)}")
+    check_kind(kind)
     if not isinstance(runs, Mapping) or not runs:
         raise MipcashError(f"a comparison needs runs by name, such as {{'a': result, 'b': 'b.db'}}; got {shown(runs)}")
     curves = {name: curve(Run.of(source).result) for name, source in runs.items()}
@@ -64,6 +63,16 @@ def compare_runs(runs: Mapping[str, Source], kind: str = "convergence", *, ax: A
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return axes
+
+
+def check_kind(kind: str) -> None:
+    """Check the kind of a picture of several runs.
+
+    Raises:
+        MipcashError: there is no such kind.
+    """
+    if kind not in KINDS:
+        raise MipcashError(f"runs are compared by {', '.join(map(repr, KINDS))}; got {shown(kind)}")
 
 
 def draw_comparison(axes: Axes, curves: Mapping[str, Curve], kind: str) -> None:

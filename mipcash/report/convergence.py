@@ -10,7 +10,7 @@ from typing import Any
 
 from mipcash.display import counted
 from mipcash.errors import MipcashError
-from mipcash.report.comparison import draw_comparison
+from mipcash.report.comparison import check_kind, draw_comparison
 from mipcash.report.data.convergence import curve
 from mipcash.report.drawing import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
 from mipcash.report.files import READABLE, write_file
@@ -49,6 +49,7 @@ def save_comparison(
     results: Mapping[str, Result], path: str | os.PathLike[str], kind: str = "convergence", *, mode: int = READABLE
 ) -> Path:
     """Write a picture of several runs by name, see ``compare_runs``; arguments and errors as in ``save_convergence``."""
+    check_kind(kind)
     target = _target(path)
     curves = {name: curve(result) for name, result in results.items()}
     title = counted(len(results), "run")

@@ -142,6 +142,7 @@ def test_runs_are_compared_in_a_table_and_on_one_picture(write: Write, pictures:
     for kind in ("rank", "distribution"):
         said(0, "compare", "0.db", "1.db", "--plot", f"{kind}.png", "--kind", kind)
         assert Path(f"{kind}.png").read_bytes() != Path("both.svg").read_bytes()
+    assert "got str 'edf'" in said(2, "compare", "0.db", "1.db", "--plot", "edf.png", "--kind", "edf")
     assert "2: 0.db" in said(0, "compare", "0.db", "0.db")  # equal titles: the files name the runs
     mipcash("run", "bowl.py", "--storage", "up.db", "-q", "--budget", "3", "--direction", "maximize")
     refused = said(2, "compare", "0.db", "up.db")
