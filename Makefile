@@ -19,14 +19,13 @@ test: lint bare core docs
 	MIPCASH_PASSED=build/bare/passed.txt $(BIN)/python -m pytest $(WORKERS)
 
 # Wheel and source distribution in dist/. The wheel is built from the unpacked source distribution, which therefore holds all it needs.
+# Two wheels of one commit are equal: the times of the files in them are the commit's.
 build: dist/.built
 
 # The core without the methods, the integrations, the reports and the command line, which nothing in it may need: its tests run from a
 # copy, where the source tree cannot be imported, and are not repeated by `make test`.
 LEAVES = methods integrations report cli
 WORKERS = -n $(or $(TEST_WORKERS),2) --dist worksteal
-# Two builds of one commit are equal: the times of the files in them are the commit's.
-export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 # Each worker has one core: more threads of BLAS would only wait for each other.
 export OMP_NUM_THREADS ?= 1
 bare: $(VENV)/.test
@@ -99,7 +98,8 @@ $(VENV)/.test: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
 
 dist/.built: $(SOURCES) | $(VENV)/.test
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist . > build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1700000000)} \
+		$(BIN)/python -m build --no-isolation --outdir dist . > build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
 	rm -f build.log
 	touch $@
 

@@ -27,15 +27,14 @@ def binaries() -> Path | None:
 @contextmanager
 def postgres() -> Iterator[str]:
     """Start a server and yield the address of an empty database. Nothing is synced, since its data are discarded."""
-    # pytest's temporary folders are readable by their owner only, and the server may have to run as another user
-    kept = tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True)
-    with kept as folder, _server(Path(folder)) as server:
+    with interruptible() as server:
         yield server.address
 
 
 @contextmanager
 def interruptible() -> Iterator[Server]:
     """Start a server that a test may stop and start again."""
+    # pytest's temporary folders are readable by their owner only, and the server may have to run as another user
     kept = tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True)
     with kept as folder, _server(Path(folder)) as server:
         yield server

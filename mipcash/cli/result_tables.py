@@ -15,10 +15,9 @@ from rich.text import Text
 
 from mipcash.cli.printing import plain_text
 from mipcash.display import counted
-from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import Parameter
-from mipcash.report.data.convergence import curve
+from mipcash.report.data.convergence import curve, shared_objective
 from mipcash.space.compiled import declaration_of
 from mipcash.study.front import objectives_of
 from mipcash.study.result import Result
@@ -118,14 +117,7 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
     Raises:
         MipcashError: the runs have several objectives, or different ones.
     """
-    objectives = {r.objectives for r in results.values()}
-    if len(objectives) > 1 or any(o.several for o in objectives):
-        words = sorted({", ".join(f"{o.direction} {o.output}" for o in r.objectives.each) for r in results.values()})
-        raise MipcashError(
-            f"these runs cannot be compared: their objectives are {' and '.join(map(repr, words))}; compare runs with the same "
-            "single objective"
-        )
-    (objective,) = objectives
+    objective = shared_objective(r.objectives for r in results.values())
     curves = {name: curve(r) for name, r in results.items()}
     bests = [objective.sign * float(c.step_y[-1]) for c in curves.values() if c.step_y.size]
     shared = max(bests, default=math.nan)

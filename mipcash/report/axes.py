@@ -32,6 +32,7 @@ from mipcash.report.drawing import (
     SOFT,
     STEP,
     VIOLET,
+    add_legend,
     draw_bars,
     draw_best_so_far,
     draw_convergence,
@@ -91,8 +92,7 @@ def plot_convergence(
         draw_convergence(axes, curve(run.result), by == "seconds")
     else:
         draw_best_so_far(axes, curve(run.result), by == "seconds", label)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 

@@ -9,18 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
-from mipcash.report.data.convergence import Curve, curve
+from mipcash.report.data.convergence import Curve, curve, shared_objective
 from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run, Source
-from mipcash.report.drawing import INK, draw_best_so_far, dress, new_axes, plain
+from mipcash.report.drawing import add_legend, draw_best_so_far, draw_steps, dress, new_axes
 from mipcash.study.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("convergence", "rank", "distribution")
-LETTERS = 44
-"""Largest number of letters of a name in a legend."""
 
 
 def compare_runs(runs: Mapping[str, Source], kind: str = "convergence", *, ax: Axes | None = None) -> Axes:
@@ -56,12 +54,10 @@ def compare_runs(runs: Mapping[str, Source], kind: str = "convergence", *, ax: A
     if not isinstance(runs, Mapping) or not runs:
         raise MipcashError(f"a comparison needs runs by name, such as {{'a': result, 'b': 'b.db'}}; got {shown(runs)}")
     curves = {name: curve(Run.of(source).result) for name, source in runs.items()}
-    if len({c.objectives for c in curves.values()}) > 1 or any(c.objectives.several for c in curves.values()):
-        raise MipcashError("these runs cannot be compared: give runs with the same single objective")
+    shared_objective(c.objectives for c in curves.values())
     axes = new_axes(ax)
     draw_comparison(axes, curves, kind)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 
@@ -81,13 +77,12 @@ def draw_comparison(axes: Axes, curves: Mapping[str, Curve], kind: str) -> None:
     if kind == "rank":
         x = np.arange(1, 1 + max(c.last for c in curves.values()))
         for name, rank in zip(curves, ranks(list(curves.values())), strict=True):
-            axes.step(x, rank, where="post", linewidth=2, label=plain(name, LETTERS))
+            draw_steps(axes, x, rank, name)
         axes.invert_yaxis()  # the best run is at the top
         dress(axes, "evaluation", "rank of the best value so far")
     elif kind == "distribution":
         for name, c in curves.items():
-            value, share = distribution(c)
-            axes.step(value, share, where="post", linewidth=2, label=plain(name, LETTERS))
+            draw_steps(axes, *distribution(c), name)
         axes.set_ylim(0.0, 1.02)
         if objectives.maximised:
             axes.invert_xaxis()  # values become worse to the right in each direction

@@ -18,6 +18,7 @@ from mipcash.study.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 INK, SOFT, GRID = "#2b2f36", "#6b7280", "#e5e7eb"
 DOT, STEP, CROSS, RING = "#4a90c9", "#0b3f78", "#b3261e", "#b3540a"
@@ -88,8 +89,19 @@ def draw_best_so_far(axes: Axes, c: Curve, by_seconds: bool, label: str) -> None
     unit, name = time_unit(c.last_seconds) if by_seconds else (1.0, "")
     x, last = (c.step_seconds / unit, c.last_seconds / unit) if by_seconds else (c.step_x, c.last)
     if c.step_y.size:
-        axes.step([*x, last], [*c.step_y, c.step_y[-1]], where="post", linewidth=2, label=plain(label, 44))
+        draw_steps(axes, [*x, last], [*c.step_y, c.step_y[-1]], label)
     dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.objectives))
+
+
+def draw_steps(axes: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:
+    """Draw a step function of one of several runs, in the next colour."""
+    axes.step(x, y, where="post", linewidth=2, label=plain(label, 44))
+
+
+def add_legend(axes: Axes) -> None:
+    """Add a legend if anything drawn has a label."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
 
 
 def drawable() -> bool:

@@ -152,24 +152,19 @@ def optimum(
     began = time.perf_counter()
     sign, solver = 1.0 if direction == MINIMIZE else -1.0, minimiser.backend.name
     form = objective_form(space.declaration, space.program, expression).scaled(sign)
-
-    def solve(levels: Indices | None = None) -> Answer:
+    config: Configuration | None = None
+    exact, levels = None, None
+    for _ in range(2):  # costs that are counted from the levels of the first answer have no rounding there
         rng = np.random.default_rng(settings.seed)
-        return minimiser.minimise(_shifted(space.program, form, levels), settings, rng=rng)
-
-    answer = solve()
-    if answer.columns is None:
-        return as_solution(None, answer, sign, began, solver)
-    levels = space.program.levels_of(answer.columns)
-    config = space.configuration(levels, answer.columns)
-    exact = _revalued(space, answer, config, expression, sign)
-    if exact.status != answer.status:
-        # costs that are counted from the levels of the first answer have no rounding there
-        second = solve(levels)
-        if second.columns is not None:
-            config = space.configuration(space.program.levels_of(second.columns), second.columns)
-            exact = _revalued(space, second, config, expression, sign)
-    return as_solution(config, exact, sign, began, solver)
+        answer = minimiser.minimise(_shifted(space.program, form, levels), settings, rng=rng)
+        if answer.columns is None:
+            break
+        levels = space.program.levels_of(answer.columns)
+        config = space.configuration(levels, answer.columns)
+        exact = _revalued(space, answer, config, expression, sign)
+        if exact.status == answer.status:
+            break
+    return as_solution(config, exact or answer, sign, began, solver)
 
 
 def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:

@@ -39,10 +39,8 @@ def address(server: servers.Server) -> str:
     return f"{server.address}?study={uuid.uuid4().hex}"
 
 
-def run(address: str, objective: Callable[[Any], float], **options: Any) -> mc.Result:
-    return mc.minimize(
-        objective, tiny.tiny_space(), BUDGET, optimizer="random", storage=address, progress=False, **options
-    )
+def run(address: str, objective: Callable[[Any], float]) -> mc.Result:
+    return mc.minimize(objective, tiny.tiny_space(), BUDGET, optimizer="random", storage=address, progress=False)
 
 
 def losses(result: mc.Result) -> list[float | None]:
@@ -80,7 +78,7 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
     from mipcash.study.storage.postgres import Server
 
     evaluated: list[float] = []
-    lost: list[str] = []
+    losing = False
 
     def objective(config: Any) -> float:
         evaluated.append(loss(config))
@@ -95,8 +93,9 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
             self.connection = connection
 
         def commit(self) -> None:
-            if lost.count("now"):
-                lost.remove("now")
+            nonlocal losing
+            if losing:
+                losing = False
                 if after:
                     self.connection.commit()
                 raise psycopg.OperationalError("server closed the connection unexpectedly")
@@ -113,11 +112,12 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
         original = getattr(sql.SQLStorage, name)
 
         def interrupted(self: Any, *given: Any, original: Any = original) -> Any:
-            lost.append("now")
+            nonlocal losing
+            losing = True
             try:
                 return original(self, *given)
             finally:
-                lost.clear()
+                losing = False
 
         monkeypatch.setattr(sql.SQLStorage, name, interrupted)
     with pytest.warns(UserWarning, match="reached again"):

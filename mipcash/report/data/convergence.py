@@ -7,11 +7,13 @@ overlapping evaluations count once.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.errors import MipcashError
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.program.forms import Booleans, Vector
 from mipcash.study.result import Result
@@ -101,6 +103,23 @@ def curve(result: Result) -> Curve:
         end,
         result.objectives,
     )
+
+
+def shared_objective(of_runs: Iterable[Objectives]) -> Objectives:
+    """Return the single objective that some runs share.
+
+    Raises:
+        MipcashError: the runs have several objectives, or different ones.
+    """
+    found = set(of_runs)
+    if len(found) > 1 or any(o.several for o in found):
+        words = sorted({", ".join(f"{o.direction} {o.output}" for o in objectives.each) for objectives in found})
+        raise MipcashError(
+            f"these runs cannot be compared: their objectives are {' and '.join(map(repr, words))}; compare runs with the same "
+            "single objective"
+        )
+    (objective,) = found
+    return objective
 
 
 def loss_limits(objectives: Objectives, loss: Vector) -> tuple[float, float, bool]:

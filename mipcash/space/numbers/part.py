@@ -163,21 +163,24 @@ class NumberRules:
         Args:
             tolerance: factor of the slack of inequalities. Equations keep at least half of theirs, rules over integers all of it.
         """
-        low, high, row_low, row_high = self._strict if tolerance == 0.0 else self._edges(tolerance)
+        if tolerance not in self._edges:
+            self._edges[tolerance] = self._edges_at(tolerance)
+        low, high, row_low, row_high = self._edges[tolerance]
         if (x < low).any() or (x > high).any():
             return False
         body = self.body(x)
         return bool((body >= row_low).all() and (body <= row_high).all())
 
-    def _edges(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
+    @cached_property
+    def _edges(self) -> dict[float, tuple[Vector, Vector, Vector, Vector]]:
+        """Tolerance -> what ``legal`` compares with, for the tolerances that were asked for."""
+        return {}
+
+    def _edges_at(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the bounds of the numbers, (k,), and of the rules, (m,), as ``legal`` compares them."""
         slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
         room = 1e-9 * np.maximum(np.abs(self.low), np.abs(self.high))
         return self.low - room, self.high + room, self.row_low - slack, self.row_high + slack
-
-    @cached_property
-    def _strict(self) -> tuple[Vector, Vector, Vector, Vector]:
-        return self._edges(0.0)
 
     def missed(self, x: Vector) -> float:
         """Return the total violation of the rules at x, relative to their slacks."""
