@@ -163,9 +163,8 @@ class NumberRules:
         Args:
             tolerance: factor of the slack of inequalities. Equations keep at least half of theirs, rules over integers all of it.
         """
-        if tolerance not in self._edges:
-            self._edges[tolerance] = self._edges_at(tolerance)
-        low, high, row_low, row_high = self._edges[tolerance]
+        edges = self._edges.get(tolerance) or self._edges.setdefault(tolerance, self._edges_at(tolerance))
+        low, high, row_low, row_high = edges
         if (x < low).any() or (x > high).any():
             return False
         body = self.body(x)
