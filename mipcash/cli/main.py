@@ -220,6 +220,7 @@ def show(
     journal: Place,
     plot: Annotated[Path | None, typer.Option(help="Draw the convergence in this file, .png or .svg.")] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only the best N trials, best first.")] = None,
+    last: Annotated[int, typer.Option(min=1, help="Only the last N trials.")] = 200,
     debug: Debug = False,
 ) -> None:
     """Show the trials and the best configuration of a run, also while it is running."""
@@ -229,8 +230,9 @@ def show(
 
         old = archive.open_archive(archive.place_of(journal))
         result = old.result
-        trials = list(result.history) if top is None else result_tables.best_first(result)[:top]
-        show_table(result_tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials"))
+        trials = result.history[-last:] if top is None else result_tables.best_first(result)[:top]
+        part = f", the last {last}" if top is None and last < len(result.history) else ""
+        show_table(result_tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials{part}"))
         if kinds := failing(old.record.listing, result.history):
             show_table(result_tables.failures_table(kinds))
         running.close(old, plot)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mipcash.errors import LateError, StorageError, TellError
 from mipcash.optimizers.optimizer import Observation
+from mipcash.space.compiled import compiled
 from mipcash.study.feasibility import observation
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import TrialUpdate
@@ -74,8 +75,8 @@ class TrialTable:
         self._seen: list[Observation | None] = []
         storage.open(record)
         with self._explained():
-            for row in storage.rows():
-                self._take(row)
+            for row, trial in self._checked(storage.rows()):
+                self._take(row, trial)
         storage.begin()
         while True:
             with suppress(TakenError):
@@ -148,9 +149,9 @@ class TrialTable:
             TakenError: conflict with another writer; call it again.
         """
         with self._explained():
-            for row in self._storage.news():
+            for row, trial in self._checked(self._storage.news()):
                 before = row.number >= len(self.trials) or self.trials[row.number].pending
-                self._take(row)
+                self._take(row, trial)
                 if before and not self.trials[row.number].pending:
                     self._arrived.append(row.number)
         for number in self.waiting:
@@ -353,9 +354,15 @@ class TrialTable:
             self._rows[row.number], self.trials[row.number], self._seen[row.number] = row, trial, None
         (self._pending.add if trial.pending else self._pending.discard)(row.number)
 
-    def _take(self, row: TrialRow) -> None:
-        """Check and store a row from the storage."""
-        trial = checked_trial(self._space, row, self.record.id, self.record.objectives)
+    def _checked(self, rows: Sequence[TrialRow]) -> Iterator[tuple[TrialRow, Trial]]:
+        """Yield rows from the storage, checked, each with its trial."""
+        if rows:
+            now = compiled(self._space)
+            for row in rows:
+                yield row, checked_trial(self._space, now, row, self.record.id, self.record.objectives)
+
+    def _take(self, row: TrialRow, trial: Trial) -> None:
+        """Store a checked row from the storage."""
         if row.number == len(self._rows):
             self.state = parse(row.state, f"state of trial {row.number}")
         self._hold(row, trial)

@@ -55,6 +55,9 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     assert resumed.exit_code == 0, resumed.output
     assert resumed.stderr == ""
     assert told("runs/bowl-seed0.db") == 6
+    last = mipcash("show", "runs/bowl-seed0.db", "--last", "1").stdout
+    assert "6 trials, the last 1" in last
+    assert f"{losses[0]:.6g}  " not in last.split("best loss")[0]
     top = mipcash("show", "runs/bowl-seed0.db", "--top", "2").stdout
     best_first = sorted(row.loss or 0.0 for row in read_journal("runs/bowl-seed0.db")[1])
     assert top.index(f"{best_first[0]:.6g}") < top.index(f"{best_first[1]:.6g}")

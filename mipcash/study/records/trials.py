@@ -26,6 +26,7 @@ from mipcash.study.text import shown, storable
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
 
 if TYPE_CHECKING:
+    from mipcash.space.compiled import CompiledSpace
     from mipcash.space.space import Space
 
 
@@ -106,8 +107,12 @@ def refreshed(trial: Trial, row: TrialRow) -> Trial:
     )
 
 
-def checked_trial(space: Space, row: TrialRow, study: str, objectives: Objectives) -> Trial:
+def checked_trial(space: Space, compiled: CompiledSpace, row: TrialRow, study: str, objectives: Objectives) -> Trial:
     """Return the trial of a row that was read from a file, after checking that it is consistent and legal.
+
+    Args:
+        compiled: the space as it is now. To compare the live model with it costs more than to check a configuration, so a reader of
+            many rows compiles once.
 
     Raises:
         DamageError: the check fails.
@@ -120,7 +125,7 @@ def checked_trial(space: Space, row: TrialRow, study: str, objectives: Objective
     if not trial.legal:
         placed(space, trial)
         return trial
-    violations = space.validate(trial.config)
+    violations = compiled.violations(trial.config)
     if violations:
         reasons = "; ".join(v.message for v in violations)
         raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
