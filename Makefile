@@ -92,7 +92,7 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
-	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2,optuna,configspace,dask,mpi,postgres]'
+	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2,optuna,configspace,dask,ray,mpi,postgres]'
 	$(BIN)/python -m pip install --quiet ./benchmarks
 	touch $@ $(VENV)/.run
 

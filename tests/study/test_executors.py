@@ -21,7 +21,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import ExecutorError, ObjectiveError, SpaceExhaustedError
+from mipcash.errors import ExecutorError, MipcashError, ObjectiveError, SpaceExhaustedError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.storage.sqlite import read_journal
@@ -104,6 +104,14 @@ def test_an_evaluation_that_a_scheduler_cancels_is_repeated(space: mc.Space) -> 
     assert (result.n_done, [t.lost for t in result.history]) == (3, [0, 1, 0])
 
 
+def nowhere_else(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return an objective whose module the workers do not have."""
+    module = types.ModuleType("nowhere_else")
+    exec("def loss(config): return 1.0", module.__dict__)
+    monkeypatch.setitem(sys.modules, "nowhere_else", module)
+    return module.loss
+
+
 @pytest.fixture
 def client() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
@@ -125,11 +133,42 @@ def test_a_lost_dask_worker_costs_no_evaluation(
     assert [r.status for r in read_journal(journal)[1]] == ["done"] * 6
     assert executor.submit(abs, -1).result(30) == 1
     assert minimize(lambda config: 1.0, space, 2, executor).n_done == 2  # Dask pickles it by value with cloudpickle
-    module = types.ModuleType("nowhere_else")  # like a module that the workers do not have
-    exec("def loss(config): return 1.0", module.__dict__)
-    monkeypatch.setitem(sys.modules, "nowhere_else", module)
     with pytest.raises(ObjectiveError, match=r"No module named 'nowhere_else'.*upload_file"):
-        minimize(module.loss, space, 2, executor)
+        minimize(nowhere_else(monkeypatch), space, 2, executor)
+
+
+def test_a_lost_ray_worker_costs_no_evaluation(
+    space: mc.Space, journal: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    from mipcash.integrations.ray import RayExecutor
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # where the workers find this module
+    executor = RayExecutor(2, num_cpus=1)
+    try:
+        result = minimize(Once(0.1, marks), space, 6, executor, storage=journal)
+        assert (marks / "killed").exists()
+        assert (result.n_done, result.n_failed, overlap(result)) == (6, 0, True)
+        with pytest.raises(ZeroDivisionError):
+            executor.submit(divmod, 1, 0).result(30)
+        gives_up = RayExecutor(num_cpus=1, max_retries=0)  # connects to the same cluster, since ray has one per process
+        (marks / "killed").unlink()
+        for call in list(marks.glob("call*"))[2:]:
+            call.unlink()
+        result = minimize(Once(0.1, marks), space, 4, gives_up)
+        assert (result.n_done, result.n_failed, sum(t.lost for t in result.history)) == (4, 0, 1)
+        with pytest.raises(ObjectiveError, match=r"No module named 'nowhere_else'.*working_dir"):
+            minimize(nowhere_else(monkeypatch), space, 2, executor)
+    finally:
+        ray.shutdown()
+
+
+def test_an_executor_of_ray_without_ray_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mipcash.integrations.ray import RayExecutor
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MipcashError, match=r"needs ray: pip install 'mipcash\[ray\]'"):
+        RayExecutor()
 
 
 def test_mpi_pools_evaluate(tmp_path: Path) -> None:

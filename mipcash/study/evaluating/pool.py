@@ -76,7 +76,8 @@ def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
     except Exception as error:
         raise ObjectiveError(
             f"the objective cannot be loaded in the executor's process: {describe_error(error)}. Put its module where the workers "
-            "can import it (Dask: client.upload_file('my_module.py')), or define it in the script itself"
+            "can import it (Dask: client.upload_file('my_module.py'); Ray: ray.init(runtime_env={'working_dir': '.'})), or define "
+            "it in the script itself"
         ) from None
     return evaluate(function, *arguments)
 
@@ -112,8 +113,15 @@ def _imported_again(objective: Objective, executor: ProcessPoolExecutor) -> bool
 Executors = Executor | Callable[[], Executor] | None
 """Type of ``executor=``."""
 
+PARCELS: dict[str, dict[str, Any]] = {"distributed": {"pure": False}, "mipcash": {}}
+"""Packages of the executors of clusters, to which objectives are sent as bytes, with the options of their ``submit``.
+
+``pure=False``: Dask must not reuse the cached result of an earlier evaluation.
+"""
+
 KILLED = {
     "distributed": ("KilledWorker",),
+    "ray.exceptions": ("WorkerCrashedError", "NodeDiedError", "TaskUnschedulableError", "OutOfMemoryError"),
     "ray": ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ActorDiedError"),
 }
 """By package, the exceptions with which executors outside the standard library report a dead worker."""
@@ -174,7 +182,7 @@ class Pool:
         self._executor: Any = executor if self._make is None else self._make()
         try:
             check_sendable(objective, self._executor)
-            self._parcel = pickled(objective) if _package(self._executor) == "distributed" else b""
+            self._parcel = pickled(objective) if _package(self._executor) in PARCELS else b""
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -205,9 +213,11 @@ class Pool:
 
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         future: Future[Evaluation]
-        if self._parcel:  # pure=False: Dask must not reuse the cached result of an earlier evaluation
+        if self._parcel:
             reported = pickled(self._objective, (config, outputs, task))
-            future = self._executor.submit(evaluate_parcels, self._parcel, reported, pure=False)
+            future = self._executor.submit(
+                evaluate_parcels, self._parcel, reported, **PARCELS[_package(self._executor)]
+            )
         else:
             future = self._executor.submit(evaluate, self._objective, config, outputs, task)
         return future
