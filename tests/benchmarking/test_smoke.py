@@ -24,6 +24,7 @@ ROWS = {
     "asks": ("| sklearn_pipeline | noise | 20 |", "| artificial | structured | 20 |"),
     "automl": ("| random |",),
     "cmes": ("| cMES |", "| cMES real |", "| random |"),
+    "faults": ("| one at a time | ", "| full disk | 1 | 1 of 1 |"),
     "fronts": ("| network | hybrid | 1 |", "| vessel |", "| beam |"),
     "limits": ("first kept", "| hybrid |", "| random |"),
     "paper-synthetic": ("| hybrid |", "| random | 1 |"),

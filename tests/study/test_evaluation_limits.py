@@ -93,6 +93,16 @@ def test_a_killed_evaluation_may_clean_up_and_its_child_processes_are_killed(
     assert gone(int((tmp_path / "child").read_text()))
 
 
+def test_processes_that_an_evaluation_leaves_end_with_the_run(space: mc.Space, tmp_path: Path) -> None:
+    def leaves(config: dict[str, Any]) -> float:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (tmp_path / "child").write_text(str(child.pid))
+        return 1.0
+
+    assert run(space, leaves, 1, evaluation_timeout=60).n_done == 1
+    assert gone(int((tmp_path / "child").read_text()))
+
+
 def test_memory_that_an_evaluation_keeps_does_not_count_for_the_next_evaluation(space: mc.Space) -> None:
     kept: list[Any] = []
 

@@ -235,11 +235,12 @@ class _Process:
         self._process.wait()
 
     def close(self) -> None:
-        """Let the process exit by itself; a second call has no effect."""
+        """Let the process exit by itself, and kill processes that evaluations left; a second call has no effect."""
         self._talk.close()
         if self._life is not None:
             if not self._wait(LEAVE):
                 self.kill()
+            self._signal(signal.SIGKILL)  # to processes that evaluations left, before the process is reaped
             self._process.wait()
             os.close(self._life)
             self._life = None
