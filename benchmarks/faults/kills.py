@@ -41,7 +41,7 @@ CLUSTERS = {
 
 @dataclass
 class Survival:
-    """What a run went through, and what is wrong with it: nothing, if it survived."""
+    """Faults of a run, and what is wrong with it: nothing, if it survived."""
 
     faults: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
@@ -57,6 +57,7 @@ def forked(call: Callable[[], object], output: Path) -> int:
     opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(opened, 1)
     os.dup2(opened, 2)
+    sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1)
     code = 1
     try:
         call()
@@ -65,7 +66,6 @@ def forked(call: Callable[[], object], output: Path) -> int:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code)
 
 

@@ -173,7 +173,7 @@ def mishaps(size: int) -> dict[str, Callable[[Path], str]]:
 
 
 def _runs(process: int) -> bool:
-    """Return True if a process exists and is more than an entry that nobody has read yet."""
+    """Return True if a process exists and is no zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -33,15 +33,20 @@ def repeats(space: CompiledSpace, config: Configuration, before: Iterable[Config
     """Return True if a configuration is in ``before``, up to REPEAT_TOLERANCE on the unit scale in numerical parameters."""
     tuned = {x.label: x.domain for x in space.tuned}
 
-    def close(label: str, a: Value, b: Value) -> bool:
-        domain = tuned[label]
+    def same(label: str, a: Value, b: Value) -> bool:
+        domain = tuned.get(label)
+        if domain is None:
+            return same_value(a, b)
         if domain.step is not None:
             return bool(domain.nearest(a) == domain.nearest(b))
         return abs(domain.to_unit(a) - domain.to_unit(b)) <= REPEAT_TOLERANCE
 
-    def same(other: Configuration) -> bool:
-        return config.keys() == other.keys() and all(
-            close(k, v, other[k]) if k in tuned else same_value(v, other[k]) for k, v in config.items()
-        )
-
-    return any(map(same, before))
+    # comparisons of plain values leave few of thousands of configurations for the exact comparison
+    keys, left = config.keys(), list(before)
+    for label in config:
+        if label in tuned and tuned[label].step is None:
+            unit, domain = tuned[label].to_unit(config[label]), tuned[label]
+            low, high = (domain.from_unit(unit + 2 * d * REPEAT_TOLERANCE) for d in (-1, 1))
+            left = [other for other in left if label in other and low <= other[label] <= high]
+    left = [other for other in left if other.keys() == keys]
+    return any(all(same(k, v, other[k]) for k, v in config.items()) for other in left)
