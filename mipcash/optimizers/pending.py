@@ -114,7 +114,7 @@ def beside_pending(
     points = awaited(LOSS)
     if not len(points):
         return replace(fitted, limited=limited)
-    drawn = drawn_jointly(loss, points, FANTASIES, rng)
+    drawn = loss.draws(points, FANTASIES, rng)
     # with outcome constraints, it is unknown if pending configurations are feasible, so they do not lower the incumbent
     best = np.full(FANTASIES, fitted.best) if limited else np.minimum(fitted.best, drawn.min(axis=1))
     outcomes = StructuredOutcomes.of(loss, points, drawn, _exact(loss))
@@ -126,18 +126,6 @@ def beside_pending(
 def believed(posterior: P, points: Points, noise: Noise = 0.0) -> P:
     """Return the posterior conditioned on its own means at some points (the "kriging believer" of ginsbourger2010)."""
     return posterior.given(points, posterior.predict(points)[0], noise) if len(points) else posterior
-
-
-def drawn_jointly(posterior: StructuredPosterior, points: Points, count: int, rng: np.random.Generator) -> Vector:
-    """Return joint draws of f at B points, made one point after the other, B >= 1: (count, B)."""
-    values = np.zeros((count, 0))
-    for b in range(len(points)):
-        here = points[b : b + 1]
-        given = StructuredOutcomes.of(posterior, points[:b], values, _exact(posterior)) if b else posterior
-        means, deviation = given.predict(here)
-        drawn = np.reshape(means, (-1, 1)) + deviation * rng.normal(size=(count, 1))
-        values = np.concatenate([values, drawn], axis=1)
-    return values
 
 
 def _exact(posterior: Posterior) -> float:

@@ -91,7 +91,10 @@ class Loop:
     def _ahead(self) -> bool:
         """Prepare a proposal while all workers are busy, if the source supports it. Return True if a proposal was made."""
         busy = 1 < self._workers == len(self._in_flight)
-        if not busy or self._ended or any(p.waits(()) for p in self._policies) or self._reason():
+        if not busy or self._ended or any(p.waits(()) for p in self._policies):
+            return False
+        table = self._study.table
+        if self._reason([table.trials[number] for number in table.waiting]):
             return False
         found = self._source.ahead()
         if isinstance(found, str):
@@ -99,8 +102,9 @@ class Loop:
             return False
         return found
 
-    def _reason(self) -> str:
-        reasons = (policy.refuses(self._in_flight.values()) for policy in self._policies)
+    def _reason(self, waiting: Sequence[Trial] = ()) -> str:
+        trials = [*self._in_flight.values(), *waiting]
+        reasons = (policy.refuses(trials) for policy in self._policies)
         return next(filter(None, reasons), "")
 
     def _submit(self, trial: Trial) -> Future[Evaluation]:

@@ -210,7 +210,7 @@ def run(
         display.spending, display.limits, display.deadline = spending, study.limits, deadline.at
         display.begin(study.space.name, spending.total, study.trials)
         others = partial(await_others, study, deadline)
-        pace, within = Pace(), WithinBudget(study, spending, reserve)
+        pace, within = Pace(execution.workers), WithinBudget(study, spending, reserve)
         search = Search(study, within, deadline, pace)
         policies: list[Policy] = [EndAtDefect(study), Shown(study, display), pace, within, deadline, Suspects(study)]
         policies += [OptimizerStops(study), Callbacks(study, callbacks)]

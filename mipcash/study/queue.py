@@ -77,11 +77,11 @@ class Queue:
 
         return self._table.agreed(enqueued)
 
-    def prepare(self, seconds: float | None = None) -> bool:
-        """Make and journal the next proposal while evaluations run. The next call of ``next`` returns it.
+    def prepare(self, most: int, seconds: float | None = None) -> bool:
+        """Make and journal the next proposal while evaluations run. A later call of ``next`` returns it.
 
         Returns:
-            True if a proposal was made; False if a trial is waiting already.
+            True if a proposal was made; False if ``most`` trials are waiting already.
 
         Raises:
             SpaceExhaustedError, IllegalProposalError: as for ``next``.
@@ -91,7 +91,7 @@ class Queue:
                 with suppress(TakenError):
                     with self._table.lock:
                         self._table.sync()
-                        if self._table.waiting:
+                        if len(self._table.waiting) >= most:
                             return False
                     self._new(None, seconds, begin=False)
                     return True

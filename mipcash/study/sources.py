@@ -33,7 +33,7 @@ class Search:
 
     def next(self, in_flight: Collection[Trial]) -> Trial | str:
         try:
-            trial = self._study.queue.next(None, self._deadline.left, lambda: self._budget.pays(in_flight))
+            trial = self._study.queue.next(None, self._seconds, lambda: self._budget.pays(in_flight))
         except SpaceExhaustedError as error:
             # a running evaluation may make the optimizer request another output of its configuration
             return "" if in_flight and self._study.costs else _reason(error)
@@ -46,11 +46,14 @@ class Search:
             return reason
         return trial
 
+    @property
+    def _seconds(self) -> float | None:
+        return min((s for s in (self._deadline.left, self._pace.limit) if s is not None), default=None)
+
     def ahead(self) -> bool | str:
-        if not self._pace.slow:
-            return False
         try:
-            return self._study.queue.prepare(self._deadline.left)
+            most = self._pace.ahead
+            return most > 0 and self._study.queue.prepare(most, self._seconds)
         except SpaceExhaustedError as error:
             return False if self._study.costs else _reason(error)
 

@@ -16,7 +16,7 @@ from mipcash.methods.admm.jopt import NEAR
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import LOSS, Outcome
-from mipcash.optimizers.pending import EXACT, FANTASIES, StructuredOutcomes, believed, beside_pending, drawn_jointly
+from mipcash.optimizers.pending import EXACT, FANTASIES, StructuredOutcomes, believed, beside_pending
 from mipcash.space.domain import Domain
 from tests.optimizers.test_hybrid import history_of
 from tests.spaces import ALL
@@ -58,7 +58,7 @@ def test_fantasies_of_pending_trials_are_drawn_jointly() -> None:
     beside = points[[0, 1]]
     beside.units[1], beside.levels[1] = beside.units[0], beside.levels[0]
     beside.units[1, 0] += 1e-3
-    drawn = drawn_jointly(posterior, beside, 4000, np.random.default_rng(0))
+    drawn = posterior.draws(beside, 4000, np.random.default_rng(0))
     mean, deviation = posterior.predict(beside)
     np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=5 * deviation.max() / 60)
     np.testing.assert_allclose(drawn.std(axis=0), deviation, rtol=0.1)
@@ -75,7 +75,7 @@ def test_pending_trials_are_known_up_to_a_thousandth_of_the_noise() -> None:
     assert (left <= (1.0 + EXACT) * posterior.fitted_noise * 1.1 + 1e-8).all()
     twice = points[[0, 0, 1, 1]]
     assert np.isfinite(believed(posterior, twice, noise).predict(points)).all()
-    assert np.isfinite(drawn_jointly(posterior, twice, 4, np.random.default_rng(0))).all()
+    assert np.isfinite(posterior.draws(twice, 4, np.random.default_rng(0))).all()
 
 
 def test_only_missing_outputs_of_pending_trials_are_imputed() -> None:

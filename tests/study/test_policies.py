@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import BudgetError
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.evaluating.evaluation import Evaluation
 from mipcash.study.evaluating.pool import Inline
 from mipcash.study.loop import Loop
@@ -88,3 +90,36 @@ def test_a_loop_runs_with_a_user_defined_policy() -> None:
     loop = Loop(study, Inline(objective), 1, search, [Shown(study, display), within, policy], display, lambda: None)
     assert loop.run() == policy.ended == "failures"
     assert [t.failed for t in study.trials] == [False, True, False, True]
+
+
+def test_proposals_keep_pace_with_many_workers() -> None:
+    """A quarter of the workers has a proposal waiting at most, and none waits for longer than an evaluation takes."""
+
+    def pace(workers: int, ask: float, evaluation: float) -> tuple[int, float | None]:
+        found = Pace(workers)
+        assert (found.ahead, found.limit) == (0, None)
+        for _ in range(3):
+            found.evaluated(SimpleNamespace(seconds={"ask": ask}, duration=evaluation), None)  # type: ignore[arg-type]
+        return found.ahead, found.limit
+
+    assert pace(100, 0.2, 10.0) == (25, 0.2)
+    assert pace(100, 0.05, 10.0) == (12, 0.2)
+    assert pace(100, 0.05, 3600.0) == (0, 72.0)
+    assert pace(4, 0.1, 1.0) == (1, 0.5)
+    assert pace(4, 0.1, 0.5) == (1, None)  # short evaluations do not shorten proposals
+    assert pace(1, 0.1, 10.0) == (0, None)
+
+
+def test_proposals_made_ahead_are_within_the_budget() -> None:
+    def objective(config: Any) -> float:
+        time.sleep(0.002)
+        return 1.0
+
+    class Slow(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            time.sleep(0.004)
+            return super().propose(request)
+
+    space = tiny.tiny_space()
+    result = mc.minimize(objective, space, 40, optimizer=Slow(space), execution=12, progress=False)
+    assert (result.n_done, len(result.history)) == (40, 40)

@@ -14,10 +14,13 @@ from mipcash.study.result import SUSPICIOUS
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 
-NOTABLE = 0.05
-"""Proposals are made ahead if they take more than this share of an evaluation. Such a proposal knows one outcome less."""
+NOTABLE, AHEAD = 0.1, 0.25
+"""Proposals are made ahead if one for each worker takes more than this share of an evaluation; the largest share of the workers for
+which proposals wait. Such a proposal knows the outcomes less that come meanwhile."""
+WORTH = 1.0
+"""Least time of evaluations, in seconds, for which proposals are shortened."""
 LATEST = 5
-"""Number of trials from which the share is computed."""
+"""Number of trials from which times are computed."""
 LOOK = (0.05, 1.0)
 """First and largest pause, in seconds, between polls of other workers' trials; the pause doubles each time."""
 
@@ -59,9 +62,13 @@ class Pace(Policy):
     """Measures the times of proposals and evaluations. If proposals are slow, they are made ahead, while all workers are busy.
 
     A proposal made ahead waits in the study until a worker is free, or beyond the end of the run.
+
+    Args:
+        workers: number of evaluations at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int = 1) -> None:
+        self._workers = workers
         self._asks: deque[float] = deque(maxlen=LATEST)
         self._evaluations: deque[float] = deque(maxlen=LATEST)
 
@@ -71,9 +78,24 @@ class Pace(Policy):
         return ""
 
     @property
-    def slow(self) -> bool:
-        """True if a proposal takes a notable share of an evaluation."""
-        return bool(self._asks) and median(self._asks) > NOTABLE * median(self._evaluations)
+    def ahead(self) -> int:
+        """Number of proposals that may wait; 0 unless proposals are slow."""
+        if not self._asks:
+            return 0
+        asks, evaluation = median(self._asks) * self._workers, median(self._evaluations)
+        if asks <= NOTABLE * evaluation:
+            return 0
+        return max(1, int(AHEAD * self._workers * min(1.0, asks / max(evaluation, 1e-9))))
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds for a proposal; None: no limit.
+
+        If a proposal takes a seconds, an evaluation e and there are w workers, a worker gets one every max(e, w a) seconds, and
+        waits for max(0, w a - e). So it waits for no longer than an evaluation if a <= 2 e / w.
+        """
+        evaluation = median(self._evaluations) if self._evaluations else 0.0
+        return None if self._workers == 1 or evaluation < WORTH else 2.0 * evaluation / self._workers
 
 
 def await_others(study: Study, deadline: Deadline) -> str | None:

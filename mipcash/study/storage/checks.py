@@ -238,7 +238,7 @@ def parse(wording: Any, what: str, kinds: type | tuple[type, ...] = dict) -> Any
         DamageError: it is no JSON, is nested too deeply, has a name twice, or is of another type than ``kinds``.
     """
     try:
-        value = json.loads(text(wording, what), object_pairs_hook=_distinct)
+        value = _decoded(text(wording, what))
     except (ValueError, RecursionError) as error:
         raise DamageError(f"the {what} is not JSON that mipcash wrote ({shown(error)})") from error
     if not isinstance(value, kinds):
@@ -251,6 +251,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         raise ValueError("a name occurs twice")
     return made
+
+
+_decoded = json.JSONDecoder(object_pairs_hook=_distinct).decode  # made once: `json.loads` makes one at every call
 
 
 def text(value: Any, what: str) -> str:
