@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Collection
 from types import SimpleNamespace
@@ -13,7 +14,6 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import BudgetError
-from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.evaluating.evaluation import Evaluation
 from mipcash.study.evaluating.pool import Inline
 from mipcash.study.loop import Loop
@@ -110,16 +110,14 @@ def test_proposals_keep_pace_with_many_workers() -> None:
     assert pace(1, 0.1, 10.0) == (0, None)
 
 
-def test_proposals_made_ahead_are_within_the_budget() -> None:
+def test_proposals_made_ahead_are_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "ahead", 8)
+    space, everyone = tiny.tiny_space(), threading.Barrier(4)
+
     def objective(config: Any) -> float:
-        time.sleep(0.002)
+        everyone.wait(30)  # four evaluations at a time, so that proposals are made ahead
+        time.sleep(0.05)
         return 1.0
 
-    class Slow(tiny.Sampler):
-        def propose(self, request: Request) -> Proposal:
-            time.sleep(0.004)
-            return super().propose(request)
-
-    space = tiny.tiny_space()
-    result = mc.minimize(objective, space, 40, optimizer=Slow(space), execution=12, progress=False)
-    assert (result.n_done, len(result.history)) == (40, 40)
+    result = mc.minimize(objective, space, 20, optimizer=tiny.Sampler(space), execution=4, progress=False)
+    assert (result.n_done, len(result.history)) == (20, 20)
