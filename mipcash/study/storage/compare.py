@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
-from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import differences
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
+from mipcash.study.storage.versions import changed
 from mipcash.study.text import storable
 
 
@@ -45,12 +46,17 @@ def compare(
                 )
     if stored.fingerprint != wanted.fingerprint:
         found += differences(stored.listing, wanted.listing)
+    others = changed(stored.version, wanted.version)
+    if others and not found:
+        warnings.warn(
+            f"{name} was written with {', '.join(others)}: proposals may differ in their last digits, and then altogether, from "
+            "those of a run that was not interrupted",
+            stacklevel=2,
+        )
     if not found:
         return
     named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
-    upgrade = (
-        f" It was written by mipcash {stored.version}, this is {__version__}." if stored.version != __version__ else ""
-    )
+    upgrade = f" It was written with {', '.join(others)}." if others else ""
     raise StorageError(
         f"{name} belongs to another study: {named}.{upgrade} To resume it, use what it was started with; for a new "
         f"study, {cure}, and pass known=mc.read_trials({name!r}, space) to keep its trials"

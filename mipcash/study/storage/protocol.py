@@ -20,11 +20,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.modelling.fidelity import Fidelity
 from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
+from mipcash.study.storage.versions import versions
 
 FORMAT = 1
 """Number of the journal format. A journal with another number is refused."""
@@ -115,7 +115,7 @@ class StudyRecord:
     recommended: int | None = None
     objective: Mapping[str, str] | None = None
     schema: int = FORMAT
-    version: str = __version__
+    version: str = field(default_factory=versions)
     created: float = 0.0
 
     @cached_property

@@ -32,6 +32,8 @@ from mipcash.surrogates.structured.warping import Warp
 
 LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
 """Shares of the mean variance that are added to the diagonal of a covariance of draws, tried in turn."""
+BLOCK = 256
+"""Number of rows of a covariance computed at a time; its factor needs no entries right of the diagonal."""
 NEAR = 256
 """Largest number of observations on which a predicted variance is conditioned."""
 
@@ -65,8 +67,11 @@ class PosteriorSection:
 
 
 def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
-    """Return S between t points: (t, t)."""
-    k = kernel.whole(x, x)
+    """Return S between t points, up to BLOCK entries right of its diagonal, and zeros beyond: (t, t)."""
+    k = np.zeros((len(x), len(x)))
+    for first in range(0, len(x), BLOCK):
+        last = min(first + BLOCK, len(x))
+        k[first:last, :last] = kernel.whole(x[first:last], x[:last])
     k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
     return k
 
