@@ -287,6 +287,15 @@ def test_messages_show_all_digits() -> None:
     assert "11579" in str(broken)
 
 
+def test_a_rule_whose_bound_is_zero_is_relaxed_by_a_difference() -> None:
+    """Its zero may be no number of the user: ``x <= y`` is kept as ``x - y <= 0``."""
+    space = mc.Space("zero")
+    x, y = space.integer("x", 0, 9), space.integer("y", 0, 9)
+    space.rule("less", x - y <= 0)
+    space.rule("more", x - y >= 2)
+    assert "'less' (x - y <= 0): raise its bound by 2; or 'more' (>= 2): 0 suffices" in space.explain()
+
+
 def test_a_pyomo_objective_keeps_its_sense() -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(bounds=(0, 1))
