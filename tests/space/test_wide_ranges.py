@@ -190,3 +190,14 @@ def test_the_cost_of_a_product_with_an_integer_of_a_trillion_is_not_dropped(solv
     found = space.optimum(-3000 * c * w, "min", solver=solver)
     assert (found.status, found.value) == ("optimal", -6e15)
     assert found.bound <= -6e15
+
+
+@pytest.mark.parametrize("span", [1023, 1024, 1025, 2048])
+@pytest.mark.parametrize("low", [0, -5])
+def test_a_product_of_two_integers_reaches_the_last_value_of_each(span: int, low: int) -> None:
+    """One of them is written in bits, of which a span of a power of two needs one more."""
+    space = mc.Space("ends")
+    x, y = space.integer("x", low, low + span), space.integer("y", 0, 3000)
+    space.rule("product", x * y >= (low + span) * 3000)
+    assert space.optimum(x + y, "max", solver="highs").config == {"x": low + span, "y": 3000}
+    assert space.count().number == 1
