@@ -49,9 +49,11 @@ def report(
         from mipcash.study.storage.registry import read_study
 
         where = archive.place_of(journal)
-        record, _ = read_study(where)
-        place, lacking = space_of(where, record, model, option, trust, "report")
-        target = write_page(Run.of(where, place), output or archive.page_path(where, record), lacking=lacking)
+        stored = read_study(where)
+        place, lacking = space_of(where, stored[0], model, option, trust, "report")
+        target = write_page(
+            Run.of(where, place, stored), output or archive.page_path(where, stored[0]), lacking=lacking
+        )
         say(f"report: {target}")
         _say_lacking(lacking)
 

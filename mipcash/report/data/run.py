@@ -24,7 +24,7 @@ from mipcash.study.records.trials import readable_trial, trial_of
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.checks import DamageError
-from mipcash.study.storage.protocol import NOTHING, StudyRecord
+from mipcash.study.storage.protocol import NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
 from mipcash.study.text import shown
@@ -84,11 +84,14 @@ class Run:
     mode: int = READABLE
 
     @classmethod
-    def of(cls, given: Source, space: Space | Place | None = None) -> Run:
+    def of(
+        cls, given: Source, space: Space | Place | None = None, stored: tuple[StudyRecord, list[TrialRow]] | None = None
+    ) -> Run:
         """Make a run from a result, a study, or a journal's path or address.
 
         Args:
             space: of a journal that is read; a result or study brings its own.
+            stored: what ``read_study`` returned for the journal; None: it is read.
 
         Raises:
             MipcashError: the source is none of these, or the space differs from the journal's.
@@ -106,7 +109,7 @@ class Run:
         if not isinstance(given, (str, os.PathLike)):
             raise MipcashError(f"a report is of a result, a study or the path of a journal; got {shown(given)}")
         path = given if isinstance(given, str) and is_address(given) else Path(given).expanduser()
-        record, rows = read_study(path)
+        record, rows = stored or read_study(path)
         name = str(Address.of(path)) if isinstance(path, str) else str(path)  # without a password
         if place is not None:
             _check_same(name, record, place.space)
