@@ -12,7 +12,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from mipcash.study.progress import Progress
 from mipcash.study.records.fingerprint import differences, fingerprint, listing
 from mipcash.study.records.objective import identity_of
 from mipcash.study.storage import sqlite
-from mipcash.study.storage.compare import compare
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.sqlite import read_journal
 
@@ -439,19 +438,3 @@ def test_a_symlink_is_kept_and_points_to_the_new_journal(journal: Path, tmp_path
     assert notes.notes == [f"the journal that was there is {file.with_name('kept.old-1.db')} now"]
     assert journal.is_symlink()
     assert [len(read_journal(path)[1]) for path in (file, file.with_name("kept.old-1.db"))] == [3, 2]
-
-
-def test_a_journal_of_other_versions_is_resumed_with_a_warning(space: mc.Space, journal: Path) -> None:
-    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
-        record = study.record
-    assert re.fullmatch(r"[\d.]+ \(python 3[.]\d+, numpy [\d.]+, scipy [\d.]+, highspy [\d.]+\)", record.version)
-    older = replace(record, version=re.sub("numpy [^,]+", "numpy 1.0", record.version))
-    with pytest.warns(UserWarning, match=r"run.db was written with numpy 1[.]0 \(now [\d.]+\): proposals may differ"):
-        compare("run.db", older, record)
-    with pytest.raises(StorageError, match=r"seed was 0 and is 1 now[.] It was written with numpy 1[.]0 \(now"):
-        compare("run.db", older, replace(record, seed=1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        compare("run.db", record, record)
-        compare("run.db", replace(record, version=record.version.split(" (")[0]), record)  # says nothing of the others
-        mc.Study(space, tiny.Sampler(space), storage=journal).close()
