@@ -48,21 +48,18 @@ def killed_runs(kind: Kind, least: int, server: str, progress: Progress) -> Resu
 def killed_run(kind: Kind, seed: int, server: str, cluster: tuple[str, int]) -> Survival:
     """Run once unbroken and once with kills, and compare."""
     with tempfile.TemporaryDirectory(prefix="mipcash-faults-", ignore_cleanup_errors=True) as made:
-        rows, seconds = {}, 0.0
-        for name in ("unbroken", "killed"):
+
+        def place(name: str) -> tuple[Path, str]:
             folder = Path(made) / name
             folder.mkdir()
-            address = kind.address.format(folder=folder, server=server, study=f"{name}{seed}")
-            if name == "unbroken":
-                began = time.monotonic()
-                process = forked(lambda f=folder, a=address: run(kind, f, a, seed, cluster[0]), folder / "output")
-                code = ended(process, 120.0)
-                assert code == 0, (folder / "output").read_text(encoding="utf-8")
-                seconds = time.monotonic() - began
-            else:
-                survival = Killing(kind, folder, address, seed, seconds, cluster)()
-            rows[name] = read_study(address)[1]
-        survival.repeated, problems = compare(kind, folder, rows["killed"], rows["unbroken"])
+            return folder, kind.address.format(folder=folder, server=server, study=f"{name}{seed}")
+
+        (quiet, unbroken), (folder, address) = place("unbroken"), place("killed")
+        began = time.monotonic()
+        code = ended(forked(lambda: run(kind, quiet, unbroken, seed, cluster[0]), quiet / "output"), 120.0)
+        assert code == 0, (quiet / "output").read_text(encoding="utf-8")
+        survival = Killing(kind, folder, address, seed, time.monotonic() - began, cluster)()
+        survival.repeated, problems = compare(kind, folder, read_study(address)[1], read_study(unbroken)[1])
         survival.problems += problems
         if survival.repeated > survival.faults.total() * kind.workers:
             survival.problems.append(f"{survival.repeated} evaluations were repeated")

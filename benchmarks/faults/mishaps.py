@@ -80,8 +80,7 @@ def read_only_folder(folder: Path) -> str:
     kept.mkdir()
     other.mkdir()
     kept.chmod(0o555)
-    for each in (folder, *folder.parents[:1]):
-        each.chmod(each.stat().st_mode | stat.S_IRWXO)
+    folder.chmod(folder.stat().st_mode | stat.S_IRWXO)
 
     def started() -> None:
         run(PLAIN, other, str(other / "run.db"), 0, "")  # loads the modules, which another user may not read

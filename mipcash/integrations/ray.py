@@ -31,12 +31,12 @@ class RayExecutor(Executor):
 
     def __init__(self, workers: int | None = None, **options: Any) -> None:
         try:
-            self._ray: Any = import_module("ray")
+            ray: Any = import_module("ray")
         except ImportError:
             raise MipcashError("RayExecutor needs ray: pip install 'mipcash[ray]'") from None
-        if not self._ray.is_initialized():
-            self._ray.init(num_cpus=workers, log_to_driver=False)
-        self._run = self._ray.remote(**options)(_call) if options else self._ray.remote(_call)
+        if not ray.is_initialized():
+            ray.init(num_cpus=workers, log_to_driver=False)
+        self._run = ray.remote(**options)(_call) if options else ray.remote(_call)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a call as a task of the cluster."""

@@ -35,7 +35,9 @@ class Unreturned:
 
 def unreturned(trials: Sequence[Trial], limits: Sequence[Limit]) -> list[Unreturned]:
     """Return the constrained outputs that no evaluation of a study returned, although some succeeded."""
-    own, found = [t for t in trials if limits and not (t.known or t.pending)], []
+    if not limits:
+        return []
+    own, found = [t for t in trials if not (t.known or t.pending)], []
     for limit in limits:
         if any(t.outcome[limit.output].status == PRESENT for t in own):
             continue

@@ -121,7 +121,6 @@ PARCELS: dict[str, dict[str, Any]] = {"distributed": {"pure": False}, "mipcash":
 
 KILLED = {
     "distributed": ("KilledWorker",),
-    "ray.exceptions": ("WorkerCrashedError", "NodeDiedError", "TaskUnschedulableError", "OutOfMemoryError"),
     "ray": ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ActorDiedError"),
 }
 """By package, the exceptions with which executors outside the standard library report a dead worker."""

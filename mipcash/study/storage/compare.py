@@ -47,13 +47,13 @@ def compare(
     if stored.fingerprint != wanted.fingerprint:
         found += differences(stored.listing, wanted.listing)
     others = changed(stored.version, wanted.version)
-    if others and not found:
-        warnings.warn(
-            f"{name} was written with {', '.join(others)}: proposals may differ in their last digits, and then altogether, from "
-            "those of a run that was not interrupted",
-            stacklevel=2,
-        )
     if not found:
+        if others:
+            warnings.warn(
+                f"{name} was written with {', '.join(others)}: proposals may differ in their last digits, and then altogether, "
+                "from those of a run that was not interrupted",
+                stacklevel=2,
+            )
         return
     named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
     upgrade = f" It was written with {', '.join(others)}." if others else ""
