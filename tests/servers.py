@@ -47,18 +47,31 @@ class Server:
     Attributes:
         address: of an empty database.
         control: calls ``pg_ctl`` with some arguments.
+        folder: which the server can read, for its files.
     """
 
     address: str
     control: Callable[..., None]
+    folder: Path
 
     def stop(self) -> None:
         """Stop as a machine does that fails: connections are cut, and nothing is written any more."""
         self.control("-m", "immediate", "stop")
 
-    def start(self) -> None:
-        """Start again."""
-        self.control("start")
+    def start(self, *options: str) -> None:
+        """Start again, with further options of ``postgres``."""
+        self.control("-o", " ".join(options), "start")
+
+    def certify(self) -> tuple[list[str], Path]:
+        """Make a certificate for 127.0.0.1. Return the options of a server with TLS, and the certificate."""
+        certificate, key = self.folder / "server.crt", self.folder / "server.key"
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+        command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
+        subprocess.run(command, capture_output=True, check=True)
+        account = _account()
+        if account is not None:
+            os.chown(key, account.pw_uid, account.pw_gid)
+        return ["-c ssl=on", f"-c ssl_cert_file={certificate}", f"-c ssl_key_file={key}"], certificate
 
 
 @contextmanager
@@ -68,7 +81,7 @@ def _server(folder: Path) -> Iterator[Server]:
     account = _account()
     if account is not None:
         os.chown(folder, account.pw_uid, account.pw_gid)
-    data, port = folder / "data", _free_port()
+    data, port = folder / "data", free_port()
 
     def call(*command: str) -> None:
         options = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
@@ -78,7 +91,7 @@ def _server(folder: Path) -> Iterator[Server]:
     call(str(tools / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
     settings = f"-p {port} -h 127.0.0.1 -k {folder} -F -c full_page_writes=off -c max_connections=40"
     always = (str(tools / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", settings)
-    server = Server(f"postgresql://{USER}@127.0.0.1:{port}/postgres", partial(call, *always))
+    server = Server(f"postgresql://{USER}@127.0.0.1:{port}/postgres", partial(call, *always), folder)
     server.start()
     try:
         yield server
@@ -98,7 +111,7 @@ def _account() -> pwd.struct_passwd | None:
     raise AssertionError("PostgreSQL does not run as root, and there is no other user")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

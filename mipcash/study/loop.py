@@ -85,6 +85,9 @@ class Loop:
         if isinstance(found, str):
             self._ended = found
             return None
+        if found.lost:
+            cause = self._study.table.losses(found.number)[-1]
+            self._display.note(f"trial {found.number} lost its worker and is evaluated again: {cause}")
         self._display.evaluating(found)
         return found
 
@@ -154,7 +157,6 @@ class Loop:
             return
         if self._ended not in FINAL:
             self._ended = ""  # the trial is pending again and will be evaluated again
-        self._display.note(f"trial {trial.number} lost its worker and is evaluated again: {cause}")
 
     def _after_evaluation(self, trial: Trial, evaluation: Evaluation | None) -> None:
         reasons = [policy.evaluated(trial, evaluation) for policy in self._policies]

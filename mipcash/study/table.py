@@ -297,6 +297,11 @@ class TrialTable:
             trial if not self._rows[number].waits or trial.lost <= self._retries else self._give_up(self._rows[number])
         )
 
+    def losses(self, number: int) -> list[str]:
+        """Return why attempts of a trial were lost, in their order."""
+        attempts = sorted(self._rows[number].evaluations, key=lambda e: e.attempt)
+        return [e.message for e in attempts if e.status == LOST]
+
     def give_back(self, number: int) -> Trial:
         """End the latest attempt without an outcome; the trial waits."""
         return self._end(number, RETURNED, "")
@@ -319,9 +324,8 @@ class TrialTable:
         return trial
 
     def _give_up(self, row: TrialRow) -> Trial:
-        causes = [e.message for e in sorted(row.evaluations, key=lambda e: e.attempt) if e.status == LOST]
         times = "once" if row.lost == 1 else f"{row.lost} times"
-        text = f"its worker died {times}; at last: {causes[-1]}"
+        text = f"its worker died {times}; at last: {self.losses(row.number)[-1]}"
         return self._write(given_up(row, text, time.time(), self.record.limits))
 
     def _write(self, change: Change) -> Trial:

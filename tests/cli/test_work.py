@@ -94,6 +94,7 @@ def test_the_trial_of_a_killed_worker_is_evaluated_again(write: Callable[..., Pa
     assert [attempts(row) for row in rows[:2]] == [[(1, "lost"), (2, "present")], [(1, "present")]]
     lost = next(e for e in rows[0].evaluations if e.status == "lost")
     assert f":{killed.pid} gave no sign of life for 1 seconds" in lost.message
+    assert f"trial {lost.trial} lost its worker and is evaluated again: {lost.message}" in " ".join(shown.split())
     assert sorted(evaluated().values()) == [1, 1, 1, 1, 1, 2]
     assert "6 done, 0 failed" in shown
     finished = "this study is finished (6 evaluations); give a larger --budget to go on"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import sharing
@@ -13,8 +17,11 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
+from mipcash.optimizers.outcome import Outcome
 from mipcash.study.storage import sql
+from mipcash.study.storage.attempts import recorded
 from mipcash.study.storage.protocol import UnreachableError
+from mipcash.study.storage.spool import FOLDER, Spool
 from tests import servers
 
 psycopg = pytest.importorskip("psycopg")
@@ -22,8 +29,11 @@ BUDGET = 8
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def spool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Shorten the pauses, and return the folder of outcomes that wait."""
     monkeypatch.setattr(sql, "PAUSE", 0.01)
+    monkeypatch.setenv(FOLDER, str(tmp_path / "spool"))
+    return tmp_path / "spool"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +61,7 @@ def loss(config: Any) -> float:
     return float(sum(v for v in config.values() if isinstance(v, (int, float))))
 
 
-def test_a_run_goes_on_after_its_server_was_stopped(server: servers.Server, address: str) -> None:
+def test_a_run_goes_on_after_its_server_was_stopped(server: servers.Server, address: str, spool: Path) -> None:
     evaluated: list[float] = []
 
     def objective(config: Any) -> float:
@@ -66,6 +76,8 @@ def test_a_run_goes_on_after_its_server_was_stopped(server: servers.Server, addr
     texts = [str(each.message) for each in told]
     assert any(text.startswith("waiting for up to 600 seconds: ") and "cannot be reached" in text for text in texts)
     assert any("is reached again after" in text for text in texts)
+    assert any(f"the outcome is kept in {spool}" in text for text in texts)
+    assert not list(spool.iterdir())
     assert losses(result) == evaluated
     assert len(evaluated) == BUDGET
     assert losses(result) == losses(mc.minimize(loss, tiny.tiny_space(), BUDGET, optimizer="random", progress=False))
@@ -152,25 +164,111 @@ def test_a_writer_that_was_cut_off_takes_over_no_trial_until_the_others_can_send
         assert not row.running
 
 
-def test_a_server_that_stays_away_ends_the_run_with_an_error(
-    server: servers.Server, address: str, monkeypatch: pytest.MonkeyPatch
+def test_a_server_that_stays_away_ends_the_run_with_an_error_and_loses_no_outcome(
+    server: servers.Server, address: str, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sql, "PATIENCE", 0.2)
     address += "&heartbeat_seconds=1"  # the evaluation that the run leaves is taken over after this time
-    stopped = False
+    evaluated: list[float] = []
 
     def objective(config: Any) -> float:
-        nonlocal stopped
-        if not stopped:
+        if len(evaluated) == 2:
             server.stop()
-            stopped = True
-        return loss(config)
+        evaluated.append(loss(config))
+        return evaluated[-1]
 
     try:
         with pytest.raises(StorageError, match="cannot be reached"), pytest.warns(UserWarning, match="waiting"):
             run(address, objective)
         with pytest.raises(StorageError, match="cannot be reached"):
             run(address, objective)  # a server that is not there at the beginning is reported at once
+        (kept,) = spool.iterdir()
+        assert kept.stat().st_mode & 0o077 == 0
     finally:
         server.start()
-    assert len(run(address, objective).history) == BUDGET
+    with pytest.warns(UserWarning, match=f"the outcome of trial 2, left in {kept}, is recorded"):
+        result = run(address, objective)
+    assert losses(result) == evaluated
+    assert len(evaluated) == BUDGET
+    assert not kept.exists()
+
+
+def test_a_run_goes_on_at_another_host_of_its_address(server: servers.Server, address: str) -> None:
+    evaluated: list[float] = []
+    other = str(servers.free_port())
+
+    def objective(config: Any) -> float:
+        if len(evaluated) == 3:
+            server.stop()
+            threading.Timer(0.5, lambda: server.start(f"-p {other}")).start()
+        evaluated.append(loss(config))
+        return evaluated[-1]
+
+    here = urlsplit(address)
+    both = f"postgresql://{here.username}@{here.path}?{here.query}&host=127.0.0.1,127.0.0.1&port={here.port},{other}"
+    try:
+        with pytest.warns(UserWarning, match="reached again"):
+            result = run(both, objective)
+        assert losses(result) == evaluated
+        assert len(evaluated) == BUDGET
+    finally:
+        server.stop()
+        server.start()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_connection_is_encrypted_and_its_certificate_checked(
+    server: servers.Server, address: str, tmp_path: Path
+) -> None:
+    options, certificate = server.certify()
+    (tmp_path / "other").mkdir()
+    _, other = replace(server, folder=tmp_path / "other").certify()
+    server.stop()
+    server.start(*options)
+    try:
+        checked = f"{address}&sslmode=verify-full&sslrootcert={certificate}"
+        encrypted: list[bool] = []
+
+        def objective(config: Any) -> float:
+            with psycopg.connect(server.address) as connection:
+                query = (
+                    "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'mipcash'"
+                )
+                encrypted.extend(row[0] for row in connection.execute(query))
+            return loss(config)
+
+        run(checked, objective)
+        assert encrypted
+        assert all(encrypted)
+        with pytest.raises(StorageError, match="certificate verify failed"):
+            run(checked.replace(str(certificate), str(other)), objective)
+    finally:
+        server.stop()
+        server.start()
+    with pytest.raises(StorageError, match="server does not support SSL"):
+        run(checked, objective)
+
+
+def test_the_outcome_of_a_living_writer_is_left_to_it(address: str, spool: Path) -> None:
+    with mc.Study(tiny.tiny_space(), storage=address) as study:
+        trial = study.ask()
+        mine = study._storage
+        assert isinstance(mine, sql.SQLStorage)
+        (row,) = mine.rows()
+        file = mine._spool.keep(*recorded(row, Outcome.of(1.0), "done", mine.worker, 0.0, None))
+        assert file is not None
+        with mc.Study(tiny.tiny_space(), storage=address) as other:
+            assert other.trials[0].status == "pending"
+        assert file.exists()
+        study.tell(trial, 2.0)
+    mc.Study(tiny.tiny_space(), storage=address).close()  # the outcome is recorded, the file is not needed any more
+    assert not file.exists()
+    with mc.Study(tiny.tiny_space(), storage=address) as study:
+        assert study.trials[0].loss == 2.0
+
+
+def test_an_outcome_that_cannot_be_read_is_named(spool: Path) -> None:
+    spool.mkdir()
+    (spool / f"{Spool('there', 'me')._study}-0.json").write_text("{", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"the outcome in .*-0.json cannot be read .*; delete the file"):
+        assert not list(Spool("there", "me").others())

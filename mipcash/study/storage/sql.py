@@ -11,7 +11,8 @@ together, as when a whole run is killed, their attempts get the status ``returne
 
 If a server cannot be reached, a writer waits and repeats what it was about to do. A transaction whose commit may have succeeded is
 repeated only if the storage does not hold its rows. After an interruption no other writer counts as silent until this one has sent
-heartbeats for its promised time, since the others were cut off too.
+heartbeats for its promised time, since the others were cut off too. An outcome that waits is kept on this machine
+(``mipcash.study.storage.spool``), and recorded by the next writer of the machine if its own is killed.
 
 A single writer has seen everything in the storage. An attempt that is still running when it opens the study belongs to a run that
 was killed as a whole, and is returned.
@@ -29,10 +30,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from mipcash.errors import StorageError
-from mipcash.study.storage.attempts import ended
+from mipcash.optimizers.outcome import PENDING, Outcome
+from mipcash.study.storage.attempts import ended, recorded
 from mipcash.study.storage.checks import DamageError
 from mipcash.study.storage.compare import compare
 from mipcash.study.storage.database import Database, Rows
@@ -48,6 +51,7 @@ from mipcash.study.storage.protocol import (
     UnreachableError,
     this_worker,
 )
+from mipcash.study.storage.spool import Spool
 
 T = TypeVar("T")
 BEATS = 4
@@ -77,7 +81,12 @@ class SQLStorage:
         self._heart: threading.Thread | None = None
         self._seen = 0
         self._steady = -math.inf  # since when, by the monotonic clock, no heartbeat has failed; inf: the last one has
+        self._away: float | None = None  # since when, by the monotonic clock, the server cannot be reached
         self._revisions: dict[int, int] = {}
+
+    @property
+    def _spool(self) -> Spool:
+        return Spool(self.title, self.worker)
 
     def open(self, record: StudyRecord) -> None:
         """See ``mipcash.study.storage.protocol.Storage.open``."""
@@ -89,6 +98,8 @@ class SQLStorage:
         compare(self.title, stored, record, self._database.another)
         self._database.settle()
         self.record = stored
+        if not self._alone:
+            self._deliver()
 
     def rows(self) -> list[TrialRow]:
         """See ``mipcash.study.storage.protocol.Storage.rows``."""
@@ -111,8 +122,19 @@ class SQLStorage:
         self._started = True
 
     def news(self) -> Sequence[TrialRow]:
-        """See ``mipcash.study.storage.protocol.Storage.news``. Attempts of silent writers end here."""
-        return () if self._alone else self._until_reached(self._look) or ()
+        """See ``mipcash.study.storage.protocol.Storage.news``. Attempts of silent writers end here.
+
+        A server that cannot be reached has no news: what is then written waits for it.
+        """
+        if self._alone:
+            return ()
+        try:
+            found = self._look()
+        except UnreachableError as error:
+            self._miss(error)
+            return ()
+        self._reach()
+        return found
 
     def _look(self) -> Sequence[TrialRow]:
         with self._database.transaction(write=False) as rows:
@@ -160,7 +182,7 @@ class SQLStorage:
                 if not stored.update(row, self._signed(changed), self._revisions.get(row.number, 0), revision):
                     raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
 
-        self._until_reached(write, lambda: self._holds(row, changed))
+        self._until_reached(write, lambda: self._holds(row, changed), lambda: self._spool.keep(row, changed))
 
     def note(self, record: StudyRecord) -> None:
         """See ``mipcash.study.storage.protocol.Storage.note``. Columns that this writer does not change are left alone."""
@@ -206,7 +228,11 @@ class SQLStorage:
             rows.run("forget worker", worker=self.worker)
 
     def _end_silent_attempts(self) -> None:
-        """End the attempts of silent workers: lost if their run went on without them, returned if it ended with them."""
+        """End the attempts of silent workers: lost if their run went on without them, returned if it ended with them.
+
+        An attempt whose outcome is on this machine is not lost.
+        """
+        self._deliver()
         with self._database.transaction() as rows:  # again, since heartbeats may have arrived
             revision = max(rows.latest()) + 1
             for worker, (promised, witnessed) in rows.silent(self.worker).items():
@@ -237,12 +263,39 @@ class SQLStorage:
 
     # -- a server that goes away --------------------------------------------------------------------------------------
 
-    def _until_reached(self, act: Callable[[], T], done: Callable[[], bool] = lambda: False) -> T | None:
+    def _deliver(self) -> None:
+        """Record outcomes that writers of this machine kept when their server was away, unless these writers are alive."""
+        for path, (told, changed) in self._spool.others():
+            with self._database.transaction() as rows:
+                found = rows.trials("one", number=told.number)
+                mine = [e for e in found[0][0].evaluations if e.attempt == changed[0].attempt] if found else []
+                silent = rows.silent(self.worker)
+                if any(e.status == RUNNING and e.worker not in silent for e in mine):
+                    continue
+                wanted = bool(mine) and found[0][0].status == PENDING
+                if wanted:
+                    part = Outcome({e.output: output for e in changed if (output := e.recorded) is not None})
+                    end = rows.now() if told.finished is None else told.finished
+                    given = (part, told.status, mine[0].worker, end, told.duration, mine[0].attempt)
+                    rows.update(*recorded(found[0][0], *given), found[0][1], max(rows.latest()) + 1)
+            path.unlink(missing_ok=True)
+            if wanted:
+                warnings.warn(
+                    f"{self.title}: the outcome of trial {told.number}, left in {path}, is recorded", stacklevel=3
+                )
+
+    def _until_reached(
+        self,
+        act: Callable[[], T],
+        done: Callable[[], bool] = lambda: False,
+        keep: Callable[[], Path | None] = lambda: None,
+    ) -> T | None:
         """Call ``act`` until the server can be reached.
 
         Args:
             done: tells after an interruption whether the storage holds what ``act`` writes, since its commit may have succeeded
                 although its answer was lost.
+            keep: writes what ``act`` writes into a file of this machine meanwhile.
 
         Returns:
             What ``act`` returns, or None if it is done.
@@ -250,26 +303,35 @@ class SQLStorage:
         Raises:
             UnreachableError: the server cannot be reached for PATIENCE seconds.
         """
-        began: float | None = None
-        pause = PAUSE
+        pause, interrupted = PAUSE, False
         while True:
             try:
-                found = act() if began is None or not done() else None
+                found = None if interrupted and done() else act()
             except UnreachableError as error:
-                self._steady = math.inf
-                if began is None:
-                    began = time.monotonic()
-                    warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=3)
-                elif time.monotonic() - began > PATIENCE:
-                    raise
+                self._miss(error)
+                if not interrupted and (kept := keep()):
+                    warnings.warn(f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=3)
+                interrupted = True
                 time.sleep(pause)
                 pause = min(2.0 * pause, LONGEST_PAUSE)
             else:
-                if began is not None:
-                    warnings.warn(
-                        f"{self.title} is reached again after {time.monotonic() - began:.0f} seconds", stacklevel=3
-                    )
+                self._reach()
                 return found
+
+    def _miss(self, error: UnreachableError) -> None:
+        """Note that the server cannot be reached, and raise the error if that has been so for PATIENCE seconds."""
+        self._steady = math.inf
+        if self._away is None:
+            self._away = time.monotonic()
+            warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=4)
+        elif time.monotonic() - self._away > PATIENCE:
+            raise error
+
+    def _reach(self) -> None:
+        if self._away is not None:
+            seconds, self._away = time.monotonic() - self._away, None
+            self._spool.drop()
+            warnings.warn(f"{self.title} is reached again after {seconds:.0f} seconds", stacklevel=4)
 
     def _holds(self, row: TrialRow | int, evaluations: Sequence[EvaluationRow]) -> bool:
         """Return True if the storage holds a trial, or the trial of this number, with evaluations of this writer."""
