@@ -30,6 +30,8 @@ from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import chosen_part
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
+DEVIATIONS = 2.0
+"""Standard deviations from the median to the ends of a band."""
 LEAST = 4
 """Number of different losses that a model needs."""
 SUPPORT = 240
@@ -80,6 +82,12 @@ class LossModel:
         """Return values of f on the scale of the loss; the order is preserved."""
         warp = self.posterior.warp
         return np.array([warp.inverse(float(v)) for v in np.ravel(values)]).reshape(np.shape(values))
+
+    def band(self, points: Points, sign: float) -> tuple[Vector, Vector, Vector]:
+        """Return the median of the noise-free loss and DEVIATIONS to each side, in the objective's own sign: (B,) each."""
+        mean, deviation = self.predict(points)
+        low, middle, high = (sign * self.losses(mean + sign * d * DEVIATIONS * deviation) for d in (-1.0, 0.0, 1.0))
+        return middle, low, high
 
     def functions(self, support: Points, count: int, rng: np.random.Generator) -> Functions:
         """Return functions drawn from the posterior.

@@ -13,6 +13,7 @@ from mipcash.lazy import attributes_of
 
 _HOMES = {
     "compare_runs": "mipcash.report.comparison",
+    "importances": "mipcash.report.predictions",
     "plot_contour": "mipcash.report.contour",
     "plot_convergence": "mipcash.report.axes",
     "plot_front": "mipcash.report.axes",
@@ -25,6 +26,7 @@ _HOMES = {
     "plot_slice": "mipcash.report.axes",
     "plot_timeline": "mipcash.report.timeline",
     "plot_times": "mipcash.report.axes",
+    "predict": "mipcash.report.predictions",
     "write_page": "mipcash.report.page.writing",
 }
 
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from mipcash.report.comparison import compare_runs as compare_runs
     from mipcash.report.contour import plot_contour as plot_contour
     from mipcash.report.page.writing import write_page as write_page
+    from mipcash.report.predictions import importances as importances
+    from mipcash.report.predictions import predict as predict
     from mipcash.report.timeline import plot_timeline as plot_timeline
 
 

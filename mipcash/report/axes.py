@@ -15,7 +15,7 @@ import numpy as np
 from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import curve
 from mipcash.report.data.coordinates import coordinates
-from mipcash.report.data.effects import Effects, effects
+from mipcash.report.data.effects import effects
 from mipcash.report.data.front import fronts, word_of
 from mipcash.report.data.limits import limits
 from mipcash.report.data.run import Run, Source
@@ -41,6 +41,7 @@ from mipcash.report.drawing import (
     new_axes,
     plain,
 )
+from mipcash.report.predictions import effects_of, lacking
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.space.space import Space
 from mipcash.study.text import shown
@@ -189,7 +190,7 @@ def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | No
         >>> plot_importance(run).get_xlabel()
         'share of the variance (%)'
     """
-    axes, found = new_axes(ax), _effects(source, space)
+    axes, found = new_axes(ax), effects_of(source, space)
     rows = [(p.label, p.whole, p.alone) for p in found.parameters[:SHOWN]]
     draw_bars(axes, [(n, w) for n, w, _ in rows], BAR, "with others")
     y = np.arange(len(rows))
@@ -221,7 +222,7 @@ def plot_interactions(source: Source, *, ax: Axes | None = None, space: Space | 
         >>> plot_interactions(run).get_xlabel()
         'share of the variance (%)'
     """
-    axes, found = new_axes(ax), _effects(source, space)
+    axes, found = new_axes(ax), effects_of(source, space)
     draw_bars(axes, [(f"{p.first} × {p.second}", p.share) for p in found.pairs[:SHOWN]], INNER, "together")
     return axes
 
@@ -256,7 +257,7 @@ def plot_slice(
     axes, run = new_axes(ax), Run.of(source, space)
     found = effects(run)
     if found is None:
-        raise MipcashError(_lacks(run))
+        raise MipcashError(lacking(run))
     some = slices(run, found.labels if parameter is None else [parameter])
     if not some:
         raise MipcashError(
@@ -460,17 +461,3 @@ def plot_gaps(source: Source, *, ax: Axes | None = None, space: Space | None = N
     axes.scatter(found.x[known], 100 * found.gap[known], s=18, color=DOT)
     dress(axes, "evaluation", "gap (%)")
     return axes
-
-
-def _effects(source: Source, space: Space | None) -> Effects:
-    run = Run.of(source, space)
-    found = effects(run)
-    if found is None:
-        raise MipcashError(_lacks(run))
-    return found
-
-
-def _lacks(run: Run) -> str:
-    if run.place is None:
-        return "this picture needs the space of the run; give space= with the journal's path"
-    return "this picture needs a model of the loss, which takes four evaluations with different losses"

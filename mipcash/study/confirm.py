@@ -6,6 +6,7 @@ in the budget, and the search leaves a part of it to them.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -110,8 +111,13 @@ def check_paid(settings: Any, spending: Spending) -> None:
     """Check that the budget is large enough for the repeats, as far as their cost is known before the run.
 
     Raises:
-        ValueError: the budget is too small.
+        ValueError: the budget is too small, or not limited.
     """
+    if spending.total == math.inf and (isinstance(settings, Confirm) or settings == REPLICATE):
+        raise ValueError(
+            "confirm= repeats evaluations with a part of the budget, which is given by a time alone; give an amount too, "
+            "mc.Budget(100, timeout=3600)"
+        )
     reserve = reserve_of(settings)
     if not spending.admits(reserve.needs(spending.whole(()))):
         unit = "steps" if spending.by_steps else "in all"

@@ -133,7 +133,8 @@ class Lines(Progress):
         super().begin(title, budget, trials)
         known = f"{self.known_count} evaluations made outside the study, " if self.known_count else ""
         if self.evaluated_count:
-            known += f"resumed after {spent_text(self.evaluated_count)} of {budget:.10g} evaluations, "
+            total = f" of {budget:.10g}" if math.isfinite(budget) else ""
+            known += f"resumed after {spent_text(self.evaluated_count)}{total} evaluations, "
         if known:
             self._print(f"{title}: {known}best {self._best_text()}")
 
@@ -192,7 +193,7 @@ class Bar(Progress):
         super().begin(title, budget, trials)
         self._task = self._bar.add_task(
             one_line(title, 160),
-            total=max(budget, self.evaluated_count),
+            total=max(budget, self.evaluated_count) if math.isfinite(budget) else None,
             completed=round(self.evaluated_count),
             state="",
             doing="",
@@ -291,16 +292,17 @@ class NotebookBar(Progress):
             self._output.update(page)
 
     def _html(self, doing: str) -> str:
-        spent, total = spent_text(self.evaluated_count), f"{self.budget:.10g}"
+        spent = spent_text(self.evaluated_count)
         parts = [
-            f"{spent}/{total}",
+            of_budget(self.evaluated_count, self.budget),
             f"best {self._best_text()}",
             f"{self.failed_count} failed" if self.failed_count else "",
         ]
         left = self.left()
         parts += [f"left {_seconds(left)}" if 0.0 < left < math.inf else "", doing]
         rows = [f"<b>{escape(one_line(self._title, 160))}</b>"]
-        rows.append(f'<progress value="{spent}" max="{total}"></progress> {escape(" · ".join(filter(None, parts)))}')
+        bar = f' value="{spent}" max="{self.budget:.10g}"' if math.isfinite(self.budget) else ""
+        rows.append(f"<progress{bar}></progress> {escape(' · '.join(filter(None, parts)))}")
         rows += [escape(one_line(note, 200)) for note in self._notes[-NOTES:]]
         return "<br>".join(rows)
 
@@ -328,14 +330,20 @@ def spent_text(spent: float) -> str:
     return f"{spent:.10g}" if spent == round(spent) else f"{spent:.2f}"
 
 
+def of_budget(spent: float, budget: float) -> str:
+    """Return ``3/40``, aligned, or ``3`` if the budget is not limited."""
+    if budget == math.inf:
+        return spent_text(spent)
+    total = f"{budget:.10g}"
+    return f"{spent_text(spent):>{len(total)}}/{total}"
+
+
 def line(trial: Trial, reported: float, budget: float, best: str, limits: Sequence[Limit] = ()) -> str:
     """Return the line of one evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
     broken = _broken(trial, limits)
-    spent, width = spent_text(reported), len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
-    count = f"[{spent:>{width}}/{budget:.10g}]"
     what = _trial_text(trial) + (f" violates {broken}" if broken else "")
-    return f"{count} #{trial.number} {what}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
+    return f"[{of_budget(reported, budget)}] #{trial.number} {what}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
 
 
 def _broken(trial: Trial, limits: Sequence[Limit]) -> str:

@@ -105,7 +105,7 @@ class Budget:
     """Budget of a run: ``mc.minimize(f, space, mc.Budget(50, timeout=3600))``.
 
     Args:
-        amount: a number of evaluations, ``mc.Steps(200)`` or ``mc.Cost(3600)``.
+        amount: a number of evaluations, ``mc.Steps(200)`` or ``mc.Cost(3600)``; None: no limit but ``timeout``.
         timeout: seconds after which no new evaluation starts; a running one is completed. A proposal gets at most the remaining
             seconds. None: no limit.
         costs: cost of one call of each function, by output, in any one unit, if the objective is a function per output; None: 1
@@ -113,24 +113,26 @@ class Budget:
             for each configuration.
 
     Raises:
-        ValueError: the amount is invalid, or the timeout is no number above 0.
+        ValueError: the amount is invalid, the timeout is no number above 0, or neither is given.
 
     Examples:
         >>> import mipcash as mc
         >>> budget = mc.Budget(50, timeout=3600)  # 50 evaluations, none of which starts after an hour
         >>> budget.evaluations
         50
+        >>> budget = mc.Budget(timeout=3600)  # as many evaluations as start within an hour
         >>> mc.Budget(mc.Cost(600), costs={"loss": 60, "latency_ms": 1}).evaluations is None
         True
     """
 
-    amount: Amount
+    amount: Amount | None = None
     timeout: float | None = None
     costs: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        check_budget(self.amount)
         object.__setattr__(self, "timeout", seconds_of("timeout", self.timeout))
+        if self.amount is not None or self.timeout is None:
+            check_budget(self.amount)
 
     @classmethod
     def of(cls, given: Any) -> Budget:
@@ -146,8 +148,8 @@ class Budget:
 
     @property
     def evaluations(self) -> int | None:
-        """Number of evaluations; None if the budget is in steps or costs."""
-        return None if isinstance(self.amount, (Cost, Steps)) else int(self.amount)
+        """Number of evaluations; None if the budget is in steps, costs or time."""
+        return None if self.amount is None or isinstance(self.amount, (Cost, Steps)) else int(self.amount)
 
 
 BudgetGiven = Amount | Budget
@@ -170,7 +172,7 @@ class Spending:
 
     @classmethod
     def of_budget(cls, budget: Any, costs: Mapping[str, float]) -> Spending:
-        """Make the spending for the budget of a run.
+        """Make the spending for the amount of a budget; None: it is not limited.
 
         Args:
             costs: of the study; empty: evaluations are not decoupled.
@@ -179,6 +181,8 @@ class Spending:
             ValueError: the budget is invalid, is by cost without known costs, is in steps with decoupled evaluations, or does not
                 pay for all outputs once.
         """
+        if budget is None:
+            return cls(math.inf, dict.fromkeys(costs, 1.0))
         check_budget(budget)
         if isinstance(budget, Steps):
             if costs:

@@ -250,3 +250,23 @@ def test_invalid_time_limits_are_refused(space: mc.Space, journal: Path) -> None
         with pytest.raises(ValueError, match="seconds must be a positive number"):
             mc.Study(space, tiny.Sampler(space)).ask(seconds=seconds)  # type: ignore[arg-type]
     assert not journal.exists()
+
+
+def test_a_budget_of_time_alone_counts_no_evaluations(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
+    def until(study: mc.Study, trial: mc.Trial) -> bool:
+        return trial.number == 4
+
+    found = mc.minimize(tiny.loss, space, mc.Budget(timeout=3600), optimizer="random", callbacks=until)
+    assert (found.n_done, found.stopped) == (5, "callback")
+    printed = capsys.readouterr().err
+    assert "[5] #4 loss" in printed
+    assert "left" in printed
+    assert "inf" not in printed.replace("infeasible", "")
+    small = mc.Space("small")
+    small.categorical("a", ["x", "y", "z"])
+    assert mc.minimize(lambda c: float(ord(c["a"])), small, mc.Budget(timeout=3600), progress=False).n_done == 3
+    with pytest.raises(ValueError, match="budget must be a whole number of evaluations, at least 1, got None"):
+        mc.Budget()
+    for confirm in (2, "replicate"):
+        with pytest.raises(ValueError, match="give an amount too"):
+            mc.minimize(tiny.loss, space, mc.Budget(timeout=3600), confirm=confirm, progress=False)  # type: ignore[arg-type]

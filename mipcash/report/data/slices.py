@@ -33,7 +33,6 @@ from mipcash.study.trial import Trial
 NUMBERS, LEVELS = 61, 24
 SHOWN = 12
 """Largest number of slices in a report."""
-DEVIATIONS = 2.0
 EXACT = 1e-9
 """Largest residual of an equation after a shift, relative to its coefficients."""
 SECONDS = 3.0
@@ -126,11 +125,9 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
         at = next(k for k, s in enumerate(variable.settings) if same_value(s.value, config[label]))
         moved = effective(domain, Points.joined(*(s.at(point) for s in variable.settings)))
         moved = along_equations(domain, [label], here[0], moved)
-        mean, deviation = model.predict(moved)
         legal = legal_points(domain, moved, began + SECONDS)
         values = tuple(s.value for s in variable.settings)
-        sign = run.result.objectives.sign
-        middle, low, high = (sign * model.losses(mean + sign * d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
+        middle, low, high = model.band(moved, run.result.objectives.sign)
         loss = float("nan") if best.loss is None else best.loss
         kind, texts = (variable.number, variable.log), tuple(variable.texts)
         found.append(
