@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mipcash.errors import MipcashError
-from mipcash.modelling.domains import Configuration, Value
+from mipcash.modelling.domains import Configuration, Value, same_value
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, VARIANCE, Outcome
 from mipcash.optimizers.outcome import Limit as Limit
 from mipcash.space.exclusion import MinimumDistance
@@ -89,6 +89,18 @@ class Observation:
         """Noise variance of the loss that the objective returned as output ``variance``; 0 if there is none."""
         returned = self.values.get(VARIANCE, 0.0)
         return returned if 0.0 < returned < math.inf else 0.0
+
+    def within(self, fixed: Mapping[str, Value]) -> Observation:
+        """Return the observation of a sub-space with fixed values, in which configurations outside it are illegal.
+
+        Args:
+            fixed: label -> value.
+
+        Returns:
+            This observation, or a copy that is not legal.
+        """
+        inside = all(n in self.config and same_value(self.config[n], v) for n, v in fixed.items())
+        return self if inside or not self.legal else replace(self, legal=False)
 
 
 History = Sequence[Observation]

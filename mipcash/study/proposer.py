@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipcash.errors import IllegalProposalError
+from mipcash.modelling.domains import Value
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
@@ -58,13 +59,23 @@ class Proposer:
         self.limits, self.costs, self.objectives = limits, costs, objectives
         self.lock = threading.RLock()
         self._latest: tuple[History, int | None] = ((), None)
+        self._part: tuple[str, Optimizer] | None = None
 
     def proposal(
-        self, history: History, state: Mapping[str, Any], min_distance: MinimumDistance | None, seconds: float | None
+        self,
+        history: History,
+        state: Mapping[str, Any],
+        min_distance: MinimumDistance | None,
+        seconds: float | None,
+        fixed: Mapping[str, Value] | None = None,
     ) -> TrialRow:
         """Return the row of the trial that follows a history, without an attempt.
 
+        Args:
+            fixed: values that the proposal has; the optimizer's state then stays as it is.
+
         Raises:
+            MipcashError: the optimizer cannot search with fixed values, or no legal configuration has them.
             SpaceExhaustedError: no legal configuration is left.
             IllegalProposalError: the proposal is illegal.
             TypeError: the optimizer returned no proposal, or requested outputs that do not exist.
@@ -78,15 +89,25 @@ class Proposer:
         ):  # a separate generator, so that the optimizer's draws are those of a single objective
             drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
             history, limits = scalarised(history, limits, self.objectives, weights_of(drawn, self.objectives))
-        proposal = self._default(history, state) or self.optimizer.ask(
-            Request(history, rng, state, kept, limits, self.costs, seconds)
-        )
+        request = Request(history, rng, state, kept, limits, self.costs, seconds)
+        if fixed:
+            part = replace(request, history=[o.within(fixed) for o in history])
+            proposal = replace(self._with(fixed).ask(part), state=state)
+        else:
+            proposal = self._default(history, state) or self.optimizer.ask(request)
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
         if self.costs and not proposal.outputs:
             proposal = replace(proposal, outputs=tuple(self.costs))
         return proposal_row(self.space, self.optimizer, number, proposal, began)
+
+    def _with(self, fixed: Mapping[str, Value]) -> Optimizer:
+        """Return the optimizer of the sub-space with fixed values. The latest one is kept."""
+        key = repr(sorted(fixed.items()))
+        if self._part is None or self._part[0] != key:
+            self._part = key, self.optimizer.restricted(fixed)
+        return self._part[1]
 
     def _default(self, history: History, state: Mapping[str, Any]) -> Proposal | None:
         """Return the default configuration as the first proposal, unless it is known; None if no parameter has a default."""

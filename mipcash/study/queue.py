@@ -7,9 +7,10 @@ not exceed a budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from mipcash.modelling.domains import Value
 from mipcash.space.exclusion import MinimumDistance
 from mipcash.study.proposer import Proposer
 from mipcash.study.replication import next_repeat
@@ -36,7 +37,11 @@ class Queue:
         self._table, self._proposer, self._seconds = table, proposer, seconds
 
     def next(
-        self, min_distance: MinimumDistance | None, seconds: float | None, admits: Admits | None = None
+        self,
+        min_distance: MinimumDistance | None,
+        seconds: float | None,
+        admits: Admits | None = None,
+        fixed: Mapping[str, Value] | None = None,
     ) -> Trial | None:
         """Start and return the next trial to evaluate; None if ``admits`` does not allow it.
 
@@ -44,6 +49,7 @@ class Queue:
             min_distance: the trials of the batch so far, and the minimum distance from them.
             seconds: limit for this proposal, if lower than the general limit.
             admits: called just before the trial starts; returns True if it may start. None: it may.
+            fixed: values that the trial has; waiting trials then wait on.
 
         Raises:
             SpaceExhaustedError, IllegalProposalError: as for ``mipcash.Study.ask``.
@@ -53,7 +59,8 @@ class Queue:
                 with suppress(
                     TakenError
                 ):  # conflict with another writer, or a trial was added: repeat with the new history
-                    return (self._waiting(admits) or self._new(min_distance, seconds, admits=admits)).copy()
+                    waiting = None if fixed else self._waiting(admits)
+                    return (waiting or self._new(min_distance, seconds, admits=admits, fixed=fixed)).copy()
         return None
 
     def repeat(self) -> Trial | None:
@@ -114,6 +121,7 @@ class Queue:
         seconds: float | None,
         begin: bool = True,
         admits: Admits | None = None,
+        fixed: Mapping[str, Value] | None = None,
     ) -> Trial:
         """Add a proposal, and start its first attempt if ``begin`` is True.
 
@@ -128,7 +136,7 @@ class Queue:
                 self._table.sync()
                 history, state = self._table.history, self._table.state
             limit = min((s for s in (self._seconds, seconds) if s is not None), default=None)
-            row = self._proposer.proposal(history, state, min_distance, limit)
+            row = self._proposer.proposal(history, state, min_distance, limit, fixed)
             trial = self._table.agreed(lambda: self._entered(row, begin, admits))
             if trial is None:
                 raise TakenError(f"another trial has the number {row.number} already")

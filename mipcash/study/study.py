@@ -143,12 +143,21 @@ class Study:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, *, seconds: float | None = None) -> Trial: ...
+    def ask(self, *, seconds: float | None = None, fixed: Mapping[str, Value] | None = None) -> Trial: ...
 
     @overload
-    def ask(self, n: int, *, distance: int = 0, seconds: float | None = None) -> list[Trial]: ...
+    def ask(
+        self, n: int, *, distance: int = 0, seconds: float | None = None, fixed: Mapping[str, Value] | None = None
+    ) -> list[Trial]: ...
 
-    def ask(self, n: int | None = None, *, distance: int = 0, seconds: float | None = None) -> Trial | list[Trial]:
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        distance: int = 0,
+        seconds: float | None = None,
+        fixed: Mapping[str, Value] | None = None,
+    ) -> Trial | list[Trial]:
         """Return the next trial, or a list of n distinct ones to be evaluated together. They are journaled first.
 
         Trials that a killed run left without an outcome come first, with their number and configuration. Trials of this study
@@ -160,18 +169,23 @@ class Study:
                 each module of an ordering counts, and so does being inactive) in which any two differ. 0: they must only be new;
                 the optimizer's predictions for pending trials then diversify the batch.
             seconds: limit for each proposal, if lower than ``seconds_per_proposal``.
+            fixed: values that the proposals have, by parameter; of a module, its algorithm. The rest is chosen by the model of all
+                trials, once a trial with these values has a loss. Trials that wait, such as enqueued ones, wait on.
 
         Returns:
             The pending trial, or the list of them.
 
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
+            InfeasibleSpaceError: no legal configuration has the fixed values; the message names the conflicting rules.
+            SpaceError: a fixed parameter does not exist, or its value is outside its domain.
+            MipcashError: the optimizer cannot search with fixed values.
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
             ValueError: n is below 1, the distance negative, or ``seconds`` not above 0.
         """
         limit = seconds_of("seconds", seconds)
         if n is None:
-            return self._ask(None, limit)
+            return self._ask(None, limit, fixed)
         if not (isinstance(n, Integral) and isinstance(distance, Integral)) or n < 1 or distance < 0:
             raise ValueError(
                 f"ask(n, distance) needs whole numbers, n >= 1 and distance >= 0, got {shown(n)} and {shown(distance)}"
@@ -179,7 +193,7 @@ class Study:
         batch: list[Trial] = []
         for _ in range(n):
             try:
-                batch.append(self._ask(MinimumDistance(tuple(t.config for t in batch), distance), limit))
+                batch.append(self._ask(MinimumDistance(tuple(t.config for t in batch), distance), limit, fixed))
             except SpaceExhaustedError:
                 if not batch or distance > 1:
                     # the trials stay pending in the journal and are handed out again
@@ -189,8 +203,10 @@ class Study:
                 break
         return batch
 
-    def _ask(self, min_distance: MinimumDistance | None, seconds: float | None) -> Trial:
-        trial = self.queue.next(min_distance, seconds)
+    def _ask(
+        self, min_distance: MinimumDistance | None, seconds: float | None, fixed: Mapping[str, Value] | None
+    ) -> Trial:
+        trial = self.queue.next(min_distance, seconds, fixed=fixed)
         assert trial is not None
         judge = None if self.pruning is None else judge_for(self.pruning, trial, self.trials, self.limits)
         return replace(trial, reports=Reports(judge))

@@ -13,9 +13,9 @@ from mipcash.integrations.optuna import notes
 from mipcash.integrations.optuna.history import Reader, limits_from
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_declared
-from mipcash.modelling.domains import Value, same_value
+from mipcash.modelling.domains import Value
 from mipcash.optimizers.objectives import Objectives
-from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Request
+from mipcash.optimizers.optimizer import Limit, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.space.compiled import CompiledSpace, compiled
@@ -82,7 +82,7 @@ class Search:
         history = self.reader.history(trials, objectives)
         optimizer, held = self._restricted({n: v for n, v in held.items() if self._may_hold(n, held)})
         if held:
-            history = [_within(o, held) for o in history]
+            history = [o.within(held) for o in history]
         limits, state = limits_from(trials, self._limits), self._state(trials)
         if objectives.several:  # each proposal minimises a random weighting
             history, limits = scalarised(history, limits, objectives, weights_of(rng, objectives))
@@ -204,12 +204,3 @@ class Search:
             if note is not None:
                 return note.state
         return {}
-
-
-def _within(observation: Observation, held: Mapping[str, Value]) -> Observation:
-    """Return an observation of a sub-space, in which configurations outside it are illegal."""
-    inside = all(n in observation.config and same_value(observation.config[n], v) for n, v in held.items())
-    if inside or not observation.legal:
-        return observation
-    o = observation
-    return Observation(o.config, o.status, o.loss, o.values, o.outcome, o.known, False, o.asked, o.repeat)
