@@ -137,6 +137,22 @@ def test_a_lost_dask_worker_costs_no_evaluation(
         minimize(nowhere_else(monkeypatch), space, 2, executor)
 
 
+def test_a_run_goes_on_while_its_cluster_grows_and_shrinks(space: mc.Space, client: Any) -> None:
+    def scaled(study: mc.Study, trial: mc.Trial) -> None:
+        if trial.number in (4, 12):
+            client.cluster.scale(4 if trial.number == 4 else 1)
+
+    execution = mc.Execution(4, client.get_executor())
+    result = mc.minimize(slowly, space, 20, execution=execution, callbacks=scaled, optimizer="random", progress=False)
+    assert (result.n_done, result.n_failed, [t.lost for t in result.history]) == (20, 0, [0] * 20)
+    assert len(client.scheduler_info()["workers"]) < 4
+
+
+def slowly(config: dict[str, Any]) -> float:
+    time.sleep(0.05)
+    return tiny.loss(config)
+
+
 def test_a_lost_ray_worker_costs_no_evaluation(
     space: mc.Space, journal: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
