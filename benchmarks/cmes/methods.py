@@ -55,8 +55,6 @@ METHODS = {
         _cmes("cMES real", REAL),
         _cmes("cMES real, marginal", REAL, sampling="marginal"),
         _hybrid("cEI real", REAL),
-        _hybrid("SCBO real", REAL, "thompson"),
-        _rival("Lagrangian real", REAL, "augmented-lagrangian"),
         _cmes("cMES", HIDDEN),
         _cmes("cMES, p = 0.9", HIDDEN, violation_probability=0.9),
         _cmes("cMES, marginal", HIDDEN, sampling="marginal"),

@@ -25,11 +25,13 @@ ROWS = {
     "automl": ("| random |",),
     "cmes": ("| cMES |", "| cMES real |", "| random |"),
     "faults": ("| one at a time | ", "| full disk | 1 | 1 of 1 |"),
+    "fair-pipelines": ("| random, legal, filtered |",),
     "fronts": ("| network | hybrid | 1 |", "| vessel |", "| beam |"),
     "limits": ("first kept", "| hybrid |", "| random |"),
     "paper-synthetic": ("| hybrid |", "| random | 1 |"),
     "paper-vae": ("| hybrid | 1 |", "| random | 1 |"),
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
+    "papers": ("MiVaBO is first of SMAC",),
     "portfolio": ("| 11 | defaults |", "| 11 | portfolio |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }

@@ -21,7 +21,7 @@ from benchmarks.automl import record
 from benchmarks.automl import report as automl
 from benchmarks.automl.record import Answer, Run
 from benchmarks.automl.statistics import compared, signed_ranks
-from benchmarks.cmes.benchmark import _ranks
+from benchmarks.cmes.benchmark import ranks
 from benchmarks.cmes.runs import Run as CMESRun
 from benchmarks.limits import report as limits
 from benchmarks.limits.suite import problems as limited
@@ -184,7 +184,7 @@ def test_rows_of_admmbo() -> None:
 def test_runs_without_a_feasible_point_share_the_last_rank() -> None:
     """Check the paper's example: five of ten methods are feasible, so each of the other five has rank 8."""
     runs = [CMESRun(f"m{k}", "p", 0, [float(k)], [k < 5], 0.0) for k in range(10)]
-    assert _ranks(runs)[:, 0].tolist() == [1, 2, 3, 4, 5, 8, 8, 8, 8, 8]
+    assert ranks(runs)[:, 0].tolist() == [1, 2, 3, 4, 5, 8, 8, 8, 8, 8]
     assert runs[7].best == [math.inf]
 
 
