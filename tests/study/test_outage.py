@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -162,6 +163,24 @@ def test_a_writer_that_was_cut_off_takes_over_no_trial_until_the_others_can_send
         mine._steady -= mine._seconds  # the others had their time
         (row,) = mine.news()
         assert not row.running
+
+
+def test_a_miss_long_after_the_latest_one_begins_a_new_wait(server: servers.Server, address: str) -> None:
+    place = sharing.at(address)
+    mine = place.writer("")
+    assert isinstance(mine, sql.SQLStorage)
+    with mc.Study(tiny.tiny_space(), storage=mine):
+        server.stop()
+        try:
+            now = time.monotonic()
+            mine._away = now - 2000.0, now - 1000.0
+            with pytest.warns(UserWarning, match="waiting for up to 600 seconds"):
+                assert not mine.news()
+            mine._away = now - 2000.0, now - 10.0
+            with pytest.raises(UnreachableError):
+                mine.news()
+        finally:
+            server.start()
 
 
 def test_a_server_that_stays_away_ends_the_run_with_an_error_and_loses_no_outcome(

@@ -58,6 +58,8 @@ BEATS = 4
 """Number of heartbeats in the time after which a silent worker counts as dead."""
 PATIENCE, PAUSE, LONGEST_PAUSE = 600.0, 0.1, 5.0
 """Seconds for which a writer waits for a server, and its first and its longest pause between two attempts."""
+LONGEST_GAP = 120.0
+"""Seconds between two misses up to which they belong to one wait; an attempt to connect may take 60."""
 KILLED = "its run was killed"
 """Message of an attempt that was still running when its only writer came back."""
 
@@ -81,7 +83,9 @@ class SQLStorage:
         self._heart: threading.Thread | None = None
         self._seen = 0
         self._steady = -math.inf  # since when, by the monotonic clock, no heartbeat has failed; inf: the last one has
-        self._away: float | None = None  # since when, by the monotonic clock, the server cannot be reached
+        self._away: tuple[float, float] | None = (
+            None  # the first and the latest miss of a server, by the monotonic clock
+        )
         self._revisions: dict[int, int] = {}
 
     @property
@@ -303,34 +307,40 @@ class SQLStorage:
         Raises:
             UnreachableError: the server cannot be reached for PATIENCE seconds.
         """
-        pause, interrupted = PAUSE, False
+        pause, interrupted, kept = PAUSE, False, None
         while True:
             try:
                 found = None if interrupted and done() else act()
             except UnreachableError as error:
-                self._miss(error)
                 if not interrupted and (kept := keep()):
                     warnings.warn(f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=3)
+                self._miss(error)
                 interrupted = True
                 time.sleep(pause)
                 pause = min(2.0 * pause, LONGEST_PAUSE)
             else:
                 self._reach()
+                if kept:
+                    self._spool.drop()
                 return found
 
     def _miss(self, error: UnreachableError) -> None:
-        """Note that the server cannot be reached, and raise the error if that has been so for PATIENCE seconds."""
-        self._steady = math.inf
-        if self._away is None:
-            self._away = time.monotonic()
+        """Note that the server cannot be reached, and raise the error if this writer has waited for PATIENCE seconds.
+
+        A miss long after the latest one begins a new wait: between them lies an evaluation, not an attempt.
+        """
+        self._steady, now = math.inf, time.monotonic()
+        first, latest = self._away or (now, -math.inf)
+        if now - latest > LONGEST_GAP:
+            first = now
             warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=4)
-        elif time.monotonic() - self._away > PATIENCE:
+        elif now - first > PATIENCE:
             raise error
+        self._away = first, now
 
     def _reach(self) -> None:
         if self._away is not None:
-            seconds, self._away = time.monotonic() - self._away, None
-            self._spool.drop()
+            seconds, self._away = time.monotonic() - self._away[0], None
             warnings.warn(f"{self.title} is reached again after {seconds:.0f} seconds", stacklevel=4)
 
     def _holds(self, row: TrialRow | int, evaluations: Sequence[EvaluationRow]) -> bool:
