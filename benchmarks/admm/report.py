@@ -125,32 +125,30 @@ def speedups(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list
     for method, known in runs.items():
         if method == reference or reference not in runs:
             continue
-        by_evaluations, by_cpu, lower, at_equal_cpu = [], [], [], []
-        for problem in known:
-            if problem not in runs[reference]:
-                continue
-            rival = Track.of(runs[reference][problem], evaluations)
-            own = Track.of(known[problem])
-            objective = float(rival.best[-1])
-            needed, seconds = rival.reaches(objective)
-            took, spent = own.reaches(objective)
-            by_evaluations.append(needed / took)
-            by_cpu.append(seconds / max(spent, 1e-9))
-            lower.append(1.0 - own.after(evaluations) / objective if len(own.best) >= evaluations else math.nan)
-            spared = own.within(float(rival.cpu[-1]))
-            at_equal_cpu.append(1.0 - (own.best[-1] if math.isnan(spared) else spared) / objective)
-        if by_cpu:
-            found.append(
-                {
-                    "method": method,
-                    "runs": len(by_cpu),
-                    "reached": sum(r > 0 for r in by_cpu),
-                    "evaluations": median(by_evaluations),
-                    "cpu": median(by_cpu),
-                    "lower": median(lower),
-                    "lower_at_equal_cpu": median(at_equal_cpu),
-                }
-            )
+        each = speedups_of(known, runs[reference], evaluations)
+        if each:
+            medians = {name: median([values[name] for values in each]) for name in each[0]}
+            found.append({"method": method, "runs": len(each), "reached": sum(values["cpu"] > 0 for values in each), **medians})
+    return found
+
+
+def speedups_of(known: Runs, reference: Runs, evaluations: int) -> list[dict[str, float]]:
+    """Return for each instance how much sooner a method reaches the reference's final loss, and how much lower it then ends."""
+    found = []
+    for problem in (p for p in known if p in reference):
+        rival, own = Track.of(reference[problem], evaluations), Track.of(known[problem])
+        objective = float(rival.best[-1])
+        needed, seconds = rival.reaches(objective)
+        took, spent = own.reaches(objective)
+        spared = own.within(float(rival.cpu[-1]))
+        found.append(
+            {
+                "evaluations": needed / took,
+                "cpu": seconds / max(spent, 1e-9),
+                "lower": 1.0 - own.after(evaluations) / objective if len(own.best) >= evaluations else math.nan,
+                "lower_at_equal_cpu": 1.0 - (own.best[-1] if math.isnan(spared) else spared) / objective,
+            }
+        )
     return found
 
 

@@ -6,27 +6,19 @@ It runs nothing itself: the benchmarks named on the page do. Smoke makes the tab
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
-from benchmarks.papers.claims import CLAIMS, Claim
+from benchmarks.papers.claims import CLAIMS, OUTSIDE, Claim
 from benchmarks.papers.effects import CHANCE, NONE, NOT_RUN, REFUTED, REPRODUCED, SHARE, TIMES, estimate, verdict
 from benchmarks.records import FOLDER
-from benchmarks.registry import benchmark
+from benchmarks.registry import benchmark, benchmarks
 
 DOCS = FOLDER.parents[1] / "docs"
 PAGE, PICTURE = DOCS / "papers.md", DOCS / "images" / "papers.svg"
-RECORDS = {
-    "admm-artificial": "admm/admm-artificial.json",
-    "fair-pipelines": "fair-pipelines/fair-pipelines.json",
-    "cmes": "cmes.json",
-    "admmbo": "admmbo/admmbo.json",
-    "paper-synthetic": "paper/paper-synthetic.json",
-    "paper-xgboost": "paper/paper-xgboost.json",
-    "paper-vae": "paper/paper-vae.json",
-}
-"""Records of the benchmarks, below ``benchmarks/results``."""
 COLOURS = {REPRODUCED: "#1b7837", REFUTED: "#b2182b", CHANCE: "#777777"}
 PAPERS = {
     "liu2020": "Pipelines by ADMM: liu2020, ram2020",
@@ -48,7 +40,8 @@ A claim is *reproduced* if the whole interval has its direction, and *refuted* i
 two settings are equally good is reproduced if the interval lies within 0.8 and 1.25, and refuted if it lies outside. What is
 claimed of every run is reproduced if every run has it, and refuted if its interval (Wilson's) lies below that of 100 of 100 runs,
 0.963 to 1. Other intervals are by bootstrap over runs, or over pairs of runs with the same problem and seed, so they speak of these
-problems and not of others. No correction is made for the number of claims.
+problems and not of others. No correction is made for the number of claims. Rows without a result are not in the papers: they put a
+claim into context.
 
 {tables}
 
@@ -90,10 +83,12 @@ def row(claim: Claim) -> dict[str, Any]:
 def runs() -> list[dict[str, Any]]:
     """Return the numbers of runs, seeds and CPU hours of the benchmarks' records."""
     found = []
-    for name, path in RECORDS.items():
-        if not (FOLDER / path).is_file():
+    known = benchmarks()
+    for name in dict.fromkeys(claim.benchmark for claim in CLAIMS if claim.benchmark):
+        record = known[name].out or FOLDER / f"{name}.json"
+        if not record.is_file():
             continue
-        results = json.loads((FOLDER / path).read_text(encoding="utf-8"))["results"]
+        results = json.loads(record.read_text(encoding="utf-8"))["results"]
         hours = {k: float(v) for k, v in results.get("cpu_hours", {}).items()}
         found.append({"benchmark": name, "runs": results["runs"], "seeds": len(results["seeds"]), "hours": hours})
     return found
@@ -102,8 +97,9 @@ def runs() -> list[dict[str, Any]]:
 def page(results: Mapping[str, Any]) -> str:
     """Return docs/papers.md."""
     names = {"reproduced": REPRODUCED, "refuted": REFUTED, "chance": CHANCE, "not_run": NOT_RUN}
-    counts = {name: sum(r["verdict"] == v for r in results["rows"]) for name, v in names.items()}
-    return HEAD.format(n=len(results["rows"]), **counts, tables=markdown(results), hours="\n".join(map(_hours, results["runs"])))
+    claims = [r for r in results["rows"] if r["where"] != OUTSIDE]
+    counts = {name: sum(r["verdict"] == v for r in claims) for name, v in names.items()}
+    return HEAD.format(n=len(claims), **counts, tables=markdown(results), hours="\n".join(map(_hours, results["runs"])))
 
 
 def _hours(r: Mapping[str, Any]) -> str:
@@ -125,8 +121,9 @@ def _line(r: Mapping[str, Any]) -> str:
     claim, told = f"{r['text']} ({r['where']})", r["told"] or "-"
     if r["verdict"] == NOT_RUN:
         return f"| {claim} | {told} | | {r['note']} | | {NOT_RUN} |"
+    result = "" if r["where"] == OUTSIDE else f"**{r['verdict']}**"
     here = f"{_number(r['value'])} ({_number(r['low'])} to {_number(r['high'])})"
-    return f"| {claim} | {told} | {here} | {r['note']}; `{r['benchmark']}` | {r['n']} | **{r['verdict']}** |"
+    return f"| {claim} | {told} | {here} | {r['note']}; `{r['benchmark']}` | {r['n']} | {result} |"
 
 
 def _number(value: float) -> str:
@@ -138,10 +135,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "papers"
+    matplotlib.rcParams["svg.hashsalt"] = "mipcash"  # equal results make equal files
     from matplotlib import pyplot as plt
 
-    tested = [r for r in rows if r["verdict"] != NOT_RUN]
+    tested = [r for r in rows if r["verdict"] != NOT_RUN and r["where"] != OUTSIDE]
     figure, axes = plt.subplots(figsize=(9.0, 0.27 * len(tested) + 0.6))
     for y, r in enumerate(reversed(tested)):
         value, low, high, told = (None if v is None else position(v, r) for v in (r["value"], r["low"], r["high"], r["figure"]))
@@ -166,8 +163,6 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 def position(value: float, r: Mapping[str, Any]) -> float:
     """Return a value as a distance from no effect; shares from 1, on the left."""
-    import math
-
     if r["kind"] == SHARE:
         return value - 1.0
     none = NONE[r["kind"]]
@@ -175,5 +170,4 @@ def position(value: float, r: Mapping[str, Any]) -> float:
 
 
 def _label(r: Mapping[str, Any]) -> str:
-    text = f"{r['text']}"
-    return f"{r['paper']}: {text if len(text) < 75 else text[:72] + '...'}"
+    return f"{r['paper']}: {shorten(r['text'], 75, placeholder=' ...')}"

@@ -11,12 +11,11 @@ Intervals are at 95 %: percentile bootstrap over runs, and Wilson's for shares.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
+from scipy.stats import binomtest
 
 DIFFERENCE, TIMES, MEDIAN, SHARE = "difference", "times", "median", "share"
 NONE = {DIFFERENCE: 0.0, TIMES: 1.0, MEDIAN: 1.0}
@@ -67,9 +66,8 @@ def estimate(values: Sequence[float], kind: str) -> Effect:
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
     """Return Wilson's interval of a share at 95 %."""
-    z = NormalDist().inv_cdf(0.975)
-    centre, spread = (successes + z * z / 2) / (n + z * z), math.sqrt(successes * (n - successes) / n + z * z / 4) * z / (n + z * z)
-    return max(0.0, centre - spread), min(1.0, centre + spread)
+    found = binomtest(successes, n).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)
 
 
 def verdict(effect: Effect, kind: str, claimed: str) -> str:

@@ -41,7 +41,7 @@ from mipcash.report.drawing import (
     new_axes,
     plain,
 )
-from mipcash.report.predictions import effects_of, lacking
+from mipcash.report.predictions import effects_of
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.space.space import Space
 from mipcash.study.text import shown
@@ -255,9 +255,7 @@ def plot_slice(
         'b'
     """
     axes, run = new_axes(ax), Run.of(source, space)
-    found = effects(run)
-    if found is None:
-        raise MipcashError(lacking(run))
+    found = effects_of(run)
     some = slices(run, found.labels if parameter is None else [parameter])
     if not some:
         raise MipcashError(

@@ -42,7 +42,7 @@ def predict(
     """
     run, asked = Run.of(source, space), list(configs)
     if run.place is None or run.model is None:
-        raise MipcashError(lacking(run))
+        raise MipcashError(_lacking(run))
     for config in asked:
         if violations := run.place.space.validate(config):
             raise ConfigurationError("; ".join(map(str, violations)))
@@ -76,7 +76,7 @@ def importances(source: Source, *, space: Space | None = None) -> dict[str, floa
     return {p.label: p.whole.middle for p in effects_of(source, space).parameters}
 
 
-def effects_of(source: Source, space: Space | None) -> Effects:
+def effects_of(source: Source, space: Space | None = None) -> Effects:
     """Return importance and interactions in a run.
 
     Raises:
@@ -85,11 +85,11 @@ def effects_of(source: Source, space: Space | None) -> Effects:
     run = Run.of(source, space)
     found = effects(run)
     if found is None:
-        raise MipcashError(lacking(run))
+        raise MipcashError(_lacking(run))
     return found
 
 
-def lacking(run: Run) -> str:
+def _lacking(run: Run) -> str:
     """Return why there is no model of a run's loss."""
     if run.place is None:
         return "this needs the space of the run; give space= with the journal's path"
