@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import mipcash as mc
-from benchmarks.automl.data import REGRESSION, SOURCES, Split, is_there, split
+from benchmarks.automl.data import REGRESSION, USUAL_SETS, Split, is_there, split
 from benchmarks.automl.searches import evaluated, fresh_loss
 from benchmarks.automl.spaces import SPACES, objective_of, pipelines_of
 from benchmarks.automl.statistics import compared
@@ -45,8 +45,8 @@ WAYS = ("defaults", "portfolio", "random")
 BUDGETS = (10, 20, 40)
 SIZES: dict[str, tuple[Sequence[str], int, tuple[int, ...]]] = {
     "smoke": (("wine", "steps"), 11, (1,)),
-    "quick": (tuple(SOURCES), 30, (1,)),
-    "full": (tuple(SOURCES), 40, (1, 2)),
+    "quick": (USUAL_SETS, 30, (1,)),
+    "full": (USUAL_SETS, 40, (1, 2)),
 }
 """Sets, evaluations of a search, and seeds of the comparison. Seed 0 builds the portfolio."""
 SPACE = "usual"

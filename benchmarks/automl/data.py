@@ -63,6 +63,16 @@ def _of(name: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
     return load
 
 
+def _halves(name: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
+    """Return the loader of a regression whose numbers are split at their mean, as OpenML's sets of two classes."""
+
+    def load() -> tuple[Floats, NDArray[np.int64]]:
+        found = table(name, task="regression")
+        return found.x, (found.y > np.mean(found.y)).astype(np.int64)
+
+    return load
+
+
 def _friedman(binary: bool) -> Callable[[], tuple[Floats, NDArray[np.int64] | Floats]]:
     """Return Friedman's first function of five of ten columns with noise; two classes as in the paper's fri-c2."""
 
@@ -137,6 +147,7 @@ def _diabetes() -> tuple[Floats, Floats]:
 
 
 FILES = ("sonar", "heart", "ionosphere", "pima", "german", "spambase", "phoneme", "page-blocks0", "twonorm")
+HALVES = ("bank8FM", "cpu_small", "pollen", "puma8NH", "wind")
 DRAWN = ("moons", "noise-columns", "imbalanced", "interactions", "rings", "steps", "counts", "gaussians")
 OF_MORE = ("rings", "steps", "counts", "gaussians")
 """Data sets with more than two classes."""
@@ -151,8 +162,14 @@ SOURCES: dict[str, Source] = {
     "friedman-value": Source(REGRESSION, _friedman(False)),
     **{name: Source(MULTICLASS if name in OF_MORE else BINARY, _drawn(name)) for name in DRAWN},
     **{name: Source(REGRESSION, _numbers(name)) for name in ("friedman2", "friedman3", "sparse-linear", "steps-value")},
+    "pc4": Source(BINARY, _of("pc4")),
+    **{name: Source(BINARY, _halves(name)) for name in HALVES},
 }
 """Sources by name, in the order of the tables."""
+OF_PAPER = ("friedman", "pc4", *HALVES)
+"""Sets of liu2020, Tables A4 and A5, with ``friedman`` for fri-c2 and without sylvine."""
+USUAL_SETS = tuple(name for name in SOURCES if name == "friedman" or name not in OF_PAPER)
+"""Sets of the other benchmarks of pipelines."""
 
 
 @cache

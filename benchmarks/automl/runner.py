@@ -11,7 +11,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from benchmarks.automl import record
-from benchmarks.automl.data import SOURCES, is_there, split
+from benchmarks.automl.data import SOURCES, USUAL_SETS, is_there, split
 from benchmarks.automl.programs import PROGRAMS, run_program
 from benchmarks.automl.programs import is_installed as is_program
 from benchmarks.automl.record import FOLDER, Run
@@ -66,7 +66,7 @@ def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[in
     Args:
         space: name in :data:`SPACES`; None selects the space of each task.
     """
-    there = [name for name in data or SOURCES if is_there(name)]
+    there = [name for name in data or USUAL_SETS if is_there(name)]
     fits = SPACES[space].tasks if space is not None else tuple(USUAL)
     return [Task(m, name, seed) for seed in seeds for name in there for m in methods if m in PROGRAMS or SOURCES[name].task in fits]
 
