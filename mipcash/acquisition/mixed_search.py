@@ -154,11 +154,12 @@ class MixedSearch:
 
     def _pool(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Pool:
         points = Points.joined(starts, self.walks(starts, rng))
-        values = acquisition.values(points)
-        admitted = self.near.admitted(points.levels)
-        if not np.isfinite(values[admitted]).any():  # every point is excluded, but the moves may still start there
-            return Pool(points, values + 1e6)
-        return Pool(points, np.where(admitted, values, np.inf))
+        values, admitted = np.full(len(points), np.inf), self.near.admitted(points.levels)
+        if admitted.any():
+            values[admitted] = acquisition.values(points[admitted])
+        if not np.isfinite(values).any():  # every point is excluded, but the moves may still start there
+            return Pool(points, acquisition.values(points) + 1e6)
+        return Pool(points, values)
 
     def walks(self, starts: Points, rng: np.random.Generator) -> Points:
         """Return random legal points around the starts, as many as the settings state."""

@@ -59,9 +59,11 @@ class Data:
         """Return the data of a history, for the loss and the constrained outputs."""
         names = (LOSS, *(limit.output for limit in limits))
         reported = [row.merged for row in joined(history, names)]
-        losses = np.array([np.nan if o.loss is None else o.loss for o in reported])
+        losses = np.array([o.loss for o in reported], dtype=float)  # None becomes nan
         known = np.flatnonzero(np.isfinite(losses))
-        failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in reported], dtype=bool)
+        failed = np.zeros(len(reported), dtype=bool)
+        for name in names:
+            failed |= np.array([o.outcome[name].status == FAILED for o in reported], dtype=bool)
         by_limit, scales = violations(reported, limits)
         outside: Vector = sum(by_limit.T, np.zeros(len(reported)))
         legal = np.array([o.legal for o in reported], dtype=bool)

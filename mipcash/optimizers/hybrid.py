@@ -35,6 +35,7 @@ from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.inputs import AcquisitionInputs, Drawn, Limited
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.screened import Screened, rough
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.reductions.reduction import reduced
@@ -329,13 +330,12 @@ class Hybrid(ModelBased):
         began = time.perf_counter()
         if settings.acquisition == SAMPLED:
             fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
-        acquisition = self.acquisition_of(replace(fitted, drawn=drawn), step)
-        acquisition = per_cost(acquisition, fitted, step.request)
+        acquisition = self._full_acquisition(replace(fitted, drawn=drawn), step)
         if isinstance(acquisition, SampleAcquisition):  # quadratic in the binaries, with a known minimiser
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
-        if self.prior is not None:
-            acquisition = GuidedAcquisition(acquisition, self.prior, BETA / max(1, len(step.data.losses)))
+        if not (drawn or self.domain.wide) and (less := rough(fitted)) is not None:
+            acquisition = Screened(acquisition, self._full_acquisition(less, step))
         pool = [*(m for m in minima if m is not None), *best]
         local = self._for(SEARCH)
         limits = LEAN if count is None and settings.local_search is None else self.local_search
@@ -346,6 +346,13 @@ class Hybrid(ModelBased):
         found = search.minimise(acquisition, self._batch(pool), step.rng)
         step.clock.add("local search", began, local.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
+
+    def _full_acquisition(self, given: AcquisitionInputs, step: Step) -> Acquisition:
+        """Return the acquisition, per expected cost and guided by the declared priors where there are any."""
+        acquisition = per_cost(self.acquisition_of(given, step), given, step.request)
+        if self.prior is None or isinstance(acquisition, SampleAcquisition):
+            return acquisition
+        return GuidedAcquisition(acquisition, self.prior, BETA / max(1, len(step.data.losses)))
 
     @property
     def _samples(self) -> int | None:

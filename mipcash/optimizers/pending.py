@@ -49,19 +49,15 @@ class StructuredOutcomes:
     weights: Vector
 
     @classmethod
-    def of(
-        cls, posterior: StructuredPosterior, points: Points, values: Vector, noise: Noise = 0.0
-    ) -> StructuredOutcomes:
-        """Return a posterior conditioned on further points, with each set of values.
+    def of(cls, posterior: StructuredPosterior, values: Vector) -> StructuredOutcomes:
+        """Return a posterior given further points, with each set of values at them.
 
         Args:
-            points: B points, at least one.
+            posterior: given B further points by ``StructuredPosterior.given``, with any values.
             values: on the scale of predictions, shape (K, B).
-            noise: as in ``StructuredPosterior.given``.
         """
-        first = posterior.given(points, values[0], noise)
-        known = np.repeat(posterior.y[:, None], len(values), axis=1)
-        return cls(first, np.asarray(cho_solve((first.lower, True), np.concatenate([known, values.T]))))
+        known = np.repeat(posterior.y[: -values.shape[1], None], len(values), axis=1)
+        return cls(posterior, np.asarray(cho_solve((posterior.lower, True), np.concatenate([known, values.T]))))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return means and standard deviations of f: (K, B), (B,)."""
@@ -117,15 +113,17 @@ def beside_pending(
     drawn = loss.draws(points, FANTASIES, rng)
     # with outcome constraints, it is unknown if pending configurations are feasible, so they do not lower the incumbent
     best = np.full(FANTASIES, fitted.best) if limited else np.minimum(fitted.best, drawn.min(axis=1))
-    outcomes = StructuredOutcomes.of(loss, points, drawn, _exact(loss))
-    return replace(
-        fitted, loss=believed(loss, points, _exact(loss)), limited=limited, fantasies=Fantasies(outcomes, best)
-    )
+    given = believed(loss, points, _exact(loss))
+    fantasies = Fantasies(StructuredOutcomes.of(given, drawn), best)
+    return replace(fitted, loss=given, limited=limited, fantasies=fantasies)
 
 
 def believed(posterior: P, points: Points, noise: Noise = 0.0) -> P:
     """Return the posterior conditioned on its own means at some points (the "kriging believer" of ginsbourger2010)."""
-    return posterior.given(points, posterior.predict(points)[0], noise) if len(points) else posterior
+    if not len(points):
+        return posterior
+    means = posterior.means(points) if isinstance(posterior, StructuredPosterior) else posterior.predict(points)[0]
+    return posterior.given(points, means, noise)
 
 
 def _exact(posterior: Posterior) -> float:

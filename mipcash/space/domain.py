@@ -232,7 +232,7 @@ class Domain:
             return Point(self.program.encode(config), self.scale.units([config])[0])
 
         try:
-            return kept.get(tuple((name, type(value), value) for name, value in config.items()), made)
+            return kept.get((*config, *config.values(), *map(type, config.values())), made)
         except TypeError:  # an unhashable value
             return made()
 

@@ -54,7 +54,9 @@ def per_cost(setting: Setting) -> Acquisition:
 
 
 def pending(setting: Setting) -> Acquisition:
-    outcomes = StructuredOutcomes.of(setting.acquisition.posterior, setting.points[:2], np.eye(2), 0.1)
+    outcomes = StructuredOutcomes.of(
+        setting.acquisition.posterior.given(setting.points[:2], np.zeros(2), 0.1), np.eye(2)
+    )
     return FantasisedEI(outcomes, np.array([-0.5, 0.0]))
 
 

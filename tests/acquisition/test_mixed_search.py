@@ -14,8 +14,10 @@ from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.screened import Screened, rough
 from mipcash.backends.task import SolverSettings
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -54,6 +56,27 @@ class Setting:
 def value_of(acquisition: Acquisition, point: Point) -> float:
     """The acquisition at one point."""
     return float(acquisition.values(Points(point.levels[None], point.units[None]))[0])
+
+
+def test_a_large_batch_is_screened_and_a_small_one_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mipcash.acquisition.screened.KEPT", 8)
+    monkeypatch.setattr("mipcash.acquisition.screened.LARGE", 12)
+    monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", 10)
+    setting = Setting(ALL["conv_net"](), 1, ConfidenceBound(1.0))
+    exact, loss = setting.acquisition, setting.acquisition.posterior
+    assert isinstance(loss, StructuredPosterior)
+    less = rough(AcquisitionInputs(loss, 0.0, {"latency": Limited(loss, -1.0, 1.0)}))
+    assert less is not None
+    assert less.loss is less.limited["latency"].posterior is loss.near_part
+    screened = Screened(exact, AnalyticAcquisition(loss.near_part, ConfidenceBound(1.0)))
+    points = setting.domain.encode(setting.domain.sample(30, np.random.default_rng(0)))
+    values, kept = screened.values(points), np.argsort(screened.rough.values(points))[:8]
+    np.testing.assert_allclose(values[kept], exact.values(points)[kept])
+    assert np.isinf(np.delete(values, kept)).all()
+    np.testing.assert_array_equal(screened.values(points[:8]), exact.values(points[:8]))
+    assert setting.search().minimise(screened, setting.points, np.random.default_rng(0)) is not None
+    monkeypatch.setattr("mipcash.acquisition.screened.LARGE", 13)
+    assert rough(AcquisitionInputs(loss, 0.0)) is None
 
 
 ALONE = {"walks": 0, "survivors": 1, "moved": 1, "finalists": 1}

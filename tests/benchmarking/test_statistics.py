@@ -222,7 +222,13 @@ def test_counts_and_times_as_in_the_paper(tmp_path: Path) -> None:
     groups = ((("hybrid", "admm", "jopt", "random"), (RUN.data,)), (("admm", "jopt"), ()))
     results = json.loads(json.dumps(admm_real.collected(tmp_path, groups)))
     rows = {r["name"]: r["against"] for r in results["tables"][0]["rows"]}
-    assert rows["admm"] == {"reached": 1.0, "evaluations": 2.0, "seconds": 8.0, "lower": 2.0, "lower_at_equal_seconds": 4.0}
+    assert rows["admm"] == {
+        "reached": 1.0,
+        "evaluations": 2.0,
+        "seconds": 8.0,
+        "lower": 2.0,
+        "lower_at_equal_seconds": 4.0,
+    }
     assert rows["random"]["reached"] == rows["random"]["evaluations"] == 0.0
     assert rows["hybrid"]["evaluations"] == 1.0
     assert rows["jopt"] == {}

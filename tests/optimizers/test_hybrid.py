@@ -74,6 +74,26 @@ def second_difference(optimizer: Hybrid, one: str, other: str) -> Points:
     return Points(levels, np.full((4, len(optimizer.scale)), 0.5))
 
 
+@pytest.mark.parametrize("large", [400, 40])
+def test_a_new_optimizer_continues_as_one_with_cached_factors(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between searches of the hyperparameters, factors are extended; from many observations, batches are screened."""
+    monkeypatch.setattr("mipcash.acquisition.screened.LARGE", large)
+    monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", 30)
+    space = ALL["bound_numbers"]()
+    history, unbroken, state = history_of(space, 41), make_optimizer("hybrid", space), dict[str, Any]()
+    extended = list[int]()
+    for k in range(5):
+        anew = make_optimizer("hybrid", ALL["bound_numbers"]())
+        proposal, again = (o.ask(Request(history, np.random.default_rng(k), state)) for o in (unbroken, anew))
+        assert proposal.config == again.config
+        assert proposal.state == again.state
+        assert not space.validate(proposal.config)
+        extended.append(len(history) - proposal.state["searched"])
+        history.append(Observation(proposal.config, "done", loss(proposal.config)))
+        state = dict(proposal.state)
+    assert max(extended) == 1
+
+
 def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused() -> None:
     space = ALL["conv_net"]()
     settings = HybridSettings(interactions=(("layers", "stride"), ("lr", "activation")))

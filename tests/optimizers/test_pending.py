@@ -34,7 +34,7 @@ def test_several_fantasies_at_once_agree_with_single_ones() -> None:
     """The acquisition function is the mean of the expected improvements under each fantasy."""
     optimizer, posterior, points = fitted("bound_numbers")
     values, best = np.random.default_rng(1).normal(size=(3, 2)), np.array([-0.5, -1.0, 0.0])
-    outcomes = StructuredOutcomes.of(posterior, points[:2], values, 0.1)
+    outcomes = StructuredOutcomes.of(posterior.given(points[:2], np.zeros(2), 0.1), values)
     acquisition = FantasisedEI(outcomes, best)
     means, deviation = outcomes.predict(points)
     here = points[3]

@@ -20,6 +20,7 @@ from mipcash.surrogates.protocols import Surrogate
 from mipcash.surrogates.structured import surrogate as module
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
+from mipcash.surrogates.structured.factor import factor
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
@@ -89,6 +90,38 @@ def test_conditioning_is_a_fit_to_all_values_at_the_same_hyperparameters(
         np.testing.assert_allclose(*draws, atol=1e-6)
     else:
         assert (grown.predict(observed.new[:4])[1] < before.predict(observed.new[:4])[1]).all()
+
+
+@pytest.mark.parametrize("name", ["nested", "conv_net"])
+def test_a_factor_grows_as_it_is_computed_anew_and_a_cached_one_has_the_same_bits(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mipcash.surrogates.structured.factor.EXTENSIONS", 6)
+    observed = observed_in(name)
+    structure, t = structure_of(observed), len(observed.values)
+    kernel, x = Kernel(structure, some_theta(structure)), Encoded.of(structure, observed.points)
+    at_once = factor(kernel, x, 0.0, t - 5)
+    structure.program.derived.pop("factors")
+    step_by_step = [factor(kernel, x[:n], 0.0, t - 5) for n in range(t - 5, t + 1)][-1]
+    np.testing.assert_array_equal(at_once, step_by_step)
+    np.testing.assert_allclose(at_once, factor(kernel, x, 0.0), atol=1e-9)
+    repeated = x.joined(x[:1])  # its variance given the others is about the noise
+    np.testing.assert_allclose(factor(kernel, repeated, 0.0, t), factor(kernel, repeated, 0.0), atol=1e-6)
+    other = Kernel(structure, some_theta(structure, 2))
+    np.testing.assert_allclose(factor(other, x, 0.0, t - 5), factor(other, x, 0.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["nested", "conv_net"])
+def test_the_posterior_given_the_near_observations_is_a_fit_to_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", 10)
+    observed = observed_in(name)
+    structure = structure_of(observed)
+    kernel, x = Kernel(structure, some_theta(structure)), Encoded.of(structure, observed.points)
+    whole = StructuredPosterior.fit(kernel, x, observed.values, noise=0.1)
+    near = StructuredPosterior.fit(kernel, x[whole.near], observed.values[whole.near], whole.warp, 0.1)
+    np.testing.assert_allclose(whole.near_part.predict(observed.every), near.predict(observed.every), atol=1e-8)
+    np.testing.assert_allclose(whole.near_part.predict(observed.every)[1], whole.predict(observed.every)[1], atol=1e-8)
+    assert whole.near_part.near_part is whole.near_part
 
 
 @pytest.mark.parametrize(
@@ -172,8 +205,8 @@ def test_a_state_of_earlier_journals_is_accepted() -> None:
     written = {"theta": (median + 0.1).tolist(), "strength": 4.0, "fits": 1}
     posterior, state = surrogate.fit(prepared, observed.values, written)
     assert posterior.warp.strength == 4.0
-    assert set(state) == {"theta", "strength", "fits"}
-    assert state["fits"] == 2
+    assert set(state) == {"theta", "strength", "fits", "searched"}
+    assert (state["fits"], state["searched"]) == (2, len(observed.values))
 
 
 # -- the warp --------------------------------------------------------------------------------------------------------

@@ -86,6 +86,9 @@ class Reader:
         whole = [t for t in trials if t.state == TrialState.COMPLETE]
         found = []
         for trial in trials:
+            if trial.state != TrialState.PRUNED and (seen := self._seen.get(key_of(trial))) is not None:
+                found.append(seen)
+                continue
             placed = self._place(trial)
             if placed.config is not None:
                 found.append(self._observation(trial, placed, objectives, whole))
@@ -149,8 +152,6 @@ class Reader:
             return Observation(placed.config, PENDING, known=placed.known, legal=placed.legal)
         key = key_of(trial)
         before = self._seen.get(key)
-        if before is not None and trial.state != TrialState.PRUNED:
-            return before
         outcome = outcome_of(
             trial, objectives, self.limited, whole
         )  # that of a pruned trial depends on the complete ones

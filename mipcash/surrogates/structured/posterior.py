@@ -24,6 +24,7 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
+from mipcash.surrogates.structured.factor import covariance, factor
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.structured.functions.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
@@ -32,8 +33,6 @@ from mipcash.surrogates.structured.warping import Warp
 
 LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
 """Shares of the mean variance that are added to the diagonal of a covariance of draws, tried in turn."""
-BLOCK = 256
-"""Number of rows of a covariance computed at a time; its factor needs no entries right of the diagonal."""
 NEAR = 256
 """Largest number of observations on which a predicted variance is conditioned."""
 
@@ -66,17 +65,7 @@ class PosteriorSection:
         return k, dk, deviation, gradient
 
 
-def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
-    """Return S between t points, up to BLOCK entries right of its diagonal, and zeros beyond: (t, t)."""
-    k = np.zeros((len(x), len(x)))
-    for first in range(0, len(x), BLOCK):
-        last = min(first + BLOCK, len(x))
-        k[first:last, :last] = kernel.whole(x[first:last], x[:last])
-    k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
-    return k
-
-
-def _factor(covariance: Vector) -> Vector:
+def _root(covariance: Vector) -> Vector:
     """Return a Cholesky factor of a covariance (B, B) that may be singular.
 
     The diagonal is raised by the shares in LIFTS until the factorisation works. If none works, the roots of the diagonal are
@@ -114,16 +103,22 @@ class StructuredPosterior:
 
     @classmethod
     def fit(
-        cls, kernel: Kernel, x: Encoded, losses: Vector, warp: Warp | None = None, noise: Noise = 0.0
+        cls,
+        kernel: Kernel,
+        x: Encoded,
+        losses: Vector,
+        warp: Warp | None = None,
+        noise: Noise = 0.0,
+        base: int = 0,
     ) -> StructuredPosterior:
         """Return the posterior given observations; without a warp the losses are standardised.
 
         Args:
             noise: v, on the scale of the warped losses.
+            base: number of observations of the last search of the hyperparameters; see :func:`factor`.
         """
         warp = warp or Warp.of(losses)
-        lower, _ = cho_factor(_covariance(kernel, x, noise), lower=True)
-        return cls(kernel, x, warp(losses), warp, np.tril(lower), noise)
+        return cls(kernel, x, warp(losses), warp, factor(kernel, x, noise, base), noise)
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> StructuredPosterior:
         """Return the posterior given further observations, such as guesses for pending ones, at the same hyperparameters and warp.
@@ -138,7 +133,7 @@ class StructuredPosterior:
         x = Encoded.of(self.kernel.structure, points)
         cross = self.kernel.whole(x, self.x)
         half = solve_triangular(self.lower, cross.T, lower=True)
-        corner, _ = cho_factor(_covariance(self.kernel, x, noise) - half.T @ half, lower=True)
+        corner, _ = cho_factor(covariance(self.kernel, x, noise) - half.T @ half, lower=True)
         t, b = len(self.y), len(points)
         lower = np.zeros((t + b, t + b))
         lower[:t, :t], lower[t:, :t], lower[t:, t:] = self.lower, half.T, np.tril(corner)
@@ -181,18 +176,28 @@ class StructuredPosterior:
         return np.concatenate([chosen_part(self.y[:t], NEAR), np.arange(t, len(self.y))])
 
     @cached_property
+    def near_part(self) -> StructuredPosterior:
+        """The posterior given the ``near`` observations only; this one if they are all."""
+        if len(self.near) == len(self.y):
+            return self
+        x, noise = self.x[self.near], taken(self.noise, self.near)
+        lower = factor(self.kernel, x, noise)
+        return replace(self, x=x, y=self.y[self.near], lower=lower, noise=noise, further=len(self.near))
+
+    @cached_property
     def near_inverse(self) -> Vector:
         """Inverse of the Cholesky factor for the ``near`` observations; a prediction then needs a product instead of a solve."""
-        lower = self.lower
-        if len(self.near) < len(self.y):
-            noise = taken(self.noise, self.near)
-            lower, _ = cho_factor(_covariance(self.kernel, self.x[self.near], noise), lower=True)
+        lower = self.near_part.lower
         return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return mean and standard deviation of f (noise excluded): (B,), (B,)."""
         k, deviation = self.parts(points)
         return k @ self.weights, deviation
+
+    def means(self, points: Points) -> Vector:
+        """Return the mean of f, without the cost of deviations: (B,)."""
+        return np.asarray(self.kernel.whole(Encoded.of(self.kernel.structure, points), self.x) @ self.weights)
 
     def parts(self, points: Points) -> tuple[Vector, Vector]:
         """Return (K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
@@ -207,8 +212,8 @@ class StructuredPosterior:
         x = Encoded.of(self.kernel.structure, points)
         k = self.kernel.whole(x, self.x)
         half = solve_triangular(self.lower, k.T, lower=True)
-        covariance = self.kernel.whole(x, x) - half.T @ half
-        spread = _factor(covariance) @ rng.normal(size=(len(points), count))
+        between = self.kernel.whole(x, x) - half.T @ half
+        spread = _root(between) @ rng.normal(size=(len(points), count))
         return np.asarray(k @ self.weights + spread.T)
 
     def section(self, z: Vector) -> PosteriorSection:

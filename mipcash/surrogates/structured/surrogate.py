@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -65,22 +65,25 @@ class FitState:
         theta: hyperparameters, shape (n_theta,).
         strength: of the warp.
         fits: number of fits so far.
+        searched: number of observations of the last search; 0 if unknown.
     """
 
     theta: Vector
     strength: float
     fits: int
+    searched: int = 0
 
     @classmethod
     def of(cls, state: State) -> FitState | None:
         """Return the state from a dict made by ``as_dict``; None before the first fit."""
         if "theta" not in state:
             return None
-        return cls(np.array(state["theta"]), float(state["strength"]), int(state["fits"]))
+        theta = np.array(state["theta"])
+        return cls(theta, float(state["strength"]), int(state["fits"]), int(state.get("searched", 0)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the state in JSON types."""
-        return {"theta": self.theta.tolist(), "strength": self.strength, "fits": self.fits}
+        return asdict(self) | {"theta": self.theta.tolist()}
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,10 @@ class StructuredSurrogate:
         before, observed = FitState.of(state), _Observed(prepared, values, noise, self.turn)
         theta, warp = self._hyperparameters(observed, before, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
-        posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v)
-        return posterior, FitState(theta, warp.strength, 1 if before is None else before.fits + 1).as_dict()
+        searched = before.searched if before is not None and theta is before.theta else len(values)
+        posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v, searched)
+        fits = 1 if before is None else before.fits + 1
+        return posterior, FitState(theta, warp.strength, fits, searched).as_dict()
 
     def _hyperparameters(self, observed: _Observed, before: FitState | None, deadline: Deadline) -> tuple[Vector, Warp]:
         """Return the hyperparameters and warp of this fit: refitted with restarts, refitted from the last maximum, or kept."""
