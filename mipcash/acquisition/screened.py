@@ -22,8 +22,8 @@ from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 KEPT = 64
 """Number of points of a batch whose values are exact."""
-LARGE = 400
-"""Number of observations from which batches are screened."""
+SHARE = 2 / 3
+"""Largest share of the observations by which batches are screened."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,12 @@ class Screened:
 
 
 def rough(inputs: AcquisitionInputs) -> AcquisitionInputs | None:
-    """Return the inputs of an approximation; None if there are few observations. Draws of pending outcomes are left out."""
-    if not isinstance(inputs.loss, StructuredPosterior) or len(inputs.loss.y) < LARGE:
+    """Return the inputs of an approximation; None if it is hardly cheaper. Draws of pending outcomes are left out."""
+    loss = inputs.loss
+    if not isinstance(loss, StructuredPosterior) or len(loss.near) > SHARE * len(loss.y):
         return None
     limited = {name: replace(l, posterior=_near(l.posterior)) for name, l in inputs.limited.items()}
-    return replace(inputs, loss=_near(inputs.loss), limited=limited, fantasies=None)
+    return replace(inputs, loss=loss.near_part, limited=limited, fantasies=None)
 
 
 def _near(posterior: Posterior) -> Posterior:

@@ -74,11 +74,10 @@ def second_difference(optimizer: Hybrid, one: str, other: str) -> Points:
     return Points(levels, np.full((4, len(optimizer.scale)), 0.5))
 
 
-@pytest.mark.parametrize("large", [400, 40])
-def test_a_new_optimizer_continues_as_one_with_cached_factors(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between searches of the hyperparameters, factors are extended; from many observations, batches are screened."""
-    monkeypatch.setattr("mipcash.acquisition.screened.LARGE", large)
-    monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", 30)
+@pytest.mark.parametrize("near", [256, 25])
+def test_a_new_optimizer_continues_as_one_with_cached_factors(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between searches of the hyperparameters, factors are extended; with many observations, batches are screened."""
+    monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", near)
     space = ALL["bound_numbers"]()
     history, unbroken, state = history_of(space, 41), make_optimizer("hybrid", space), dict[str, Any]()
     extended = list[int]()

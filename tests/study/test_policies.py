@@ -93,7 +93,7 @@ def test_a_loop_runs_with_a_user_defined_policy() -> None:
 
 
 def test_proposals_keep_pace_with_many_workers() -> None:
-    """A quarter of the workers has a proposal waiting at most, and none waits for longer than an evaluation takes."""
+    """A quarter of the workers has a proposal waiting at most, and proposals are limited so that none waits for them."""
 
     def pace(workers: int, ask: float, evaluation: float) -> tuple[int, float | None]:
         found = Pace(workers)
@@ -102,10 +102,10 @@ def test_proposals_keep_pace_with_many_workers() -> None:
             found.evaluated(SimpleNamespace(seconds={"ask": ask}, duration=evaluation), None)  # type: ignore[arg-type]
         return found.ahead, found.limit
 
-    assert pace(100, 0.2, 10.0) == (25, 0.2)
-    assert pace(100, 0.05, 10.0) == (12, 0.2)
-    assert pace(100, 0.05, 3600.0) == (0, 72.0)
-    assert pace(4, 0.1, 1.0) == (1, 0.5)
+    assert pace(100, 0.2, 10.0) == (25, 0.08)
+    assert pace(100, 0.05, 10.0) == (12, 0.08)
+    assert pace(100, 0.05, 3600.0) == (0, 28.8)
+    assert pace(4, 0.1, 1.0) == (1, 0.2)
     assert pace(4, 0.1, 0.5) == (1, None)  # short evaluations do not shorten proposals
     assert pace(1, 0.1, 10.0) == (0, None)
 

@@ -19,6 +19,8 @@ NOTABLE, AHEAD = 0.1, 0.25
 which proposals wait. Such a proposal knows the outcomes less that come meanwhile."""
 WORTH = 1.0
 """Least time of evaluations, in seconds, for which proposals are shortened."""
+PROPOSING = 0.8
+"""Share of the time for which proposals are made; in the rest outcomes are recorded."""
 LATEST = 5
 """Number of trials from which times are computed."""
 LOOK = (0.05, 1.0)
@@ -92,10 +94,10 @@ class Pace(Policy):
         """Seconds for a proposal; None: no limit.
 
         If a proposal takes a seconds, an evaluation e and there are w workers, a worker gets one every max(e, w a) seconds, and
-        waits for max(0, w a - e). So it waits for no longer than an evaluation if a <= 2 e / w.
+        waits for max(0, w a - e). So it does not wait if a <= e / w.
         """
         evaluation = median(self._evaluations) if self._evaluations else 0.0
-        return None if self._workers == 1 or evaluation < WORTH else 2.0 * evaluation / self._workers
+        return None if self._workers == 1 or evaluation < WORTH else PROPOSING * evaluation / self._workers
 
 
 def await_others(study: Study, deadline: Deadline) -> str | None:
