@@ -22,6 +22,7 @@ import numpy as np
 import mipcash as mc
 from benchmarks.faults.runs import BUDGET, Kind, append, lines
 from benchmarks.scale_out import network
+from mipcash.cli.main import app
 from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.registry import read_study
 
@@ -29,6 +30,11 @@ MOST_KILLS = 12  # of one run, which then ends undisturbed
 PATIENCE = 60.0  # seconds in which a program must end that was interrupted, or that goes on undisturbed
 KILLED, TERMINATED, INTERRUPTED, WORKER = "SIGKILL", "SIGTERM", "Ctrl-C twice", "SIGKILL of a worker"
 RAY_UNPROTECTED = {"RAY_AUTH_MODE": "disabled"}  # the cluster and the programs have no token in common
+MODEL = """from pathlib import Path
+from benchmarks.faults.runs import Logged
+from benchmarks.scale_out import network
+space, objective = network(), Logged(Path(__file__).parent)
+"""
 CLUSTERS = {
     "dask": "from distributed import LocalCluster\n"
     "cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=':0', silence_logs=60)\n"
@@ -87,6 +93,9 @@ def run(kind: Kind, folder: Path, address: str, seed: int, cluster: str) -> None
     def told(study: mc.Study, trial: mc.Trial) -> None:
         append(folder / "told", trial.number, trial.loss)
 
+    if kind.command:
+        work(folder, address, seed)
+        return
     options = dict(kind.options)
     if kind.cluster == "dask":
         from distributed import Client
@@ -103,6 +112,18 @@ def run(kind: Kind, folder: Path, address: str, seed: int, cluster: str) -> None
     elif "execution" not in options:
         options["execution"] = kind.workers
     mc.minimize(kind.objective(folder), network(), BUDGET, seed=seed, storage=address, progress=False, callbacks=told, **options)
+
+
+def work(folder: Path, address: str, seed: int) -> None:
+    """Run ``mipcash work`` to its end."""
+    model = folder / "model.py"
+    if not model.exists():
+        unfinished = folder / f"model-{os.getpid()}.py"
+        unfinished.write_text(MODEL, encoding="utf-8")
+        unfinished.replace(model)
+    given = ["work", address, "--model", str(model), "--budget", str(BUDGET), "--seed", str(seed), "--quiet"]
+    if code := app(given, standalone_mode=False):
+        raise SystemExit(code)
 
 
 @contextmanager

@@ -83,6 +83,7 @@ class Kind:
         objective: made from the folder of the log.
         serial: True if outcomes have a serial.
         cluster: ``dask`` or ``ray`` if evaluations run there.
+        command: True if the programs are ``mipcash work``.
     """
 
     called: str
@@ -93,6 +94,7 @@ class Kind:
     objective: Callable[[Path], Any] = Logged
     serial: bool = True
     cluster: str = ""
+    command: bool = False
 
     @property
     def repeats(self) -> bool:
@@ -118,6 +120,7 @@ KINDS = {
     "threads": Kind("threads", workers=2),
     "processes": Kind("processes", workers=2, options={"execution": mc.Execution(2, evaluation_timeout=60)}),
     "sqlite": Kind("two programs, a SQLite file", "sqlite:///{folder}/run.db?heartbeat_seconds=1", programs=2),
+    "work": Kind("two of `mipcash work`, a SQLite file", "sqlite:///{folder}/run.db?heartbeat_seconds=1", programs=2, command=True),
     "postgres": Kind("two programs, PostgreSQL", "{server}?study={study}&heartbeat_seconds=1", programs=2),
     "dask": Kind("Dask", workers=2, cluster="dask"),
     "ray": Kind("Ray", workers=2, cluster="ray"),
