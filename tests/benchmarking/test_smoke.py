@@ -28,6 +28,7 @@ ROWS = {
     "fair-pipelines": ("| random, legal, filtered |",),
     "fronts": ("| network | hybrid | 1 |", "| vessel |", "| beam |"),
     "limits": ("first kept", "| hybrid |", "| random |"),
+    "many-workers": ("| `hybrid` | 8 |",),
     "paper-synthetic": ("| hybrid |", "| random | 1 |"),
     "paper-vae": ("| hybrid | 1 |", "| random | 1 |"),
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
