@@ -58,6 +58,10 @@ def same_value(a: object, b: object) -> bool:
 
 def level_among(values: Sequence[Value], value: Value) -> int:
     """Return the index of a canonical value in ``values``. Types must match, since True == 1."""
+    if type(value) in (int, str):  # most values, and a search in C
+        first = values.index(value)
+        if type(values[first]) is type(value):
+            return first
     return next(l for l, v in enumerate(values) if v is value or (v == value and type(v) is type(value)))
 
 

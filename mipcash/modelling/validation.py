@@ -119,7 +119,7 @@ def _assign_parameters(
         variables = [v for g in groups.get(label, []) for v in declaration.groups[g].variables]
         variables += [numbers[label].variable] if label in numbers else []
         conditions = declaration.conditions.get(label, ())
-        doubtful = bool(broken & set().union(*(w.ids for w in conditions)))
+        doubtful = any(broken & w.ids for w in conditions)
         if doubtful and label not in config:
             broken.update(map(id, variables))
             continue

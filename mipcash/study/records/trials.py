@@ -66,45 +66,49 @@ def trial_of(space: Space, row: TrialRow, study: str, objectives: Objectives) ->
     Raises:
         DamageError: the configuration or the proof does not belong to ``space``.
     """
-    trial = Trial(
+    return Trial(
         number=row.number,
         config=decode_config(space, row.exact),
         proof=None if row.proof is None else decode_solution(space, row.proof),
         study=study,
         objectives=objectives,
+        **_proposed(row),
+        **_evaluated(row),
     )
-    return refreshed(proposed(trial, row), row)
 
 
 def readable_trial(row: TrialRow, objectives: Objectives) -> Trial:
     """Return the trial of a row without a space, with its configuration in the readable form."""
-    return refreshed(proposed(Trial(row.number, json.loads(row.config), objectives=objectives), row), row)
-
-
-def proposed(trial: Trial, row: TrialRow) -> Trial:
-    """Return the trial with the row's data on its proposal."""
-    return replace(
-        trial,
-        origin=row.origin,
-        seconds=json.loads(row.seconds),
-        evaluate=tuple(json.loads(row.outputs)),
-        trace=json.loads(row.trace),
-        stop=row.stop,
-    )
+    return Trial(row.number, json.loads(row.config), objectives=objectives, **_proposed(row), **_evaluated(row))
 
 
 def refreshed(trial: Trial, row: TrialRow) -> Trial:
     """Return the trial with the row's data on its evaluation."""
-    return replace(
-        trial,
-        status=row.status,
-        outcome=row.outcome,
-        attempt=row.attempt,
-        lost=row.lost,
-        started=max((e.started for e in row.evaluations), default=row.proposed),
-        finished=row.finished,
-        duration=row.duration,
-    )
+    return replace(trial, **_evaluated(row))
+
+
+def _proposed(row: TrialRow) -> dict[str, Any]:
+    """Return the data of a trial that a row has on its proposal."""
+    return {
+        "origin": row.origin,
+        "seconds": json.loads(row.seconds),
+        "evaluate": tuple(json.loads(row.outputs)),
+        "trace": json.loads(row.trace),
+        "stop": row.stop,
+    }
+
+
+def _evaluated(row: TrialRow) -> dict[str, Any]:
+    """Return the data of a trial that a row has on its evaluation."""
+    return {
+        "status": row.status,
+        "outcome": row.outcome,
+        "attempt": row.attempt,
+        "lost": row.lost,
+        "started": max((e.started for e in row.evaluations), default=row.proposed),
+        "finished": row.finished,
+        "duration": row.duration,
+    }
 
 
 def checked_trial(space: Space, compiled: CompiledSpace, row: TrialRow, study: str, objectives: Objectives) -> Trial:
