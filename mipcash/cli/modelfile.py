@@ -13,7 +13,8 @@ The contract of a model file:
     def starts(**options) -> list[dict]: ...        # optional: configurations to evaluate first
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
 
-``build`` is used when options are given, or when the module does not define both ``space`` and ``objective``.
+``build`` is used when options are given, or when the module does not define both ``space`` and ``objective``. A search that follows
+these two in the file is not made.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import ast
 import difflib
 import inspect
 import sys
+import tokenize
 import traceback
 import types
 import typing
@@ -46,6 +48,7 @@ DEFAULTS = (
 )
 """Names that a model may set in its own ``DEFAULTS``."""
 TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 HOW = (
     "A model file declares `space` (a mipcash.Space) and `objective` (a function of a configuration that returns a "
     "float or a dict with 'loss'), or a function `build(**options)` that returns the two"
@@ -192,14 +195,44 @@ def _import_file(path: Path) -> Any:
     if spec is None or spec.loader is None:
         raise ModelError(f"{path} is not a Python file; a model file ends in .py")
     module = module_from_spec(spec)
-    loader = spec.loader
     # As for a script, modules beside the file can be imported, also later by the objective. Installed packages come first,
     # because a model called xgboost.py would hide the package of that name.
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     sys.modules[name] = module  # dataclasses and pickle look classes up there
-    _guarded(str(path), lambda: loader.exec_module(module))
+    _guarded(str(path), lambda: exec(_declaring_part(path), module.__dict__))
     return module
+
+
+def _declaring_part(path: Path) -> types.CodeType:
+    """Return the code of a model file without a search that it makes when it is run.
+
+    A script may declare `space` and `objective` and search then. Of what follows the first search, only functions, classes and
+    imports are kept.
+    """
+    with tokenize.open(path) as file:  # in the encoding that the file declares
+        tree = ast.parse(file.read(), str(path))
+    for k, statement in enumerate(tree.body):
+        names = {
+            n.id for s in tree.body[:k] for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        names |= {getattr(s, "name", "") for s in tree.body[:k]}
+        if {"space", "objective"} <= names and _searches(statement):
+            tree.body[k:] = [s for s in tree.body[k:] if isinstance(s, DEFINITIONS)]
+            break
+    return compile(tree, str(path), "exec")
+
+
+def _searches(statement: ast.stmt) -> bool:
+    """Return True if a statement calls ``minimize`` or ``Study`` where it stands, and not in a function."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or "__name__" in ast.unparse(
+        statement
+    ):
+        return False
+    called = {
+        getattr(n.func, "attr", getattr(n.func, "id", "")) for n in ast.walk(statement) if isinstance(n, ast.Call)
+    }
+    return bool(called & {"minimize", "Study"})
 
 
 def _guarded(where: str, action: Callable[[], Any]) -> Any:

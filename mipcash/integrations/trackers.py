@@ -6,6 +6,7 @@ Logged are the configuration, the loss and further numbers, the partial results 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -107,8 +108,19 @@ def _numbers(trial: Trial) -> dict[str, float]:
 
 
 def _files(trial: Trial) -> dict[str, str]:
-    """Return the texts that are paths of files, by name."""
-    return {name: text for name, text in trial.texts.items() if os.path.isfile(text)}
+    """Return the texts that are paths of files, by name; of lists and dicts of paths, each with its place or key."""
+    found: dict[str, str] = {}
+    for name, text in trial.texts.items():
+        try:
+            several = json.loads(text)
+        except ValueError:
+            several = None
+        places = (
+            several.items() if isinstance(several, dict) else enumerate(several) if isinstance(several, list) else ()
+        )
+        paths = {name: text} | {f"{name}-{place}": path for place, path in places}
+        found |= {called: path for called, path in paths.items() if isinstance(path, str) and os.path.isfile(path)}
+    return found
 
 
 def _plain(value: Any) -> Any:

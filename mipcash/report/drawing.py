@@ -14,7 +14,7 @@ from mipcash.report.data.convergence import Curve, time_unit
 from mipcash.report.data.effects import Spread
 from mipcash.report.data.front import word_of
 from mipcash.report.data.slices import Slice, slice_bounds
-from mipcash.study.text import visible
+from mipcash.study.text import abridged, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -199,6 +199,5 @@ def draw_slice(axes: Any, s: Slice) -> None:
 
 
 def plain(text: str, limit: int) -> str:
-    """Return text that matplotlib can write, cut at ``limit`` characters."""
-    message = visible(text)
-    return message if len(message) <= limit else f"{message[: limit - 1]}…"
+    """Return text that matplotlib can write, abridged to ``limit`` characters."""
+    return abridged(visible(text), limit)

@@ -95,8 +95,9 @@ def minimize(
             Pareto front.
         limits: outcome constraints by output, an upper limit or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``. They
             are modelled, and the best feasible trial is recommended.
-        known: evaluations made outside this study, as pairs of a configuration and its outcome; see
-            [`mipcash.Study.add`][mipcash.study.study.Study.add]. Pairs that are in the storage already are not added again.
+        known: evaluations made outside this study, as pairs of a configuration and its outcome, or as a table
+            ([`mipcash.read_trials`][mipcash.read_trials]); see [`mipcash.Study.add`][mipcash.study.study.Study.add]. Pairs that
+            are in the storage already are not added again.
         seed: an integer, at least 0; the same seed gives the same run.
         optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), a
             [`mipcash.Method`][mipcash.study.method.Method] with its settings and solver, ``mc.Method("hybrid",

@@ -33,9 +33,10 @@ from mipcash.study.pruning import PruningGiven, judge_for, pruning_of
 from mipcash.study.queue import Queue
 from mipcash.study.records.directions import DirectionGiven, objectives_of
 from mipcash.study.records.fingerprint import record_of
-from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
+from mipcash.study.records.given import REFUSE, Known, KnownGiven, TableGiven, wanted
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.objective import identity_of, warn_of_another
+from mipcash.study.records.tables import is_table, pairs_of
 from mipcash.study.records.telling import TrialUpdate, finite, reported_costs
 from mipcash.study.reports import Reports
 from mipcash.study.result import Result
@@ -68,6 +69,7 @@ class Study:
             ``mipcash.study.storage.address``. None keeps the journal in memory; a
             ``Storage`` is used as it is. With ``mc.Journal(path, fresh=True)`` an existing
             journal is renamed in its folder, and ``study.renamed`` is its new path.
+        known: evaluations made outside this study, as for [`add_missing`][mipcash.study.study.Study.add_missing].
         pruning: rule for ``should_stop()`` of a trial that reports, as in
             [`mipcash.minimize`][mipcash.study.minimize.minimize]: ``"halving"`` for epochs, True for folds. It may change when
             a journal is resumed.
@@ -107,6 +109,7 @@ class Study:
         limits: LimitsGiven = None,
         seed: int = 0,
         storage: StorageGiven = None,
+        known: KnownGiven = (),
         pruning: PruningGiven = False,
         costs: Mapping[str, float] | None = None,
         retries: int = 2,
@@ -139,6 +142,11 @@ class Study:
         seen = self.objectives.in_minimisation_form(self.limits)
         self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.objectives)
         self.queue = Queue(self.table, self.proposer, method.seconds)
+        try:
+            self.add_missing(known)
+        except BaseException:
+            self._storage.close()
+            raise
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -304,33 +312,39 @@ class Study:
 
     # -- known evaluations, enqueued configurations, repeats ----------------------------------------------------
 
-    def add(self, config: Mapping[str, Value], outcome: Any, *, illegal: str = REFUSE) -> Trial:
+    @overload
+    def add(self, config: Mapping[str, Value], outcome: Any, *, illegal: str = REFUSE) -> Trial: ...
+
+    @overload
+    def add(self, config: TableGiven) -> list[Trial]: ...
+
+    def add(
+        self, config: Mapping[str, Value] | TableGiven, outcome: Any = None, *, illegal: str = REFUSE
+    ) -> Trial | list[Trial]:
         """Add an evaluation made outside the study, as a new trial of origin ``known``. It does not count in any budget.
 
         Args:
             config: the evaluated configuration. If it is in the study already, the outcome counts as another measurement of it.
+                Or a table without ``outcome``, of which each row is added, see [`mipcash.read_trials`][mipcash.read_trials].
             outcome: a number, a dict with ``"loss"`` or [`Failed`][mipcash.study.trial.Failed], as for
                 [`tell`][mipcash.study.study.Study.tell].
             illegal: ``refuse`` a configuration that violates rules, or ``learn`` from it: the model uses it, and it is never
                 recommended.
 
         Returns:
-            The new trial.
+            The new trial; of a table, the list of them.
 
         Raises:
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains, or violated rules.
             ValueError: the outcome is invalid (None, a text, a dict without the loss ...), or ``illegal`` has another value.
         """
-        known = Known.of(
-            self.space,
-            config,
-            outcome,
-            illegal,
-            apart=tuple(self.costs),
-            limits=self.limits,
-            objectives=self.objectives,
-        )
-        return self.table.agreed(lambda: self.table.know([known])[0]).copy()
+        if outcome is None and is_table(config):
+            known = self._known(config)
+        else:
+            apart, limits, objectives = tuple(self.costs), self.limits, self.objectives
+            known = [Known.of(self.space, config, outcome, illegal, "the configuration", apart, limits, objectives)]
+        added = [trial.copy() for trial in self.table.agreed(lambda: self.table.know(known))]
+        return added[0] if isinstance(config, Mapping) else added
 
     def add_missing(self, known: KnownGiven) -> None:
         """Add those pairs of a configuration and its outcome that are missing in the study.
@@ -339,14 +353,19 @@ class Study:
         pairs are checked before the first is added.
 
         Args:
-            known: pairs of a configuration and its outcome.
+            known: pairs of a configuration and its outcome, or a table, see [`mipcash.read_trials`][mipcash.read_trials].
 
         Raises:
             ConfigurationError, ValueError: as for [`add`][mipcash.study.study.Study.add], with the pair's index.
-            TypeError: the argument is no list of pairs.
+            TypeError: the argument is no list of pairs, and no table.
         """
-        listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.objectives)
+        listed = self._known(known)
         self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
+
+    def _known(self, given: KnownGiven) -> list[Known]:
+        others = (*(limit.output for limit in self.limits), *self.costs)
+        pairs = pairs_of(given, self.space, self.objectives, others)
+        return Known.listed(self.space, pairs, tuple(self.costs), self.limits, self.objectives)
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
         """Enqueue a configuration: ``ask`` hands out enqueued ones, in order, before it calls the optimizer.

@@ -98,6 +98,14 @@ def one_line(text: str, limit: int | None = None) -> str:
     return joined if limit is None or len(joined) <= limit else joined[: limit - 3] + "..."
 
 
+def abridged(text: str, letters: int) -> str:
+    """Cut a text in the middle, because the ends of a dotted name are the most informative."""
+    if len(text) <= letters:
+        return text
+    tail = (letters - 1) * 2 // 3
+    return f"{text[: letters - 1 - tail]}…{text[-tail:]}"
+
+
 def _controls(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in _JOINERS
 

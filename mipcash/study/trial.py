@@ -335,6 +335,7 @@ def flat_row(trial: Trial) -> dict[str, Any]:
         "duration": trial.duration,
         "message": trial.message,
         "origin": trial.origin,
+        "pruned": trial.pruned,
     }
     further = (("values", trial.values), ("texts", trial.texts), ("seconds", trial.seconds))
     for prefix, entries in (("config", trial.config), *further):

@@ -104,3 +104,16 @@ def test_missing_models_are_refused_with_a_suggestion(write: Write) -> None:
     ):
         with pytest.raises(ModelError, match=message):
             modelfile.load(reference)
+
+
+def test_a_script_that_searches_is_loaded_without_its_search(write: Write) -> None:
+    search = "objective = float\nresult = mc.minimize(objective, space, 10**9)\nprint(result.value)\nimport math\n"
+    search += "def report(result): return str(math.pi)\nif __name__ == '__main__':\n    raise SystemExit(1)\n"
+    write(HEAD + search, "script.py")
+    loaded = modelfile.load("script.py")
+    assert (loaded.space.name, loaded.objective) == ("s", float)
+    assert loaded.report(Result(())) == "3.141592653589793"
+    write(
+        HEAD + "objective = float\nwith mc.Study(space) as study:\n    study.ask()\n    raise ValueError\n", "study.py"
+    )
+    assert modelfile.load("study.py").objective is float

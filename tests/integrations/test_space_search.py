@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from scipy.stats import loguniform
@@ -29,6 +30,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import mipcash as mc
+from mipcash.errors import DataError
 from mipcash.integrations.sklearn import SpaceSearchCV
 from mipcash.integrations.sklearn.search import objective
 
@@ -362,3 +364,10 @@ def test_mistakes_are_named_with_their_cure(made: Callable[[], SpaceSearchCV], s
     with pytest.raises((ValueError, mc.errors.MipcashError)) as caught:
         made().fit(X, Y)
     assert re.search(said, str(caught.value))
+
+
+def test_columns_of_texts_are_named() -> None:
+    x = pd.DataFrame({"size": np.arange(30.0), "town": ["Rome", "Oslo"] * 15, "day": ["Mon", "Tue", "Wed"] * 10})
+    search = SpaceSearchCV(SVC(), {"C": loguniform(0.1, 10.0)}, n_iter=3, cv=2)
+    with pytest.raises(DataError, match=r"Columns that are no numbers: 'town', 'day'. Encode them .*OneHotEncoder"):
+        search.fit(x, np.arange(30) % 2)

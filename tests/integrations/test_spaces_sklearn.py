@@ -96,3 +96,22 @@ def test_other_dicts_become_algorithms_of_a_module(given: Any) -> None:
 def test_invalid_spaces_are_refused_by_name(given: Any, said: str) -> None:
     with pytest.raises(SpaceError, match=said):
         mc.Space.from_sklearn(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "range_"),
+    [
+        ((0.1, 100.0), r"mc.Real\(0.1, 100.0\)"),
+        ((1, 10), r"mc.Integer\(1, 10\)"),
+        ((1e-6, 1e6, "log-uniform"), "log=True"),
+    ],
+)
+def test_a_tuple_that_looks_like_a_range_is_a_list_with_a_warning(given: Any, range_: str) -> None:
+    with pytest.warns(UserWarning, match=f"'C': the tuple .* is a list of its .* {range_}"):
+        mc.Space.from_sklearn({"C": given})
+
+
+@pytest.mark.filterwarnings("error")
+def test_other_tuples_are_lists() -> None:
+    space = mc.Space.from_sklearn({"C": (1, 2, 3), "kernel": ("rbf", "linear"), "size": [1, 10]})
+    assert len(space.parameters) == 3

@@ -90,6 +90,20 @@ def test_wandb_gets_a_step_for_each_evaluation(tmp_path: Path, monkeypatch: pyte
     assert [kind for _, kind in files] == [{"name": f"trial-{k}-model", "type": "model"} for k in (0, 2)]
 
 
+def test_files_in_lists_and_dicts_are_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / name for name in ("weights.bin", "curve.csv", "best.bin")]
+    for path in paths:
+        path.write_text("content")
+
+    def objective(config: dict[str, Any]) -> Any:
+        return {"loss": 1.0, "artifacts": [*paths[:2], "absent.bin", 3], "models": {"best": paths[2]}}
+
+    recorder = MLflow()
+    monkeypatch.setitem(sys.modules, "mlflow", recorder)
+    mc.minimize(objective, SPACE, 1, optimizer="random", callbacks=MLflowCallback(), progress=False)
+    assert recorder.runs[0]["log_artifact"] == [(str(path),) for path in paths]
+
+
 def test_steps_are_logged_to_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = MLflow()
     monkeypatch.setitem(sys.modules, "mlflow", recorder)

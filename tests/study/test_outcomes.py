@@ -186,6 +186,17 @@ def test_an_unreadable_further_value_does_not_discard_the_loss(space: mc.Space, 
         assert message in row.outcome["more"].message, case
 
 
+def test_a_further_value_that_cannot_be_kept_is_named_once(space: mc.Space) -> None:
+    def objective(config: Any) -> dict[str, Any]:
+        return {"loss": 0.5, "seen": {1, 2}, "big": np.zeros((500, 500)), "why": mc.Failed("no battery")}
+
+    with pytest.warns(UserWarning, match="is not kept") as warned:
+        mc.minimize(objective, space, 3, optimizer=tiny.Sampler(space), progress=False)
+    texts = sorted(str(w.message) for w in warned)
+    assert [text.split(":")[0] for text in texts] == ["output 'big' is not kept", "output 'seen' is not kept"]
+    assert "write it to a file" in texts[0]
+
+
 def test_a_text_instead_of_the_loss_or_a_requested_output_is_a_failure() -> None:
     read = read_outcome({"loss": "low", "note": "x"})
     assert (read.status(), read["note"].status) == ("failed", "text")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -132,3 +134,78 @@ def test_a_table_may_hold_several_outputs() -> None:
         ({"x": 0.5}, {"mass": 3, "cost": 2.0})
     ]
     assert mc.read_trials(table, space, loss="score") == [({"x": 0.5}, {"loss": 0.1})]
+
+
+def oven() -> mc.Space:
+    space = mc.Space("oven")
+    space.integer("heat", 100, 250)
+    fan = space.categorical("fan", ["on", None])
+    space.real("speed", 0.5, 2.0, when=fan["on"])
+    return space
+
+
+def bake(config: dict[str, Any]) -> dict[str, float]:
+    return {"loss": abs(config["heat"] - 170) / 100, "smoke": config["heat"] / 10}
+
+
+def test_a_misspelt_column_is_refused_and_not_read_as_an_empty_one() -> None:
+    with pytest.raises(
+        ValueError, match=r"no column 'fan'; its columns are 'heat', 'Fan', 'loss'.*fill=\{'fan': ...\}"
+    ):
+        mc.read_trials([{"heat": 180, "Fan": "on", "loss": 1.0}], oven())
+    assert mc.read_trials([{"heat": 180, "loss": 1.0}], oven(), fill={"fan": None}) == [
+        ({"heat": 180, "fan": None}, {"loss": 1.0})
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_files_as_people_have_them(delimiter: str, tmp_path: Path) -> None:
+    rows = ["heat,fan,speed,loss", "180,on,1.5,0.4", "190,NA,NaN,0.3", "200,None,,0.2"]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(rows).replace(",", delimiter), encoding="utf-8-sig")
+    read = [({"heat": 180, "fan": "on", "speed": 1.5}, {"loss": 0.4})]
+    read += [({"heat": heat, "fan": None}, {"loss": loss}) for heat, loss in ((190, 0.3), (200, 0.2))]
+    assert mc.read_trials(path, oven()) == read
+    path.write_bytes("heat,fan,loss,köchin\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"runs.csv is not encoded in UTF-8 .*pandas.read_csv\(path, encoding=...\)"):
+        mc.read_trials(path, oven())
+
+
+def test_a_text_of_an_empty_cell_may_be_a_level() -> None:
+    space = mc.Space("countries")
+    space.categorical("country", ["NA", "DE", None])
+    table = [{"country": c, "loss": 1.0} for c in ("NA", "", "nan")]
+    assert [c["country"] for c, _ in mc.read_trials(table, space)] == ["NA", None, None]
+
+
+def test_pruned_trials_are_left_out_of_a_table() -> None:
+    space = oven()
+
+    def folds(config: dict[str, Any]) -> Iterator[float]:
+        for _ in range(4):
+            yield bake(config)["loss"]
+
+    rows = mc.minimize(folds, space, 20, optimizer="random", pruning=True, progress=False).to_rows()
+    pruned = [row["pruned"] for row in rows]
+    assert any(pruned)
+    assert len(mc.read_trials(rows, space)) == pruned.count(False)
+    assert len(mc.read_trials([{k: str(v) for k, v in rows[pruned.index(True)].items()}], space)) == 0
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "rows"])
+def test_a_table_is_known_without_being_read_first(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"heat": [180, 190], "fan": ["on", None], "speed": [1.5, None], "loss": [0.4, 0.3], "smoke": [9, 30]}
+    )
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    table: Any = {"frame": frame, "csv": tmp_path / "runs.csv", "rows": frame.to_dict("records")}[kind]
+    result = mc.minimize(bake, oven(), 1, known=table, limits={"smoke": 20}, optimizer="random", progress=False)
+    assert [(t.loss, t.values) for t in result.history[:2]] == [(0.4, {"smoke": 9.0}), (0.3, {"smoke": 30.0})]
+    with mc.Study(oven(), "random", known=table) as study:
+        study.add_missing(table)
+        assert [t.loss for t in study.trials] == [0.4, 0.3]
+        assert [t.number for t in study.add(table)] == [2, 3]
+    with pytest.raises(ValueError, match="no column 'loss'"):
+        mc.Study(oven(), "random", known=[{"heat": 180, "fan": None}])
+    both = mc.minimize(bake, oven(), 1, known=table, direction=["loss", "smoke"], optimizer="random", progress=False)
+    assert both.n_known == 2

@@ -17,6 +17,7 @@ first is ``grid.1.C``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
@@ -75,7 +76,23 @@ def domain_of(name: str, values: Any) -> Domain:
             f"parameter {name!r}: expected a list of values, a distribution such as scipy.stats.loguniform(1e-3, 1), or mc.Real, "
             f"mc.Integer ...; got {values!r}; one value alone is a list of one, [{values!r}]"
         )
+    if isinstance(values, tuple) and (ends := _range(values)) is not None:
+        log = ", log=True" if len(values) == 3 else ""
+        warnings.warn(
+            f"parameter {name!r}: the tuple {values!r} is a list of its {len(values)} values; for the range between the numbers "
+            f"give mc.{'Integer' if all(isinstance(v, int) for v in ends) else 'Real'}({ends[0]!r}, {ends[1]!r}{log}), for the "
+            "values a list",
+            stacklevel=2,
+        )
     return _listed(name, values)
+
+
+def _range(values: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    """Return the ends of a tuple that other libraries take as a range: (low, high) or (low, high, "log-uniform"); else None."""
+    pair = values[:2]
+    if len(values) not in (2, 3) or not all(map(is_number, pair)) or not pair[0] < pair[1]:
+        return None
+    return (pair[0], pair[1]) if len(values) == 2 or isinstance(values[2], str) else None
 
 
 def _listed(name: str, values: Iterable[Value]) -> Domain:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from mipcash.report.data.effects import Effects, Spread
 from mipcash.report.data.slices import Slice
-from mipcash.report.page.parallel import _cut
 from mipcash.report.page.svg import Chart, Scale, number
+from mipcash.study.text import abridged
 
 SHOWN = 12
 """Largest number of parameters whose importance is drawn."""
@@ -39,7 +39,7 @@ def _bars(rows: Sequence[tuple[str, Spread, Spread | None]], width: float, label
     for k, (name, spread, inner) in enumerate(rows):
         y = 14 + k * (ROW + 8)
         tip = f"{name}\n{_percent(spread)}" + ("" if inner is None else f"\nalone {_percent(inner)}")
-        chart.text(chart.x0, y, _cut(name, int(width / 7.2)), "start", "name halo")
+        chart.text(chart.x0, y, abridged(name, int(width / 7.2)), "start", "name halo")
         chart.box(chart.x0, y + 6, x(spread.middle) - chart.x0, 12, "bar" if inner is not None else "bar pair", tip, 2)
         if inner is not None:
             chart.box(chart.x0, y + 6, x(min(inner.middle, spread.middle)) - chart.x0, 12, "bar inner", tip, 2)
@@ -78,7 +78,7 @@ def _line(chart: Chart, shown: Slice, y: Scale) -> str:
         a = xs[0] if first == 0 else (xs[first - 1] + xs[first]) / 2
         b = xs[-1] if last == len(xs) - 1 else (xs[last] + xs[last + 1]) / 2
         chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden", "forbidden by the rules here")
-    chart.axes(x, y, f"{_cut(shown.label, 30)}{' (log scale)' if shown.log else ''}", "", count=(4, 4))
+    chart.axes(x, y, f"{abridged(shown.label, 30)}{' (log scale)' if shown.log else ''}", "", count=(4, 4))
     upper = [(a, y(v)) for a, v in zip(xs, shown.high, strict=True)]
     lower = [(a, y(v)) for a, v in zip(xs, shown.low, strict=True)]
     chart.path([*upper, *lower[::-1]], "band", close=True)
@@ -101,13 +101,13 @@ def _levels(chart: Chart, shown: Slice, y: Scale) -> str:
     for first, last in shown.forbidden:
         a, b = xs[first] - gap / 2, xs[last] + gap / 2
         chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden", "forbidden by the rules here")
-    chart.axes(None, y, _cut(shown.label, 40), "", count=(4, 4))
+    chart.axes(None, y, abridged(shown.label, 40), "", count=(4, 4))
     for k, at in enumerate(xs):
         chart.line(at, y(float(shown.low[k])), at, y(float(shown.high[k])), "error")
         legal = "" if shown.legal[k] else "\nforbidden by the rules here"
         tip = f"{shown.texts[k]}\npredicted {number(float(shown.mean[k]))} ({_between(shown, k)}){legal}"
         chart.dot(at, y(float(shown.mean[k])), "level", tip, 4.5)
-        text = _cut(shown.texts[k], 12 if turned else 40)
+        text = abridged(shown.texts[k], 12 if turned else 40)
         if turned and count <= 16:
             chart.text(at + 4, chart.y0 + 12, text, "end", "tick", -38)
         elif not turned:

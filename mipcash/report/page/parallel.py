@@ -8,6 +8,7 @@ import numpy as np
 
 from mipcash.report.data.coordinates import Axis, Coordinates
 from mipcash.report.page.svg import NARROW, Chart, number
+from mipcash.study.text import abridged
 
 SHADES = 5
 """Number of colour classes of lines by rank."""
@@ -94,7 +95,7 @@ def _lying(shown: Coordinates, width: float) -> str:
         chart.line(chart.x0, h, chart.x1, h, "coordinate")
         for low, high in axis.legal or ():
             chart.line(x(low), h, x(high), h, "allowed")
-        chart.text(chart.x0 - 8, h - 10, _cut(axis.label, 48), "start", "name halo")
+        chart.text(chart.x0 - 8, h - 10, abridged(axis.label, 48), "start", "name halo")
         _ticks_below(chart, x, h, axis)
     chart.line(chart.x0, ys[-1], chart.x1, ys[-1], "coordinate strong")
     chart.text(chart.x0 - 8, ys[-1] - 10, f"{shown.word} (ranked)", "start", "name halo")
@@ -109,7 +110,7 @@ def _ticks_below(chart: Chart, x: object, h: float, axis: Axis) -> None:
     until = -math.inf
     for place, text in axis.ticks:
         at = x(place)  # type: ignore[operator]
-        message = _cut(text, 16)
+        message = abridged(text, 16)
         wide = 6.4 * len(message)
         begin = at if place < 0.05 else at - wide if place > 0.95 else at - wide / 2
         if begin < until + 6:
@@ -138,16 +139,8 @@ def _lines(chart: Chart, points: list[tuple[float, float]], shown: Coordinates, 
 
 
 def _name(chart: Chart, x: float, y: float, label: str, letters: int, anchor: str) -> None:
-    chart.text(x, y, _cut(label, max(8, letters)), anchor, "name halo")
+    chart.text(x, y, abridged(label, max(8, letters)), anchor, "name halo")
 
 
 def _tick(chart: Chart, x: float, y: float, text: str, anchor: str, letters: int) -> None:
-    chart.text(x, y, _cut(text, max(6, letters)), anchor, "tick halo")
-
-
-def _cut(text: str, letters: int) -> str:
-    """Cut a text in the middle, because the ends of a dotted name are the most informative."""
-    if len(text) <= letters:
-        return text
-    tail = (letters - 1) * 2 // 3
-    return f"{text[: letters - 1 - tail]}…{text[-tail:]}"
+    chart.text(x, y, abridged(text, max(6, letters)), anchor, "tick halo")

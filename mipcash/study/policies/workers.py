@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Collection
 from statistics import median
@@ -10,6 +11,7 @@ from statistics import median
 from mipcash.study.policies.policy import Policy
 from mipcash.study.policies.spent import Deadline
 from mipcash.study.progress import Progress
+from mipcash.study.reading import unread
 from mipcash.study.result import SUSPICIOUS
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
@@ -38,10 +40,11 @@ class Suspects(Policy):
 
 
 class Shown(Policy):
-    """Displays each outcome, including those of other workers."""
+    """Displays each outcome, including those of other workers, and warns of further outputs that cannot be kept."""
 
     def __init__(self, study: Study, display: Progress) -> None:
         self._study, self._display = study, display
+        self._warned = {*study.objectives.names, *(limit.output for limit in study.limits), *study.costs}
         study.table.arrived()  # the display has the earlier trials already
 
     def refuses(self, in_flight: Collection[Trial]) -> str:
@@ -51,6 +54,10 @@ class Shown(Policy):
     def evaluated(self, trial: Trial, evaluation: object) -> str:
         self._arrived()
         self._display.evaluated(trial)
+        for name, output in trial.outcome.outputs.items():
+            if name not in self._warned and unread(output):
+                self._warned.add(name)
+                warnings.warn(f"output {name!r} is not kept: {output.message}", stacklevel=2)
         if self._study.n_evaluated == SUSPICIOUS and self._study.result.problem():
             self._display.note(self._study.result.problem())
         return ""

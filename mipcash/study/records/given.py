@@ -8,6 +8,7 @@ the space, and may be learned from; a value outside its domain cannot.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 REFUSE, LEARN = "refuse", "learn"
 """Treatment of an evaluation whose configuration violates rules."""
 
-KnownGiven = Sequence[tuple[Configuration, Any]]
-"""Pairs of a configuration and its outcome."""
+TableGiven = str | os.PathLike[str] | Sequence[Mapping[str, Any]] | Any
+"""A data frame, a path, or a list of dicts."""
+KnownGiven = Sequence[tuple[Configuration, Any]] | TableGiven
+"""Pairs of a configuration and its outcome, or a table of them."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class Known:
     def listed(
         cls,
         space: Space,
-        given: KnownGiven,
+        given: Any,
         apart: Sequence[str] = (),
         limits: Sequence[Limit] = (),
         objectives: Objectives = MINIMISED,

@@ -1,7 +1,8 @@
 """Evaluations from tables: a CSV file, a data frame, the rows of ``Result.to_rows()``, or the journal of another run.
 
 A cell is read by the domain of its parameter: ``3``, ``3.0`` and ``"3"`` are the same integer, and ``"svm > knn"`` is an order. An
-empty cell (``None``, nan, an empty text) is an inactive parameter; where the parameter is active, it is the level ``None``.
+empty cell (``None``, nan, an empty text, ``NA`` ...) is an inactive parameter; where the parameter is active, it is the level
+``None``.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration, Integer, ParameterDomain, Permutation, Real, Value, level_of
 from mipcash.modelling.validation import check
+from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, PENDING
 from mipcash.space.compiled import compiled
 from mipcash.study.records.given import REFUSE
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 SKIP = "skip"
-LISTED = 10
+LISTED = 100
 """Largest number of rows that a message lists."""
+EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
+"""Texts of an empty cell, unless they are a value of the parameter."""
+DELIMITERS = ",;\t"
 
 
 def read_trials(
@@ -45,10 +50,12 @@ def read_trials(
     """Read evaluations from a table, for ``known=`` of ``mipcash.minimize`` and ``mipcash.Study``.
 
     Columns are named after parameters, or ``config.<name>`` as in ``Result.to_rows()``; other columns are ignored. A row whose
-    ``status`` is pending is left out, and one whose status is failed becomes a failure.
+    ``status`` is pending is left out, and so is one that was ``pruned``, because its loss is an estimate. One whose status is
+    failed becomes a failure.
 
     Args:
-        table: a data frame, a list of dicts, the path of a CSV file, or the path or address of a journal.
+        table: a data frame, a list of dicts, the path of a CSV file (UTF-8, separated by comma, semicolon or tab), or the path or
+            address of a journal.
         space: the space, which may differ from the one that the table was made with.
         loss: the column of the loss; None: none, as the objectives are among ``outputs``.
         outputs: columns of further outputs; those named ``values.<name>`` are always read.
@@ -61,7 +68,8 @@ def read_trials(
     Raises:
         ConfigurationError: rows are refused; the message lists them with the rules that they violate.
         TypeError: the table is none of these.
-        ValueError: it has no column of the loss or of an output, or ``illegal`` is none of the above.
+        ValueError: it has no column of the loss, of an output or of a parameter that is always active, or ``illegal`` is none
+            of the above.
 
     Examples:
         >>> import mipcash as mc
@@ -77,13 +85,17 @@ def read_trials(
     wanted = [*([] if loss is None else [loss]), *outputs]
     columns = dict.fromkeys(name for row in rows for name in row)
     if rows and (missing := [n for n in wanted if n not in columns and f"values.{n}" not in columns]):
+        raise ValueError(f"{_without(missing, columns)}. Name the columns by loss= and outputs=")
+    always = [n for n in space.parameters if n not in compiled(space).declaration.conditions and n not in (fill or {})]
+    if rows and (missing := [n for n in always if n not in columns and f"config.{n}" not in columns]):
+        values = ", ".join(f"{n!r}: ..." for n in missing)
         raise ValueError(
-            f"the table has no column {', '.join(map(repr, missing))}; its columns are {', '.join(map(repr, columns))}. Name the "
-            "columns by loss= and outputs="
+            f"{_without(missing, columns)}. Name the columns after the parameters, or give the value that all rows have: "
+            f"fill={{{values}}}"
         )
     found, refused = list[tuple[Configuration, Any]](), list[str]()
     for k, row in enumerate(rows, start=1):
-        if row.get("status") == PENDING:
+        if row.get("status") == PENDING or row.get("pruned") in (True, "True"):
             continue
         config = _configuration(space, row, fill or {})
         outcome, problem = _outcome(row, loss, wanted)
@@ -101,12 +113,40 @@ def read_trials(
     return found
 
 
+def _without(missing: Sequence[str], columns: Mapping[str, None]) -> str:
+    return f"the table has no column {', '.join(map(repr, missing))}; its columns are {', '.join(map(repr, columns))}"
+
+
+def is_table(given: Any) -> bool:
+    """Return True for a data frame, a path, or a list of dicts."""
+    if isinstance(given, (str, os.PathLike)) or (hasattr(given, "to_dict") and hasattr(given, "columns")):
+        return True
+    return isinstance(given, Sequence) and bool(given) and all(isinstance(row, Mapping) for row in given)
+
+
+def pairs_of(given: Any, space: Space, objectives: Objectives, others: Iterable[str]) -> Any:
+    """Return the pairs of a configuration and its outcome of a table; what is no table is returned unchanged.
+
+    Args:
+        objectives: columns that the table must have.
+        others: outputs whose columns it may have.
+
+    Raises:
+        ConfigurationError, ValueError: as ``read_trials``.
+    """
+    if not is_table(given):
+        return given
+    rows = _rows(given)
+    there = {name for row in rows for name in row}
+    outputs = dict.fromkeys([*(objectives.names if objectives.several else ()), *(n for n in others if n in there)])
+    return read_trials(rows, space, loss=None if objectives.several else LOSS, outputs=list(outputs))
+
+
 def _rows(table: Any) -> list[Mapping[str, Any]]:
     if isinstance(table, (str, os.PathLike)):
         path = Path(table)
         if path.suffix.lower() == ".csv":
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                return list(csv.DictReader(file))
+            return _of_csv(path)
         return _of_journal(table)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
@@ -115,6 +155,18 @@ def _rows(table: Any) -> list[Mapping[str, Any]]:
     raise TypeError(
         f"a table is a data frame, a list of dicts, or the path of a CSV file or a journal; got {shown(table)}"
     )
+
+
+def _of_csv(path: Path) -> list[Mapping[str, Any]]:
+    """Return the rows of a CSV file, with the delimiter that its first line has most often."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not encoded in UTF-8 ({error}); read it by pandas.read_csv(path, encoding=...), and give the data frame"
+        ) from error
+    first = lines[0] if lines else ""
+    return list(csv.DictReader(lines, delimiter=max(DELIMITERS, key=first.count)))
 
 
 def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
@@ -130,7 +182,7 @@ def _configuration(space: Space, row: Mapping[str, Any], fill: Mapping[str, Valu
     config, unstated = Configuration(), list[str]()
     for name, parameter in space.parameters.items():
         cell = row.get(f"config.{name}", row.get(name))
-        if not _empty(cell):
+        if not _empty(cell) or (isinstance(cell, str) and level_of(parameter.domain, cell) is not None):
             config[name] = _value(parameter.domain, cell)
         elif name in fill or level_of(parameter.domain, None) is not None:
             config[name] = fill.get(name)
@@ -147,7 +199,7 @@ def _n_misplaced(space: Space, config: Configuration) -> int:
 
 
 def _empty(cell: Any) -> bool:
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
+    if cell is None or (isinstance(cell, str) and cell.strip() in EMPTY):
         return True
     return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 

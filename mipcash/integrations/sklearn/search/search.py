@@ -196,6 +196,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
                 raise objective.raised from None
             raise DataError(
                 f"every fit fails, for a reason that does not depend on the configuration:\n{error}"
+                + (_of_texts(objective.data.x) if "could not convert" in str(error) else "")
             ) from error
 
     def _belonging(self, objective: SearchObjective) -> dict[str, str]:
@@ -359,6 +360,18 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         if self.random_state is None and self.storage is not None:
             return 0
         return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def _of_texts(x: Any) -> str:
+    """Return a sentence on the columns of a data frame that are no numbers; empty if there are none."""
+    kinds: Any = getattr(x, "dtypes", {})
+    names = [repr(n) for n, kind in kinds.items() if kind.kind not in "biufc"] if hasattr(kinds, "items") else []
+    if not names:
+        return ""
+    return (
+        f"\nColumns that are no numbers: {', '.join(names)}. Encode them in the estimator, such as by "
+        f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [{', '.join(names)}]), remainder='passthrough')"
+    )
 
 
 def _checked(x: Any, params: Mapping[str, Any]) -> dict[str, Any]:
