@@ -13,7 +13,7 @@ TORCH ?= torch==2.13.0
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
-	$(BIN)/mipcash run sklearn_pipeline --limit model_bytes=400000 --pruning on --steps 250 --budget 120 --confirm 3 --workers 2 --fresh
+	$(BIN)/mipcash run sklearn_pipeline --option held_out=0.25 --limit model_bytes=400000 --pruning on --steps 250 --budget 120 --confirm 3 --workers 2 --fresh
 
 test: lint bare core docs
 	MIPCASH_PASSED=build/bare/passed.txt $(BIN)/python -m pytest $(WORKERS)

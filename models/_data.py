@@ -8,7 +8,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -72,6 +72,24 @@ class Table:
     def task(self) -> str:
         """``classification`` or ``regression``."""
         return CLASSIFICATION if np.issubdtype(self.y.dtype, np.integer) else REGRESSION
+
+    def parted(self, share: float, seed: int) -> tuple[Table, Table | None, NDArray[np.int64]]:
+        """Return the table without a share of its rows, drawn by class, these rows, and the numbers of the rows that are left.
+
+        Raises:
+            ModelError: a class has too few rows for both parts.
+        """
+        rows = np.arange(len(self.y))
+        if not share:
+            return self, None, rows
+        from sklearn.model_selection import train_test_split
+
+        classes = self.y if self.task == CLASSIFICATION else None
+        try:
+            left, held = map(np.sort, train_test_split(rows, test_size=share, random_state=seed, stratify=classes))
+        except ValueError as error:
+            raise ModelError(f"a share of {share:g} of {len(rows)} rows cannot be held out: {error}") from error
+        return replace(self, x=self.x[left], y=self.y[left]), replace(self, x=self.x[held], y=self.y[held]), left
 
     def check_folds(self, folds: int) -> None:
         """Check that each class, or for regression the table, has a row for each fold.

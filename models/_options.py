@@ -48,3 +48,18 @@ def choice(name: str, value: str, allowed: Iterable[str]) -> str:
     if value not in listed:
         raise ModelError(f"option {name}={value!r} is not known; choose one of {', '.join(listed)}")
     return value
+
+
+def share(name: str, value: float | str) -> float:
+    """A share, from 0 to below 1.
+
+    Raises:
+        ModelError: not a number, or outside.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0.0 <= number < 1.0:
+        raise ModelError(f"option {name}={value!r} is no share from 0 to below 1; write for example {name}=0.25")
+    return number

@@ -18,7 +18,7 @@ An evaluation cross-validates the pipeline. Its outputs other than the loss, for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ from mipcash.models._automl_rules import Rules
 from mipcash.models._automl_usual import USUAL, defaults_of
 from mipcash.models._data import AUTO, CLASSIFICATION, REGRESSION, Table, table
 from mipcash.models._group_measures import ERROR, OF
-from mipcash.models._options import choice, flag, whole
+from mipcash.models._options import choice, flag, share, whole
 from mipcash.models._pipeline_measures import METRICS, OF_NUMBERS, groups_of, objective_of
 from mipcash.models._pipeline_parts import Call, Facts, Modules, pipeline_of, script, steps
 from mipcash.models._pipeline_report import compared, share_predictions
@@ -109,13 +109,21 @@ class Pipelines:
 
 @dataclass(frozen=True)
 class Problem:
-    """Options of :func:`build`, checked, with the data they name."""
+    """Options of :func:`build`, checked, with the data they name.
+
+    Attributes:
+        data: rows that are searched on.
+        held: rows that are held out; None: none are.
+        rows: numbers of the rows that are searched on.
+    """
 
     data: Table
     pipelines: Pipelines
     metric: str
     folds: int
     seed: int
+    held: Table | None
+    rows: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -129,6 +137,7 @@ class Problem:
         seed: int | str = 0,
         ranges: str = AUTO_SKLEARN,
         order: bool | str = False,
+        held_out: float | str = 0.0,
         **_: Any,
     ) -> Problem:
         choice("space", space, SPACES)
@@ -138,9 +147,10 @@ class Problem:
         allowed = [m for m in METRICS if (m in OF_NUMBERS) == regression]
         chosen = metric or ("r2" if regression else "accuracy")
         number, fixed = whole("folds", folds, low=2), whole("seed", seed)
-        loaded.check_folds(number)
+        searched, held, rows = loaded.parted(share("held_out", held_out), fixed)
+        searched.check_folds(number)
         pipelines = Pipelines(space, regression, loaded.x.shape[1], ranges, flag("order", order), fixed)
-        return cls(loaded, pipelines, choice("metric", chosen, allowed), number, fixed)
+        return cls(searched, pipelines, choice("metric", chosen, allowed), number, fixed, held, rows)
 
 
 def build(
@@ -154,6 +164,7 @@ def build(
     seed: int | str = 0,
     ranges: str = AUTO_SKLEARN,
     order: bool | str = False,
+    held_out: float | str = 0.0,
     protected: str | None = None,
     edges: str | None = None,
     disparity_of: str = ERROR,
@@ -172,6 +183,7 @@ def build(
         seed: of the folds and of every algorithm that is random.
         ranges: ``auto-sklearn``, or ``small`` with bounds on what makes fits slow.
         order: whether the modules before the estimator may stand in any order.
+        held_out: share of the rows, drawn by class and seed, that the search does not see and that the report measures on.
         protected: the column of a CSV file whose groups are compared, see :meth:`mipcash.models._data.Table.grouped`.
         edges: numbers that cut it into groups, ``30,40,50``.
         disparity_of: what is compared, ``error`` or ``roc_auc``.
@@ -180,7 +192,7 @@ def build(
     Raises:
         ModelError: an option that does not fit, no such data or column, or a class with fewer rows than there are folds.
     """
-    problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
+    problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order, held_out)
     measured = {"protected": protected, "edges": edges, "disparity_of": disparity_of, "clock": clock}
     objective = _objective(problem.pipelines, problem, {"data": data, "target": target, **measured})
     share_predictions(objective)
@@ -245,7 +257,7 @@ def report(result: Any, **options: Any) -> str:
         models[f"best of {len(defaults)} defaults: {best.config['estimator']}"] = problem.pipelines(best.config)
     else:
         models |= _two_defaults(problem)
-    lines = compared(result, models, lambda build: _objective(build, problem, options))
+    lines = compared(result, models, lambda build: _objective(build, problem, options), problem.held)
     return "\n".join([code(result.config, **options), "", *lines])
 
 
@@ -270,6 +282,7 @@ def _objective(
     """Return the objective that cross-validates the pipelines of ``build``; the options are those of :func:`build`."""
     data, target = options.get("data", "digits"), options.get("target", "target")
     groups = groups_of(data, target, options.get("protected"), options.get("edges"), problem.data.task)
+    groups = groups and replace(groups, codes=groups.codes[problem.rows])
     told = choice("disparity_of", options.get("disparity_of", ERROR), OF)
     timed = choice("clock", options.get("clock", "wall"), CLOCKS)
     return objective_of(build, problem.data, problem.metric, problem.folds, problem.seed, groups, told, timed)

@@ -64,6 +64,13 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     assert f"{best_first[2]:.6g}" not in top
 
 
+def test_run_the_design(write: Write) -> None:
+    write()
+    ran = said(0, "run", "design", "--budget", "60", "--optimizer", "random", "--quiet")
+    assert "best configuration of design" in ran
+    assert "deflection_mm" in ran
+
+
 def test_starts_of_a_model_are_evaluated_first(write: Write) -> None:
     path = write()
     more = """

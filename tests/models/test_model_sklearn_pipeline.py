@@ -237,8 +237,9 @@ def test_code_runs_on_its_own() -> None:
 
 
 def test_the_report_has_fresh_folds_and_an_ensemble_of_predictions_of_other_processes() -> None:
-    options = {"data": "wine", "space": "a3", "ranges": "small", "folds": "2"}
+    options = {"data": "wine", "space": "a3", "ranges": "small", "folds": "2", "held_out": "0.25"}
     found, objective = model.build(**options)  # type: ignore[arg-type]
+    assert len(objective.y) == 133  # of 178
     folder = objective.predictions.folder
     result = mc.minimize(
         objective, found, 3, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
@@ -247,7 +248,12 @@ def test_the_report_has_fresh_folds_and_an_ensemble_of_predictions_of_other_proc
         warnings.simplefilter("error")  # no warning about predictions that are computed again
         text = model.report(result, **options)
     head, best, joined, linear, forest, ending = text.split("\n\n")[-1].splitlines()
-    assert head.split("      ")[1].split("   ") == ["the search's folds", "fresh folds", "latency_ms"]
+    assert head.split("      ")[1].split("   ") == ["the search's folds", "fresh folds", "held out", "latency_ms"]
+    held = model.Problem.of(**options).held  # type: ignore[arg-type]
+    assert held is not None
+    own = model.Problem.of(**options).pipelines(result.config).fit(objective.x, objective.y).score(held.x, held.y)  # type: ignore[arg-type]
+    assert float(best.split()[5]) == pytest.approx(own, abs=1e-4)
+    assert not {tuple(row) for row in held.x} & {tuple(row) for row in objective.x}
     assert float(best.split()[3]) == pytest.approx(1 - result.value, abs=1e-4)
     assert joined.split(",")[0].strip().startswith("ensemble of ")
     assert "StandardScaler + LogisticRegression" in linear
@@ -327,6 +333,8 @@ def test_bad_input_is_refused_with_cause_and_cure(tmp_path: Path) -> None:
         ({"data": once}, r"a class of 'target' occurs once; .* merge or drop it"),
         ({"data": few}, r"class 'y' has 3 rows, fewer than the 5 folds, .*; use fewer folds, more rows, or"),
         ({"data": numbers, "folds": 50}, "the table has 40 rows, fewer than the 50 folds"),
+        ({"data": numbers, "held_out": "1.5"}, "held_out='1.5' is no share from 0 to below 1"),
+        ({"data": "wine", "held_out": "0.01"}, "a share of 0.01 of 178 rows cannot be held out: "),
         ({"data": path, "task": "regression"}, "texts, which nothing regresses on; use task=classification"),
         ({"data": path, "metric": "r2"}, "option metric='r2' is not known; choose one of accuracy"),
         ({"data": path, "space": "a4"}, "choose one of usual, a2, a3"),
