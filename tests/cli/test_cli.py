@@ -67,7 +67,7 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
 def test_run_the_design(write: Write) -> None:
     write()
     ran = said(0, "run", "design", "--budget", "60", "--optimizer", "random", "--quiet")
-    assert "best configuration of design" in ran
+    assert "best configuration of cantilever" in ran
     assert "deflection_mm" in ran
 
 
