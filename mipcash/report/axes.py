@@ -44,7 +44,7 @@ from mipcash.report.drawing import (
 from mipcash.report.predictions import effects_of
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.space.space import Space
-from mipcash.study.text import shown
+from mipcash.study.text import shown, told_apart, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,10 +153,9 @@ def plot_parallel_coordinates(
         axes.axvline(float(x), color=SOFT, linewidth=0.8, zorder=1)
         for low, high in axis.legal or ():
             axes.plot([x, x], [low, high], color=GREEN, linewidth=5, alpha=0.45, solid_capstyle="butt", zorder=1)
-        for place, text in axis.ticks:
-            axes.text(
-                x - 0.03, place, plain(text, 14), ha="right", va="center", fontsize=7, color=SOFT, parse_math=False
-            )
+        labels = told_apart([visible(text) for _, text in axis.ticks], 14)
+        for (place, _), text in zip(axis.ticks, labels, strict=True):
+            axes.text(x - 0.03, place, text, ha="right", va="center", fontsize=7, color=SOFT, parse_math=False)
     axes.axvline(float(at[-1]), color=INK, linewidth=1)
     names = [*(plain(a.label, 24) for a in shown_.axes), f"{shown_.word} (ranked)"]
     axes.set_xticks(at, names, rotation=20, ha="right", fontsize=8, color=INK, parse_math=False)
@@ -317,11 +316,18 @@ def plot_limits(
     return axes
 
 
-def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = None) -> Axes:
-    """Plot the first two of several objectives: the Pareto front, its balanced trial, and dominated trials.
+def plot_front(
+    source: Source,
+    *,
+    objectives: tuple[str, str] | None = None,
+    ax: Axes | None = None,
+    space: Space | None = None,
+) -> Axes:
+    """Plot two of several objectives: the Pareto front, its balanced trial, and dominated trials.
 
     Args:
         source: a result, a study, or the path of a journal.
+        objectives: names of the objectives on the horizontal and the vertical axis; None: the first two.
         ax: axes to draw on; None: new axes.
         space: space of a journal; a result or a study has its own.
 
@@ -329,8 +335,8 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
         The axes.
 
     Raises:
-        MipcashError: there is only one objective, no trial has values of two objectives, matplotlib is missing, or the source is
-            no run.
+        MipcashError: there is only one objective, no trial has values of two objectives, one that is named does not exist,
+            matplotlib is missing, or the source is no run.
 
     Examples:
         >>> import mipcash as mc
@@ -342,7 +348,7 @@ def plot_front(source: Source, *, ax: Axes | None = None, space: Space | None = 
         >>> plot_front(run).get_xlabel()
         'cost (less is better)'
     """
-    axes, found = new_axes(ax), fronts(Run.of(source, space))
+    axes, found = new_axes(ax), fronts(Run.of(source, space), objectives)
     if not found:
         raise MipcashError("there is no front: the run has one objective, or no trial has the values of two")
     pair = found[0]

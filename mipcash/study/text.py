@@ -7,7 +7,7 @@ import itertools
 import re
 import reprlib
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 MESSAGE_LIMIT = 4000
@@ -104,6 +104,21 @@ def abridged(text: str, letters: int) -> str:
         return text
     tail = (letters - 1) * 2 // 3
     return f"{text[: letters - 1 - tail]}…{text[-tail:]}"
+
+
+def told_apart(texts: Sequence[str], letters: int) -> list[str]:
+    """Cut texts in the middle; if equal texts result, leave out the beginning and the end that all of them share."""
+    cut = [abridged(text, letters) for text in texts]
+    if len(set(cut)) == len(set(texts)):
+        return cut
+    head = _shared(texts)
+    tail = _shared([text[head:][::-1] for text in texts])
+    return [abridged(f"…{text[head : len(text) - tail]}{'…' if tail else ''}", letters) for text in texts]
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """Return the number of letters at the beginning that all texts share."""
+    return sum(1 for _ in itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False)))
 
 
 def _controls(character: str) -> bool:

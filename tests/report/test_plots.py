@@ -171,11 +171,27 @@ def test_every_picture_draws_and_returns_axes() -> None:
         assert isinstance(axes, Axes)
         axes.figure.canvas.draw()
     pyplot.close("all")
-    front = pictures.plot_front(RUNS["several"]())
+    several = RUNS["several"]()
+    front = pictures.plot_front(several)
     assert "more is better" in front.get_ylabel()
+    first, second = several.objectives.names
+    assert "more is better" in pictures.plot_front(several, objectives=(second, first)).get_xlabel()
+    with pytest.raises(MipcashError, match=r"objectives= names two of .*, got \('b', 'c'\)"):
+        pictures.plot_front(several, objectives=("b", "c"))
     run = Run.of(RUNS["conditional"]())
     own = Figure().subplots()
     assert pictures.plot_slice(run, "order", ax=own) is own
+
+
+def test_long_names_of_categories_stay_different() -> None:
+    space = mc.Space("tools")
+    space.categorical("tool", [f"category number {k} of twelve" for k in range(12)])
+    space.real("x", 0.0, 1.0)
+    run = mc.minimize(lambda c: c["x"], space, 12, optimizer="random", progress=False)
+    written = [text.get_text() for text in pictures.plot_parallel_coordinates(run).texts]
+    of_tools = [text for text in written if text.startswith("…")]
+    assert len(set(of_tools)) == len(of_tools) > 5
+    assert "…7…" in of_tools
 
 
 def test_page_and_axes_show_the_same_numbers() -> None:

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from mipcash.errors import MipcashError
 from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.outcome import LOSS
 from mipcash.program.forms import Booleans, Vector
@@ -53,15 +54,25 @@ def word_of(objectives: Objectives) -> str:
     return LOSS if LOSS in objectives.names else objectives.names[0]
 
 
-def fronts(run: Run) -> list[FrontPair]:
-    """Return the first pairs of objectives that have data; empty with one objective."""
+def fronts(run: Run, outputs: tuple[str, str] | None = None) -> list[FrontPair]:
+    """Return the first pairs of objectives, or one pair by its names, that have data; empty with one objective.
+
+    Raises:
+        MipcashError: an output is no objective.
+    """
     result = run.result
     if not result.objectives.several:
         return []
+    named = {objective.output: objective for objective in result.objectives.each}
+    pairs = list(combinations(named.values(), 2))[:PAIRS]
+    if outputs is not None:
+        if len(set(outputs)) != 2 or not named.keys() >= set(outputs):
+            raise MipcashError(f"objectives= names two of {', '.join(map(repr, named))}, got {outputs!r}")
+        pairs = [(named[outputs[0]], named[outputs[1]])]
     feasibility, best = result.feasibility, result.best
     members = {t.number for t in result.front}
     found = []
-    for pair in list(combinations(result.objectives.each, 2))[:PAIRS]:
+    for pair in pairs:
         rows, values = [], []
         for t in result.history:
             reported = [t.outcome[objective.output].value for objective in pair]

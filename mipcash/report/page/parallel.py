@@ -8,7 +8,7 @@ import numpy as np
 
 from mipcash.report.data.coordinates import Axis, Coordinates
 from mipcash.report.page.svg import NARROW, Chart, number
-from mipcash.study.text import abridged
+from mipcash.study.text import abridged, told_apart
 
 SHADES = 5
 """Number of colour classes of lines by rank."""
@@ -108,9 +108,9 @@ def _lying(shown: Coordinates, width: float) -> str:
 def _ticks_below(chart: Chart, x: object, h: float, axis: Axis) -> None:
     """Write tick labels under a horizontal axis, as far as there is room."""
     until = -math.inf
-    for place, text in axis.ticks:
+    labels = told_apart([text for _, text in axis.ticks], 16)
+    for (place, _), message in zip(axis.ticks, labels, strict=True):
         at = x(place)  # type: ignore[operator]
-        message = abridged(text, 16)
         wide = 6.4 * len(message)
         begin = at if place < 0.05 else at - wide if place > 0.95 else at - wide / 2
         if begin < until + 6:
