@@ -34,6 +34,7 @@ ROWS = {
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
     "papers": ("MiVaBO is first of SMAC",),
     "portfolio": ("| 11 | defaults |", "| 11 | portfolio |"),
+    "sampler-cost": ("| seven | `MipcashSampler` | 12 |", "| two | `TPESampler` | 12 |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }
 """Rows of the printed tables. ``startup`` and ``scale-out`` have none, since they only time other processes."""
