@@ -73,7 +73,7 @@ class Table:
         """``classification`` or ``regression``."""
         return CLASSIFICATION if np.issubdtype(self.y.dtype, np.integer) else REGRESSION
 
-    def parted(self, share: float, seed: int) -> tuple[Table, Table | None, NDArray[np.int64]]:
+    def held_out(self, share: float, seed: int) -> tuple[Table, Table | None, NDArray[np.int64]]:
         """Return the table without a share of its rows, drawn by class, these rows, and the numbers of the rows that are left.
 
         Raises:
@@ -89,7 +89,11 @@ class Table:
             left, held = map(np.sort, train_test_split(rows, test_size=share, random_state=seed, stratify=classes))
         except ValueError as error:
             raise ModelError(f"a share of {share:g} of {len(rows)} rows cannot be held out: {error}") from error
-        return replace(self, x=self.x[left], y=self.y[left]), replace(self, x=self.x[held], y=self.y[held]), left
+        return self._of(left), self._of(held), left
+
+    def _of(self, rows: NDArray[np.int64]) -> Table:
+        columns = {name: tuple(cells[k] for k in rows) for name, cells in self.columns.items()}
+        return replace(self, x=self.x[rows], y=self.y[rows], columns=columns)
 
     def check_folds(self, folds: int) -> None:
         """Check that each class, or for regression the table, has a row for each fold.

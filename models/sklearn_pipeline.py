@@ -147,7 +147,7 @@ class Problem:
         allowed = [m for m in METRICS if (m in OF_NUMBERS) == regression]
         chosen = metric or ("r2" if regression else "accuracy")
         number, fixed = whole("folds", folds, low=2), whole("seed", seed)
-        searched, held, rows = loaded.parted(share("held_out", held_out), fixed)
+        searched, held, rows = loaded.held_out(share("held_out", held_out), fixed)
         searched.check_folds(number)
         pipelines = Pipelines(space, regression, loaded.x.shape[1], ranges, flag("order", order), fixed)
         return cls(searched, pipelines, choice("metric", chosen, allowed), number, fixed, held, rows)
@@ -183,7 +183,8 @@ def build(
         seed: of the folds and of every algorithm that is random.
         ranges: ``auto-sklearn``, or ``small`` with bounds on what makes fits slow.
         order: whether the modules before the estimator may stand in any order.
-        held_out: share of the rows, drawn by class and seed, that the search does not see and that the report measures on.
+        held_out: share of the rows, drawn by class and seed, that the search does not see and that the report measures on. The
+            code of the report cross-validates on all rows.
         protected: the column of a CSV file whose groups are compared, see :meth:`mipcash.models._data.Table.grouped`.
         edges: numbers that cut it into groups, ``30,40,50``.
         disparity_of: what is compared, ``error`` or ``roc_auc``.

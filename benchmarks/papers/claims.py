@@ -93,7 +93,8 @@ def ratio(worse: Sequence[str], better: str, evaluations: int = artificial.BUDGE
 
 @cache
 def _beside_joint(method: str) -> list[dict[str, float]]:
-    joint, own = automl_runs((admm_real.JOINT, method)).values()
+    found = automl_runs((admm_real.JOINT, method))
+    joint, own = found.get(admm_real.JOINT, {}), found.get(method, {})
     keys = [k for k in own if k in joint and k[0] in OF_PAPER]
     return [admm_real.beside(joint[k], own[k]) for k in keys]
 

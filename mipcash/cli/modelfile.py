@@ -13,8 +13,8 @@ The contract of a model file:
     def starts(**options) -> list[dict]: ...        # optional: configurations to evaluate first
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
 
-``build`` is used when options are given, or when the module does not define both ``space`` and ``objective``. A search that follows
-these two in the file is not made.
+``build`` is used when options are given, or when the module does not define both ``space`` and ``objective``. A search of ``space``
+that stands in the file by itself is not made.
 """
 
 from __future__ import annotations
@@ -205,34 +205,39 @@ def _import_file(path: Path) -> Any:
 
 
 def _declaring_part(path: Path) -> types.CodeType:
-    """Return the code of a model file without a search that it makes when it is run.
-
-    A script may declare `space` and `objective` and search then. Of what follows the first search, only functions, classes and
-    imports are kept.
-    """
+    """Return the code of a model file without searches of its `space` that it makes when it is run, and without what reads them."""
     with tokenize.open(path) as file:  # in the encoding that the file declares
         tree = ast.parse(file.read(), str(path))
-    for k, statement in enumerate(tree.body):
-        names = {
-            n.id for s in tree.body[:k] for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        names |= {getattr(s, "name", "") for s in tree.body[:k]}
-        if {"space", "objective"} <= names and _searches(statement):
-            tree.body[k:] = [s for s in tree.body[k:] if isinstance(s, DEFINITIONS)]
-            break
-    return compile(tree, str(path), "exec")
+    kept, bound, left_out = list[ast.stmt](), set[str](), set[str]()
+    for statement in tree.body:
+        names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+        stored = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {getattr(statement, "name", "")}
+        stored |= {(n.asname or n.name).split(".")[0] for n in ast.walk(statement) if isinstance(n, ast.alias)}
+        reads = any(n.id in left_out for n in names)
+        if not _defines(statement) and (reads or ("space" in bound and _searches(statement))):
+            left_out |= stored - bound
+        else:
+            kept.append(statement)
+            bound |= stored
+    tree.body = kept
+    return compile(tree, str(path), "exec", dont_inherit=True)
 
 
-def _searches(statement: ast.stmt) -> bool:
-    """Return True if a statement calls ``minimize`` or ``Study`` where it stands, and not in a function."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or "__name__" in ast.unparse(
-        statement
-    ):
-        return False
-    called = {
-        getattr(n.func, "attr", getattr(n.func, "id", "")) for n in ast.walk(statement) if isinstance(n, ast.Call)
-    }
-    return bool(called & {"minimize", "Study"})
+def _defines(statement: ast.stmt) -> bool:
+    """Return True for a definition, an import, and what a script does only under ``if __name__ == "__main__"``."""
+    return isinstance(statement, DEFINITIONS) or (
+        isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+    )
+
+
+def _searches(node: ast.AST) -> bool:
+    """Return True if code calls ``minimize`` or ``Study`` with `space`, and not in a function."""
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("minimize", "Study"):
+        given = [n for a in (*node.args, *(k.value for k in node.keywords)) for n in ast.walk(a)]
+        if any(isinstance(n, ast.Name) and n.id == "space" for n in given):
+            return True
+    inside = (n for n in ast.iter_child_nodes(node) if not isinstance(n, (ast.Lambda, *DEFINITIONS)))
+    return any(map(_searches, inside))
 
 
 def _guarded(where: str, action: Callable[[], Any]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,8 @@ class MLflowCallback:
                     mlflow.log_metric(f"{name} by step", value, step=step)
             texts = {"message": trial.message, **trial.texts} if trial.message else trial.texts
             mlflow.set_tags(texts)
-            for path in _files(trial).values():
-                mlflow.log_artifact(path)
+            for name, place, path in _files(trial):
+                mlflow.log_artifact(path, f"{name}/{place}" if place else None)
 
 
 class WandbCallback:
@@ -83,8 +84,9 @@ class WandbCallback:
         row |= {**_numbers(trial), **trial.texts, "trial": trial.number, "status": trial.status}
         best = study.result.value
         run.log({**row, "best": best} if math.isfinite(best) else row)
-        for name, path in _files(trial).items():
-            run.log_artifact(path, name=f"trial-{trial.number}-{name}", type=name)
+        for name, place, path in _files(trial):
+            called = f"trial-{trial.number}-{name}" + (f"-{place}" if place else "")
+            run.log_artifact(path, name=re.sub(r"[^\w.-]", "-", called), type=name)
 
 
 def _package(name: str) -> Any:
@@ -107,9 +109,9 @@ def _numbers(trial: Trial) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None and math.isfinite(value)}
 
 
-def _files(trial: Trial) -> dict[str, str]:
-    """Return the texts that are paths of files, by name; of lists and dicts of paths, each with its place or key."""
-    found: dict[str, str] = {}
+def _files(trial: Trial) -> list[tuple[str, str, str]]:
+    """Return the outputs that are paths of files, or lists or dicts of them: output, place or key in it (empty: none), path."""
+    found = list[tuple[str, str, Any]]()
     for name, text in trial.texts.items():
         try:
             several = json.loads(text)
@@ -118,9 +120,8 @@ def _files(trial: Trial) -> dict[str, str]:
         places = (
             several.items() if isinstance(several, dict) else enumerate(several) if isinstance(several, list) else ()
         )
-        paths = {name: text} | {f"{name}-{place}": path for place, path in places}
-        found |= {called: path for called, path in paths.items() if isinstance(path, str) and os.path.isfile(path)}
-    return found
+        found += [(name, "", text), *((name, str(place), path) for place, path in places)]
+    return [(name, place, path) for name, place, path in found if isinstance(path, str) and os.path.isfile(path)]
 
 
 def _plain(value: Any) -> Any:

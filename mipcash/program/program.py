@@ -306,7 +306,7 @@ class BinaryProgram:
 
         Raises:
             KeyError: a parameter is missing that cannot be off.
-            StopIteration: a value outside its domain (validate first).
+            StopIteration, ValueError: a value outside its domain (validate first).
         """
         levels = []
         for group, known in zip(self.groups, self._known_levels, strict=True):

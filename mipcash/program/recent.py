@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -18,12 +19,13 @@ class Recent(Generic[T]):
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the value of a key, made by ``make`` if it is not cached."""
-        if key in self._values:
+        with suppress(KeyError):  # another thread may remove it meanwhile
             self._values.move_to_end(key)
             return self._values[key]
         value = self._values[key] = make()
         if len(self._values) > self.size:
-            self._values.popitem(last=False)
+            with suppress(KeyError):
+                self._values.popitem(last=False)
         return value
 
     def shared(self, key: Hashable, value: T) -> T:

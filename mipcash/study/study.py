@@ -136,17 +136,13 @@ class Study:
         weakref.finalize(self, self._storage.close)
         try:
             self.table = TrialTable(space, self._storage, record, retries)
+            self.add_missing(known)
         except BaseException:
             self._storage.close()
             raise
         seen = self.objectives.in_minimisation_form(self.limits)
         self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.objectives)
         self.queue = Queue(self.table, self.proposer, method.seconds)
-        try:
-            self.add_missing(known)
-        except BaseException:
-            self._storage.close()
-            raise
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -339,6 +335,10 @@ class Study:
             ValueError: the outcome is invalid (None, a text, a dict without the loss ...), or ``illegal`` has another value.
         """
         if outcome is None and is_table(config):
+            if illegal != REFUSE:
+                raise ValueError(
+                    "illegal= is for one configuration; read the table by mipcash.read_trials, and add its pairs"
+                )
             known = self._known(config)
         else:
             apart, limits, objectives = tuple(self.costs), self.limits, self.objectives

@@ -106,14 +106,32 @@ def test_missing_models_are_refused_with_a_suggestion(write: Write) -> None:
             modelfile.load(reference)
 
 
-def test_a_script_that_searches_is_loaded_without_its_search(write: Write) -> None:
-    search = "objective = float\nresult = mc.minimize(objective, space, 10**9)\nprint(result.value)\nimport math\n"
-    search += "def report(result): return str(math.pi)\nif __name__ == '__main__':\n    raise SystemExit(1)\n"
-    write(HEAD + search, "script.py")
+SEARCHES = {
+    "in a line": "objective = float\nresult = mc.minimize(objective, space, 10**9)\nprint(result.value)\n",
+    "as a study": "objective = float\nwith mc.Study(space) as study:\n    study.ask()\n    raise ValueError\n",
+    "of another objective": "def bake(c): return 1.0\nbest = mc.minimize(bake, space=space, budget=10**9)\nobjective = bake\n",
+    "in a loop": "objective = float\nfor seed in range(9):\n    mc.minimize(objective, space, 10**9, storage=f'{__name__}.db')\n",
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_a_script_that_searches_is_loaded_without_its_search(search: str, write: Write) -> None:
+    after = "import math\ndef report(result: float): return str(math.pi)\nDEFAULTS = {'budget': 7}\n"
+    write(HEAD + search + after + "if __name__ == '__main__':\n    raise SystemExit(1)\n", "script.py")
     loaded = modelfile.load("script.py")
-    assert (loaded.space.name, loaded.objective) == ("s", float)
+    assert (loaded.space.name, loaded.objective({"x": 1}) if "bake" in search else 1.0) == ("s", 1.0)
+    assert loaded.defaults == {"budget": 7}
     assert loaded.report(Result(())) == "3.141592653589793"
+
+
+def test_other_code_of_a_script_is_run(write: Write) -> None:
+    other = "from scipy.optimize import minimize\nOFFSET = float(minimize(lambda x: (x[0] - 1) ** 2 + 3, [0.0]).fun)\n"
+    write(HEAD + other + "def objective(c: dict) -> float: return OFFSET\n", "declared_apart.py")
+    loaded = modelfile.load("declared_apart.py")
+    assert loaded.objective({}) == pytest.approx(3.0)
+    assert loaded.objective.__annotations__ == {"c": dict, "return": float}
     write(
-        HEAD + "objective = float\nwith mc.Study(space) as study:\n    study.ask()\n    raise ValueError\n", "study.py"
+        "from declared_apart import space, objective\nimport mipcash as mc\nmc.minimize(objective, space, 10**9)\n",
+        "again.py",
     )
-    assert modelfile.load("study.py").objective is float
+    assert modelfile.load("again.py").objective({}) == pytest.approx(3.0)

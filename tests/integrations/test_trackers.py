@@ -64,7 +64,7 @@ def test_mlflow_gets_a_run_for_each_evaluation(tmp_path: Path, monkeypatch: pyte
     assert first["tags"] == {"space": "net", "origin": result.history[0].origin, "status": "done", "team": "vision"}
     assert first["log_params"][0][0].keys() == {"layers", "act", "scale", "select", "order"}
     assert first["log_metrics"] == [({"loss": result.history[0].loss, "ms": 2.0},)]
-    assert first["log_artifact"] == [(str(tmp_path / "model 1.bin"),)]
+    assert first["log_artifact"] == [(str(tmp_path / "model 1.bin"), None)]
     assert second["log_metrics"] == [({"ms": 9.0},)]
     assert second["set_tags"] == [({"message": "diverged"},)]
     assert "log_artifact" not in second
@@ -96,12 +96,18 @@ def test_files_in_lists_and_dicts_are_logged(tmp_path: Path, monkeypatch: pytest
         path.write_text("content")
 
     def objective(config: dict[str, Any]) -> Any:
-        return {"loss": 1.0, "artifacts": [*paths[:2], "absent.bin", 3], "models": {"best": paths[2]}}
+        return {"loss": 1.0, "artifacts": [*paths[:2], "absent.bin", 3], "models": {"fold 1": paths[2]}}
 
     recorder = MLflow()
     monkeypatch.setitem(sys.modules, "mlflow", recorder)
     mc.minimize(objective, SPACE, 1, optimizer="random", callbacks=MLflowCallback(), progress=False)
-    assert recorder.runs[0]["log_artifact"] == [(str(path),) for path in paths]
+    places = ("artifacts/0", "artifacts/1", "models/fold 1")
+    assert recorder.runs[0]["log_artifact"] == [(str(path), place) for path, place in zip(paths, places, strict=True)]
+    files = list[Any]()
+    log = SimpleNamespace(log=lambda row: None, log_artifact=lambda path, **kind: files.append(kind))
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=log))
+    mc.minimize(objective, SPACE, 1, optimizer="random", callbacks=WandbCallback(), progress=False)
+    assert files[-1] == {"name": "trial-0-models-fold-1", "type": "models"}
 
 
 def test_steps_are_logged_to_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import MinimumDistance
+from mipcash.surrogates.structured.surrogate import StructuredSettings
 from tests.slow import counted
 from tests.spaces import ALL, alternatives, loss
 
@@ -78,10 +79,11 @@ def second_difference(optimizer: Hybrid, one: str, other: str) -> Points:
 def test_a_new_optimizer_continues_as_one_with_cached_factors(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between searches of the hyperparameters, factors are extended; with many observations, batches are screened."""
     monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", near)
+    monkeypatch.setattr(StructuredSettings, "every", lambda self, t: 4)
     space = ALL["bound_numbers"]()
     history, unbroken, state = history_of(space, 41), make_optimizer("hybrid", space), dict[str, Any]()
     extended = list[int]()
-    for k in range(5):
+    for k in range(6):
         anew = make_optimizer("hybrid", ALL["bound_numbers"]())
         proposal, again = (o.ask(Request(history, np.random.default_rng(k), state)) for o in (unbroken, anew))
         assert proposal.config == again.config
@@ -90,7 +92,7 @@ def test_a_new_optimizer_continues_as_one_with_cached_factors(near: int, monkeyp
         extended.append(len(history) - proposal.state["searched"])
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
         state = dict(proposal.state)
-    assert max(extended) == 1
+    assert max(extended) == 3
 
 
 def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused() -> None:

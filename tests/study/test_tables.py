@@ -209,3 +209,18 @@ def test_a_table_is_known_without_being_read_first(kind: str, tmp_path: Path) ->
         mc.Study(oven(), "random", known=[{"heat": 180, "fan": None}])
     both = mc.minimize(bake, oven(), 1, known=table, direction=["loss", "smoke"], optimizer="random", progress=False)
     assert both.n_known == 2
+
+
+def test_columns_of_parameters_are_no_marks_of_a_run(tmp_path: Path) -> None:
+    space = mc.Space("tree")
+    space.categorical("pruned", [True, False])
+    space.categorical("status", ["pending", "failed"])
+    table = [{"pruned": True, "status": "pending", "loss": 1.0}, {"pruned": False, "status": "failed", "loss": 2.0}]
+    assert [outcome["loss"] for _, outcome in mc.read_trials(table, space)] == [1.0, 2.0]
+    path = tmp_path / "sheet.csv"
+    path.write_text(
+        'heat;fan;speed;loss;pruned;note\n180;on;1.5;0.4;TRUE;x\n190;;;0.3;FALSE;"a\u2028b\nc"\n', encoding="utf-8"
+    )
+    assert mc.read_trials(path, oven()) == [({"heat": 190, "fan": None}, {"loss": 0.3})]
+    with mc.Study(oven(), "random") as study, pytest.raises(ValueError, match="illegal= is for one configuration"):
+        study.add(path, illegal="learn")

@@ -101,14 +101,20 @@ def test_a_factor_grows_as_it_is_computed_anew_and_a_cached_one_has_the_same_bit
     structure, t = structure_of(observed), len(observed.values)
     kernel, x = Kernel(structure, some_theta(structure)), Encoded.of(structure, observed.points)
     at_once = factor(kernel, x, 0.0, t - 5)
-    structure.program.derived.pop("factors")
+    structure.factors.clear()
     step_by_step = [factor(kernel, x[:n], 0.0, t - 5) for n in range(t - 5, t + 1)][-1]
     np.testing.assert_array_equal(at_once, step_by_step)
     np.testing.assert_allclose(at_once, factor(kernel, x, 0.0), atol=1e-9)
+    assert len(structure.factors) == 1
+    shorter, other_order = factor(kernel, x[: t - 2], 0.0, t - 5), x[np.r_[: t - 2, t - 1, t - 2]]
+    np.testing.assert_allclose(shorter, at_once[: t - 2, : t - 2], atol=1e-12)
+    np.testing.assert_allclose(factor(kernel, other_order, 0.0, t - 5), factor(kernel, other_order, 0.0), atol=1e-9)
     repeated = x.joined(x[:1])  # its variance given the others is about the noise
     np.testing.assert_allclose(factor(kernel, repeated, 0.0, t), factor(kernel, repeated, 0.0), atol=1e-6)
+    monkeypatch.setattr("mipcash.surrogates.structured.factor.CACHED", t * t)
     other = Kernel(structure, some_theta(structure, 2))
     np.testing.assert_allclose(factor(other, x, 0.0, t - 5), factor(other, x, 0.0), atol=1e-9)
+    assert len(structure.factors) == 1
 
 
 @pytest.mark.parametrize("name", ["nested", "conv_net"])

@@ -20,6 +20,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
+from numbers import Integral
 from typing import Any
 
 from mipcash.errors import SpaceError
@@ -77,10 +78,10 @@ def domain_of(name: str, values: Any) -> Domain:
             f"mc.Integer ...; got {values!r}; one value alone is a list of one, [{values!r}]"
         )
     if isinstance(values, tuple) and (ends := _range(values)) is not None:
-        log = ", log=True" if len(values) == 3 else ""
+        log = ", log=True" if values[2:] == ("log-uniform",) else ""
         warnings.warn(
             f"parameter {name!r}: the tuple {values!r} is a list of its {len(values)} values; for the range between the numbers "
-            f"give mc.{'Integer' if all(isinstance(v, int) for v in ends) else 'Real'}({ends[0]!r}, {ends[1]!r}{log}), for the "
+            f"give mc.{'Integer' if all(isinstance(v, Integral) for v in ends) else 'Real'}({ends[0]}, {ends[1]}{log}), for the "
             "values a list",
             stacklevel=2,
         )
@@ -92,7 +93,7 @@ def _range(values: tuple[Any, ...]) -> tuple[Any, Any] | None:
     pair = values[:2]
     if len(values) not in (2, 3) or not all(map(is_number, pair)) or not pair[0] < pair[1]:
         return None
-    return (pair[0], pair[1]) if len(values) == 2 or isinstance(values[2], str) else None
+    return (pair[0], pair[1]) if values[2:] in ((), ("uniform",), ("log-uniform",)) else None
 
 
 def _listed(name: str, values: Iterable[Value]) -> Domain:

@@ -67,8 +67,9 @@ def _standing(shown: Coordinates, width: float) -> str:
             named if n else named * 3 // 4,
             "start" if n == 0 else "middle",
         )
-        for place, text in axis.ticks:
-            _tick(chart, x - 7, y(place) + 4, text, "end", letters - 2)
+        labels = told_apart([text for _, text in axis.ticks], max(6, letters - 2))
+        for (place, _), text in zip(axis.ticks, labels, strict=True):
+            chart.text(x - 7, y(place) + 4, text, "end", "tick halo")
     chart.line(xs[-1], chart.y1, xs[-1], chart.y0, "coordinate strong")
     _name(chart, xs[-1], 14 if len(shown.axes) % 2 == 0 else 29, f"{shown.word} (ranked)", 14, "middle")
     for place, text in ticks:
@@ -140,7 +141,3 @@ def _lines(chart: Chart, points: list[tuple[float, float]], shown: Coordinates, 
 
 def _name(chart: Chart, x: float, y: float, label: str, letters: int, anchor: str) -> None:
     chart.text(x, y, abridged(label, max(8, letters)), anchor, "name halo")
-
-
-def _tick(chart: Chart, x: float, y: float, text: str, anchor: str, letters: int) -> None:
-    chart.text(x, y, abridged(text, max(6, letters)), anchor, "tick halo")

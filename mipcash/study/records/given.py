@@ -8,7 +8,6 @@ the space, and may be learned from; a value outside its domain cannot.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
 REFUSE, LEARN = "refuse", "learn"
 """Treatment of an evaluation whose configuration violates rules."""
 
-TableGiven = str | os.PathLike[str] | Sequence[Mapping[str, Any]] | Any
+TableGiven = Any
 """A data frame, a path, or a list of dicts."""
-KnownGiven = Sequence[tuple[Configuration, Any]] | TableGiven
+KnownGiven = Any
 """Pairs of a configuration and its outcome, or a table of them."""
 
 

@@ -8,6 +8,7 @@ empty cell (``None``, nan, an empty text, ``NA`` ...) is an inactive parameter; 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -95,10 +96,11 @@ def read_trials(
         )
     found, refused = list[tuple[Configuration, Any]](), list[str]()
     for k, row in enumerate(rows, start=1):
-        if row.get("status") == PENDING or row.get("pruned") in (True, "True"):
+        marks = {name: str(row.get(name, "")).lower() for name in ("status", "pruned") if name not in space.parameters}
+        if marks.get("status") == PENDING or marks.get("pruned") == "true":
             continue
         config = _configuration(space, row, fill or {})
-        outcome, problem = _outcome(row, loss, wanted)
+        outcome, problem = _outcome(row, loss, wanted, failed=marks.get("status") == FAILED)
         problem = "; ".join(map(str, space.validate(config))) or problem
         if problem:
             refused.append(f"row {k}: {problem}")
@@ -160,13 +162,13 @@ def _rows(table: Any) -> list[Mapping[str, Any]]:
 def _of_csv(path: Path) -> list[Mapping[str, Any]]:
     """Return the rows of a CSV file, with the delimiter that its first line has most often."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not encoded in UTF-8 ({error}); read it by pandas.read_csv(path, encoding=...), and give the data frame"
         ) from error
-    first = lines[0] if lines else ""
-    return list(csv.DictReader(lines, delimiter=max(DELIMITERS, key=first.count)))
+    first = text.partition("\n")[0]
+    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count)))
 
 
 def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
@@ -243,9 +245,9 @@ def _order(cell: Any) -> Any:
     return tuple(str(member).strip("'\"") for member in read) if isinstance(read, list) else cell
 
 
-def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str]) -> tuple[Any, str]:
+def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], failed: bool) -> tuple[Any, str]:
     """Return the outcome of a row, and what is wrong with it, if anything."""
-    if row.get("status") == FAILED:
+    if failed:
         return Failed(str(row.get("message") or "failed")), ""
     cells = {name: row.get(name, row.get(f"values.{name}")) for name in wanted}
     cells |= {n.removeprefix("values."): cell for n, cell in row.items() if n.startswith("values.")}

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
 
 from mipcash.program.forms import Vector
-from mipcash.program.recent import Recent
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER
@@ -22,8 +21,8 @@ BLOCK = 256
 """Number of rows of a covariance computed at a time; its factor needs no entries right of the diagonal."""
 EXTENSIONS = 32
 """Largest number of rows by which a factor is extended; with more, it is computed anew."""
-CACHED = 3
-"""Number of factors cached for a space."""
+CACHED = 1 << 24
+"""Largest number of entries of all cached factors of a space."""
 
 
 def covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
@@ -47,16 +46,25 @@ def factor(kernel: Kernel, x: Encoded, noise: Noise, base: int = 0) -> Vector:
         numpy.linalg.LinAlgError: S is singular.
     """
     t = len(x)
-    if not 0 < t - EXTENSIONS <= base < t or np.any(noise):
+    if not 0 < t - EXTENSIONS <= base <= t or np.any(noise):
         return _whole(kernel, x, noise)
-    cached: Recent[Vector] = kernel.structure.program.derived.setdefault("factors", Recent(CACHED))
+    cached, key = kernel.structure.factors, (base, kernel.theta.tobytes())
+    before: Encoded
+    lower: Vector
+    before, lower = cached.pop(key, (x[:0], np.zeros((0, 0))))
+    n = len(before)
+    if not (base <= n <= t and _same(before, x[:n])):
+        n, lower = base, _whole(kernel, x[:base])
+    for k in range(n, t):
+        lower = _extended(kernel, x[: k + 1], lower)
+    cached[key] = (x, lower)
+    while len(cached) > 1 and sum(held.size for _, held in cached.values()) > CACHED:
+        del cached[next(iter(cached))]
+    return lower
 
-    def of(n: int) -> Vector:
-        part = x[:n]
-        key = (base, kernel.theta.tobytes(), part.levels.tobytes(), part.u.tobytes())
-        return cached.get(key, lambda: _whole(kernel, part) if n <= base else _extended(kernel, part, of(n - 1)))
 
-    return of(t)
+def _same(a: Encoded, b: Encoded) -> bool:
+    return np.array_equal(a.levels, b.levels) and np.array_equal(a.u, b.u)
 
 
 def _whole(kernel: Kernel, x: Encoded, noise: Noise = 0.0) -> Vector:

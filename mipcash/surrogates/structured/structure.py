@@ -9,6 +9,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,11 @@ class Structure:
     @property
     def n_numbers(self) -> int:
         return len(self.conditions)
+
+    @cached_property
+    def factors(self) -> dict[tuple[int, bytes], Any]:
+        """Cache of :mod:`mipcash.surrogates.structured.factor`: base and theta -> points and their factor."""
+        return {}
 
     @cached_property
     def off_columns(self) -> Indices:
