@@ -321,7 +321,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "liu2020", "Fig. 3; ram2020, Fig. 2",
         "ADMM that is told latency and fairness finds more feasible pipelines than it does by filtering", "curves",
-        share_gained, note="difference of shares; `fair-pipelines` runs it", benchmark="fair-pipelines",
+        share_gained, note="difference of shares", benchmark="fair-pipelines",
     ),
     Claim(
         "liu2020", "Fig. 2; ram2020, Fig. 2", "and better ones", "curves", loss_gained, TIMES,
