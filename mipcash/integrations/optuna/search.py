@@ -72,8 +72,7 @@ class Search:
             IllegalProposalError: the optimizer proposed an illegal configuration, which is a bug.
         """
         held = self._wanted(fixed)
-        placed = self.reader.placed(held, {})
-        if held and placed.config is not None:
+        if held and (placed := self.reader.placed(held, {})).config is not None:
             if broken := self.space.validate(placed.config):
                 self._held.append(
                     f"fixed and enqueued values are evaluated unchanged, and these violate the rules: {broken[0]}"
