@@ -3,7 +3,8 @@
 Notation
     w workers, evaluations of about e seconds;   proposed_k, started_k, finished_k of trial k, in the order of starts
 
-    busy          share of w (last start - first start) in which an evaluation ran
+    busy          share of w (last start - w-th start) in which an evaluation ran; before that the workers get their first trials
+    fill          w-th start - first start
     wait          started_{w + k} - finished_k, of the k-th evaluation to end: a worker's time between two evaluations
     stale         proposals that do not know some outcome that came before their evaluation began
 """
@@ -73,25 +74,39 @@ def one(optimizer: str, workers: int, seconds: float, budget: int) -> dict[str, 
         rows = read_study(storage)[1]
     starts = np.array([max(e.started for e in r.evaluations) for r in rows])
     ends, proposed = np.array([r.finished for r in rows], dtype=float), np.array([r.proposed for r in rows])
-    first, last = np.sort(starts)[[0, -1]]
-    busy = np.sum(np.minimum(ends, last) - starts) / max(workers * (last - first), 1e-9)
+    first, filled, last = np.sort(starts)[[0, workers - 1, -1]]
+    running = np.clip(ends, filled, last) - np.clip(starts, filled, last)
+    busy = np.sum(running) / max(workers * (last - filled), 1e-9)
     waits = np.sort(starts)[workers:] - np.sort(ends)[: budget - workers]
     stale = [bool(np.any((p < ends) & (ends < s))) for p, s in zip(proposed, starts, strict=True)]
     best = np.minimum.accumulate([row.loss for row in sorted(rows, key=lambda r: r.finished or 0.0)])
     return {
         **{"optimizer": optimizer, "workers": workers, "seconds": seconds, "budget": budget, "busy": float(busy)},
-        **{"proposals_a_second": budget / (last - first), "wait": float(waits.max(initial=0.0)), "stale": sum(stale)},
+        **{"fill": float(filled - first), "proposals_a_second": float((budget - workers) / max(last - filled, 1e-9))},
+        **{"wait": float(waits.max(initial=0.0)), "stale": sum(stale)},
         "regret": {str(n): float(best[n - 1]) for n in STEPS if n <= budget},
     }
 
 
 def markdown(results: dict[str, Any]) -> str:
     """The table for the page of results."""
-    head = ("optimizer", "workers", "s an evaluation", "evaluations", "busy", "proposals a second", "longest wait, s", "stale")
-    lines = ["| " + " | ".join((*head, "regret after " + " / ".join(map(str, STEPS)))) + " |", "|---" * 9 + "|"]
+    head = (
+        "optimizer",
+        "workers",
+        "s an evaluation",
+        "evaluations",
+        "fill, s",
+        "busy",
+        "proposals a second",
+        "longest wait, s",
+        "stale",
+    )
+    lines = ["| " + " | ".join((*head, "regret after " + " / ".join(map(str, STEPS)))) + " |", "|---" * 10 + "|"]
     for r in results["rows"]:
         several = r["workers"] > 1
-        shares = [f"{r['busy']:.1%}", f"{r['proposals_a_second']:.1f}", f"{r['wait']:.1f}"] if several else ["", "", ""]
+        shares = (
+            [f"{r['fill']:.1f}", f"{r['busy']:.1%}", f"{r['proposals_a_second']:.1f}", f"{r['wait']:.1f}"] if several else [""] * 4
+        )
         regret = " / ".join(f"{v:.2g}" for v in r["regret"].values())
         lines.append(
             f"| `{r['optimizer']}` | {r['workers']} | {r['seconds']:g} | {r['budget']} | "

@@ -27,6 +27,8 @@ from mipcash.program.points import Point, Points
 
 ROUGH, WORTH = 1e-3, 1e-4
 """Tolerance of the first round, and the relative gain of a round below which no further round follows."""
+HURRY, POOLED, PART = 0.5, 0.4, 64
+"""Seconds below which the pool is evaluated in parts, its share of the time, and the number of points of a part."""
 LENGTHS = (2, 4, 8, 24)
 """Numbers of steps of the random walks over levels; each is used for a quarter of the walks."""
 LEAST_GAIN = 1e-12
@@ -154,9 +156,16 @@ class MixedSearch:
 
     def _pool(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Pool:
         points = Points.joined(starts, self.walks(starts, rng))
-        values, admitted = np.full(len(points), np.inf), self.near.admitted(points.levels)
-        if admitted.any():
-            values[admitted] = acquisition.values(points[admitted])
+        values, admitted = np.full(len(points), np.inf), np.flatnonzero(self.near.admitted(points.levels))
+        deadline, size = self.step.domain.deadline.share(POOLED), max(1, len(points))
+        if deadline.left() < HURRY:  # the starts first, then walks as far as there is time
+            walked = admitted[admitted >= len(starts)]
+            admitted, size = np.concatenate([admitted[admitted < len(starts)], rng.permutation(walked)]), PART
+        for first in range(0, len(admitted), size):
+            rows = admitted[first : first + size]
+            values[rows] = acquisition.values(points[rows])
+            if deadline.passed:
+                break
         if not np.isfinite(values).any():  # every point is excluded, but the moves may still start there
             return Pool(points, acquisition.values(points) + 1e6)
         return Pool(points, values)

@@ -22,8 +22,6 @@ from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 KEPT = 64
 """Number of points of a batch whose values are exact."""
-SHARE = 2 / 3
-"""Largest share of the observations by which batches are screened."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class Screened:
 
 
 def rough(inputs: AcquisitionInputs) -> AcquisitionInputs | None:
-    """Return the inputs of an approximation; None if it is hardly cheaper. Draws of pending outcomes are left out."""
+    """Return the inputs of an approximation; None if it would not be cheaper. Draws of pending outcomes are left out."""
     loss = inputs.loss
-    if not isinstance(loss, StructuredPosterior) or len(loss.near) > SHARE * len(loss.y):
+    if not isinstance(loss, StructuredPosterior) or loss.near_part is loss:
         return None
     limited = {name: replace(l, posterior=_near(l.posterior)) for name, l in inputs.limited.items()}
     return replace(inputs, loss=loss.near_part, limited=limited, fantasies=None)

@@ -110,20 +110,18 @@ def beside_pending(
     points = awaited(LOSS)
     if not len(points):
         return replace(fitted, limited=limited)
-    drawn = loss.draws(points, FANTASIES, rng)
+    beside = loss.beside(points)
+    drawn = loss.draws(beside, FANTASIES, rng)
     # with outcome constraints, it is unknown if pending configurations are feasible, so they do not lower the incumbent
     best = np.full(FANTASIES, fitted.best) if limited else np.minimum(fitted.best, drawn.min(axis=1))
-    given = believed(loss, points, _exact(loss))
+    given = loss.given(beside, None, _exact(loss))
     fantasies = Fantasies(StructuredOutcomes.of(given, drawn), best)
     return replace(fitted, loss=given, limited=limited, fantasies=fantasies)
 
 
 def believed(posterior: P, points: Points, noise: Noise = 0.0) -> P:
     """Return the posterior conditioned on its own means at some points (the "kriging believer" of ginsbourger2010)."""
-    if not len(points):
-        return posterior
-    means = posterior.means(points) if isinstance(posterior, StructuredPosterior) else posterior.predict(points)[0]
-    return posterior.given(points, means, noise)
+    return posterior.given(points, posterior.predict(points)[0], noise) if len(points) else posterior
 
 
 def _exact(posterior: Posterior) -> float:

@@ -24,7 +24,7 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
-from mipcash.surrogates.structured.factor import covariance, factor
+from mipcash.surrogates.structured.factor import factor
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.structured.functions.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
@@ -34,7 +34,9 @@ from mipcash.surrogates.structured.warping import Warp
 LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
 """Shares of the mean variance that are added to the diagonal of a covariance of draws, tried in turn."""
 NEAR = 256
-"""Largest number of observations on which a predicted variance is conditioned."""
+"""Largest number of observations on which a predicted variance is conditioned, unless it is most of them."""
+MOST = 2 / 3
+"""Share of the observations from which on all of them are taken."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,23 @@ def _root(covariance: Vector) -> Vector:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """B further points beside t observations.
+
+    Attributes:
+        x: the points.
+        cross: (K + R)(x, X), shape (B, t).
+        half: L^-1 cross', shape (t, B).
+        between: covariance of f at the points given the observations, shape (B, B).
+    """
+
+    x: Encoded
+    cross: Vector
+    half: Vector
+    between: Vector
+
+
+@dataclass(frozen=True)
 class StructuredPosterior:
     """Posterior of f given t observations (see the module's notation).
 
@@ -120,27 +139,34 @@ class StructuredPosterior:
         warp = warp or Warp.of(losses)
         return cls(kernel, x, warp(losses), warp, factor(kernel, x, noise, base), noise)
 
-    def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> StructuredPosterior:
+    def beside(self, points: Points) -> Beside:
+        """Return the covariances of f at further points, from which it is drawn and conditioned there."""
+        x = Encoded.of(self.kernel.structure, points)
+        cross = self.kernel.whole(x, self.x)
+        half = solve_triangular(self.lower, cross.T, lower=True)
+        return Beside(x, cross, half, self.kernel.whole(x, x) - half.T @ half)
+
+    def given(self, points: Points | Beside, values: Vector | None = None, noise: Noise = 0.0) -> StructuredPosterior:
         """Return the posterior given further observations, such as guesses for pending ones, at the same hyperparameters and warp.
 
         The Cholesky factor grows by the new rows, O(t^2 B): [[L, 0], [H', C]] with L H = K(X, X') and C C' = S' - H'H.
 
         Args:
             points: B of them.
-            values: on the scale of predictions, shape (B,).
+            values: on the scale of predictions, shape (B,); None: the means there.
             noise: v of the new observations, a number or shape (B,); s2 is added to it, so a negative v reduces s2.
         """
-        x = Encoded.of(self.kernel.structure, points)
-        cross = self.kernel.whole(x, self.x)
-        half = solve_triangular(self.lower, cross.T, lower=True)
-        corner, _ = cho_factor(covariance(self.kernel, x, noise) - half.T @ half, lower=True)
-        t, b = len(self.y), len(points)
+        new = points if isinstance(points, Beside) else self.beside(points)
+        t, b = len(self.y), len(new.x)
+        corner, _ = cho_factor(
+            new.between + np.diag(np.broadcast_to(self.kernel.noise + JITTER + noise, b)), lower=True
+        )
         lower = np.zeros((t + b, t + b))
-        lower[:t, :t], lower[t:, :t], lower[t:, t:] = self.lower, half.T, np.tril(corner)
+        lower[:t, :t], lower[t:, :t], lower[t:, t:] = self.lower, new.half.T, np.tril(corner)
         return replace(
             self,
-            x=self.x.joined(x),
-            y=np.concatenate([self.y, values]),
+            x=self.x.joined(new.x),
+            y=np.concatenate([self.y, new.cross @ self.weights if values is None else values]),
             lower=lower,
             noise=np.concatenate([np.broadcast_to(self.noise, t), np.broadcast_to(noise, b)]),
             further=self.further + b,
@@ -167,12 +193,15 @@ class StructuredPosterior:
 
     @cached_property
     def near(self) -> Indices:
-        """Indices of the observations that variances are conditioned on: all up to NEAR, else the best half and an even spread.
+        """Indices of the observations that variances are conditioned on: all, or NEAR of them, half of which are the best ones and
+        the others an even spread of the rest.
 
         Observations added by ``given`` are always included, since pending points are there to lower variances. Conditioning on
         fewer observations never lowers a variance. Means always use all observations.
         """
         t = len(self.y) - self.further
+        if NEAR + self.further > MOST * len(self.y):
+            return np.arange(len(self.y))
         return np.concatenate([chosen_part(self.y[:t], NEAR), np.arange(t, len(self.y))])
 
     @cached_property
@@ -195,10 +224,6 @@ class StructuredPosterior:
         k, deviation = self.parts(points)
         return k @ self.weights, deviation
 
-    def means(self, points: Points) -> Vector:
-        """Return the mean of f, without the cost of deviations: (B,)."""
-        return np.asarray(self.kernel.whole(Encoded.of(self.kernel.structure, points), self.x) @ self.weights)
-
     def parts(self, points: Points) -> tuple[Vector, Vector]:
         """Return (K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
         x = Encoded.of(self.kernel.structure, points)
@@ -207,14 +232,11 @@ class StructuredPosterior:
         variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
         return k, np.sqrt(np.maximum(variance, JITTER))
 
-    def draws(self, points: Points, count: int, rng: np.random.Generator) -> Vector:
+    def draws(self, points: Points | Beside, count: int, rng: np.random.Generator) -> Vector:
         """Return joint draws of f at B points, the residual included: (count, B). Costs O(B^3 + B^2 t)."""
-        x = Encoded.of(self.kernel.structure, points)
-        k = self.kernel.whole(x, self.x)
-        half = solve_triangular(self.lower, k.T, lower=True)
-        between = self.kernel.whole(x, x) - half.T @ half
-        spread = _root(between) @ rng.normal(size=(len(points), count))
-        return np.asarray(k @ self.weights + spread.T)
+        new = points if isinstance(points, Beside) else self.beside(points)
+        spread = _root(new.between) @ rng.normal(size=(len(new.x), count))
+        return np.asarray(new.cross @ self.weights + spread.T)
 
     def section(self, z: Vector) -> PosteriorSection:
         """Return the posterior at fixed binaries z (n_z,), as a function of the numbers."""
