@@ -1,7 +1,8 @@
 """``admm-real``: the papers' operator splitting compared with ``hybrid``, JOPT and random search on real data.
 
 The runs are those of :mod:`benchmarks.automl`: 40 pipelines, each fitted on five folds. Search folds, fresh folds of
-the same rows, and rows that no search sees stand side by side. The sets of liu2020, Tables A4 and A5, have ten seeds.
+the same rows, and rows that no search sees stand side by side. The sets of liu2020, Tables A4 and A5, are run
+with ten seeds; the record says how many of these there are.
 """
 
 from __future__ import annotations
