@@ -68,7 +68,8 @@ def collected(runs: Sequence[Run] | None = None) -> dict[str, Any]:
         if len(present) > 1:
             tables.append({"title": title, **_table(title, present, runs)})
     budget = max((len(r.losses) for r in runs), default=0)
-    done = {"runs": len(runs), "seeds": sorted({r.seed for r in runs}), "evaluations": budget, "start": START}
+    done: dict[str, Any] = {"runs": len(runs), "seeds": sorted({r.seed for r in runs}), "evaluations": budget, "start": START}
+    done["cpu_hours"] = {"proposals": sum(r.cpu for r in runs) / 3600}
     return {**done, "tables": tables, "problems": _problems(runs)}
 
 
