@@ -30,6 +30,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, resources
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -191,21 +192,28 @@ def _import_file(path: Path) -> Any:
         )
         raise ModelError(f"there is no model file {path}; {hint}")
     name = f"mipcash_model_{path.stem}"
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    spec = spec_from_file_location(name, path, loader=_Declaring(name, str(path)))
+    if spec is None or spec.loader is None or path.suffix != ".py":
         raise ModelError(f"{path} is not a Python file; a model file ends in .py")
-    module = module_from_spec(spec)
+    module, loader = module_from_spec(spec), spec.loader
     # As for a script, modules beside the file can be imported, also later by the objective. Installed packages come first,
     # because a model called xgboost.py would hide the package of that name.
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     sys.modules[name] = module  # dataclasses and pickle look classes up there
-    _guarded(str(path), lambda: exec(_declaring_part(path), module.__dict__))
+    _guarded(str(path), lambda: loader.exec_module(module))
     return module
 
 
-def _declaring_part(path: Path) -> types.CodeType:
-    """Return the code of a model file without searches of its `space` that it makes when it is run, and without what reads them."""
+class _Declaring(SourceFileLoader):
+    """Loader of the declaring part of a file, which is not cached as bytecode."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        return self.source_to_code(_declaring_part(Path(self.path)), self.path)
+
+
+def _declaring_part(path: Path) -> ast.Module:
+    """Return a model file without searches of its `space` that it makes when it is run, and without what reads them."""
     with tokenize.open(path) as file:  # in the encoding that the file declares
         tree = ast.parse(file.read(), str(path))
     kept, bound, left_out = list[ast.stmt](), set[str](), set[str]()
@@ -220,7 +228,7 @@ def _declaring_part(path: Path) -> types.CodeType:
             kept.append(statement)
             bound |= stored
     tree.body = kept
-    return compile(tree, str(path), "exec", dont_inherit=True)
+    return tree
 
 
 def _defines(statement: ast.stmt) -> bool:

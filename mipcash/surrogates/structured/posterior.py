@@ -134,7 +134,7 @@ class StructuredPosterior:
 
         Args:
             noise: v, on the scale of the warped losses.
-            base: number of observations of the last search of the hyperparameters; see :func:`factor`.
+            base: number of observations of the last search of the hyperparameters; see ``factor``.
         """
         warp = warp or Warp.of(losses)
         return cls(kernel, x, warp(losses), warp, factor(kernel, x, noise, base), noise)
