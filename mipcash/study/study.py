@@ -359,8 +359,8 @@ class Study:
             ConfigurationError, ValueError: as for [`add`][mipcash.study.study.Study.add], with the pair's index.
             TypeError: the argument is no list of pairs, and no table.
         """
-        listed = self._known(known)
-        self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
+        if listed := self._known(known):
+            self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
 
     def _known(self, given: KnownGiven) -> list[Known]:
         others = (*(limit.output for limit in self.limits), *self.costs)

@@ -87,7 +87,8 @@ def read_trials(
     columns = dict.fromkeys(name for row in rows for name in row)
     if rows and (missing := [n for n in wanted if n not in columns and f"values.{n}" not in columns]):
         raise ValueError(f"{_without(missing, columns)}. Name the columns by loss= and outputs=")
-    always = [n for n in space.parameters if n not in compiled(space).declaration.conditions and n not in (fill or {})]
+    conditions = compiled(space).declaration.conditions  # compiled looks at the live model at every call
+    always = [n for n in space.parameters if n not in conditions and n not in (fill or {})]
     if rows and (missing := [n for n in always if n not in columns and f"config.{n}" not in columns]):
         values = ", ".join(f"{n!r}: ..." for n in missing)
         raise ValueError(
