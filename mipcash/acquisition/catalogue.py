@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import (
@@ -59,7 +59,7 @@ class FantasisedEI:
         """Return the acquisition at a batch: shape (B,)."""
         means, deviation = self.outcomes.predict(points)
         logs = log_h((self.best[:, None] - means) / deviation)
-        return np.asarray(-(np.log(deviation) + logsumexp(logs, axis=0) - math.log(len(logs))))
+        return np.asarray(-(np.log(deviation) + np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))))
 
     def section(self, z: Vector) -> FantasisedSection:
         """Return the acquisition at fixed binaries, (n_z,)."""
@@ -78,7 +78,7 @@ class FantasisedSection:
         means, deviation, by_means, by_deviation = self.moments(u)
         t = (self.best - means) / deviation
         logs = log_h(t)
-        total = float(logsumexp(logs))
+        total = float(np.logaddexp.reduce(logs))
         shares, slopes = np.exp(logs - total), np.exp(log_ndtr(t) - logs)
         value = -(math.log(deviation) + total - math.log(len(logs)))
         first, second = shares * slopes / deviation, -float(shares @ (1.0 - t * slopes)) / deviation

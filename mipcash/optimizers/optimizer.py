@@ -130,9 +130,12 @@ def joined(history: History, names: Collection[str]) -> list[Joined]:
     Args:
         names: the outputs that count: the loss and the constrained outputs.
     """
+    lossless = [o for o in history if o.outcome[LOSS].status == MISSING]
+    if all(
+        o.outcome[n].status == MISSING for o in lossless for n in names
+    ):  # all others have a loss: nothing can be merged
+        return [Joined(o, (k,)) for k, o in enumerate(history) if o.outcome[LOSS].status != MISSING]
     reported = [(k, {n for n in names if o.outcome[n].status != MISSING}) for k, o in enumerate(history)]
-    if all(LOSS in outputs for _, outputs in reported if outputs):  # all of them have a loss, so nothing can be merged
-        return [Joined(history[k], (k,)) for k, outputs in reported if outputs]
     rows: dict[str, list[tuple[list[int], set[str]]]] = {}
     for k, outputs in reported:
         if outputs:
