@@ -106,19 +106,28 @@ class Diagram:
 
     @classmethod
     def of(
-        cls, sizes: Sequence[int], tables: Sequence[RuleTable], rows: Sequence[LinearRow], deadline: Deadline = NEVER
+        cls,
+        sizes: Sequence[int],
+        tables: Sequence[RuleTable],
+        rows: Sequence[LinearRow],
+        deadline: Deadline = NEVER,
+        edges: int = EDGES,
     ) -> Diagram | None:
-        """Return the diagram of the constraints of ``count_states``; None if it is empty, too wide, or the deadline passes."""
+        """Return the diagram of the constraints of ``count_states``; None if it is empty, too wide, or the deadline passes.
+
+        Args:
+            edges: largest number of its edges, with those that lead to no legal state.
+        """
         if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
             return None
-        layer, layers, left = _Layer.first(sizes, tables, rows), list[tuple[Indices, Indices, Indices, Vector]](), EDGES
+        layer, layers, left = _Layer.first(sizes, tables, rows), list[tuple[Indices, Indices, Indices, Vector]](), edges
         for i in layer.order:
-            if len(layer.counts) > layer.most(i) or deadline.passed:
+            left -= len(layer.counts) * sizes[i]
+            if left < 0 or len(layer.counts) > layer.most(i) or deadline.passed:
                 return None
             before = layer.counts
             sources, states, targets = layer.take(i)
-            left -= len(sources)
-            if not len(sources) or left < 0:
+            if not len(sources):
                 return None
             at = np.argsort(targets, kind="stable")
             starts = np.searchsorted(targets[at], np.arange(len(layer.counts) + 1))

@@ -94,6 +94,10 @@ TABULATED = 1 << 12
 """Largest number of joint levels for which a linear row is counted as a table, whose residues are the fewest possible."""
 LARGEST = 1 << 21
 """The same limit for a row with products and for conditions, which can only be counted as tables."""
+SMALL = 1 << 16
+"""Largest number of edges of the decision diagrams from which samples are drawn unasked."""
+FEW = 64
+"""Largest number of groups of their components."""
 
 
 @dataclass(frozen=True)
@@ -143,23 +147,43 @@ def count_levels(
     return None if known is None else count_states(*known, deadline)
 
 
-def uniform_legal_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices | None:
-    """Return n independent draws, uniform over the legal levels, (n, G); None if they cannot be counted, or there are none."""
+def uniform_legal_levels(
+    minimiser: Minimiser, n: int, rng: np.random.Generator, large: bool = True
+) -> tuple[Indices, Booleans]:
+    """Draw levels uniformly over the legal ones, in each component of groups where these can be counted.
+
+    Args:
+        large: include components with conditions and with large decision diagrams.
+
+    Returns:
+        n independent draws, (n, G), and True for the groups that are drawn, (G,); the levels of other groups are 0.
+    """
     program, legality = minimiser.program, minimiser.free_legality
+    levels, drawn = np.zeros((n, len(program.groups)), dtype=np.int64), np.zeros(len(program.groups), dtype=bool)
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
     if undecided or has_violated_constant_rule(legality):
-        return None
-    levels = np.zeros((n, len(program.groups)), dtype=np.int64)
-    for component in components_of(program, ()):
-        key = ("diagram", component.groups)
-        if key not in program.derived:
-            known = _constraints(program, legality, component)
-            program.derived[key] = None if known is None else Diagram.of(*known, minimiser.deadline)
-        diagram: Diagram | None = program.derived[key]
-        if diagram is None:
-            return None
-        levels[:, list(component.groups)] = diagram.drawn(n, rng)
-    return levels
+        return levels, drawn
+    components: list[Component] = program.derived.get("components") or components_of(program, ())
+    program.derived["components"] = components
+    for component in components:
+        groups = list(component.groups)
+        if not large and (len(groups) > FEW or any(program.groups[g].conditions for g in groups)):
+            continue
+        diagram = _diagram(minimiser, component, large)
+        if diagram is not None:
+            levels[:, groups], drawn[groups] = diagram.drawn(n, rng), True
+    return levels, drawn
+
+
+def _diagram(minimiser: Minimiser, component: Component, large: bool) -> Diagram | None:
+    program, legality = minimiser.program, minimiser.free_legality
+    key = ("diagram", component.groups, large)
+    if key not in program.derived:
+        known = _constraints(program, legality, component)
+        limits = (minimiser.deadline,) if large else (NEVER, SMALL)
+        program.derived[key] = None if known is None else Diagram.of(*known, *limits)
+    found: Diagram | None = program.derived[key]
+    return found
 
 
 def _constraints(

@@ -1,7 +1,8 @@
 """Legal samples and initial designs, without rejection loops.
 
-If most of the product domain is legal, uniform levels are drawn in one batch and the illegal ones dropped. Otherwise
-the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
+If most of the product domain is legal, uniform levels are drawn in one batch and the illegal ones dropped. Otherwise the levels of
+parameters on which no other one depends are drawn uniformly from the legal ones, where a decision diagram can count these. For the
+rest the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
 which yields the legal configuration nearest to the target. Random walks of legal moves then spread the seeds. If rules contain
 numerical parameters, the walks keep the seed's values of them. If legality cannot be decided without the solver, every sample is a
 seed. Numerical parameters are stratified over their unit scale (Latin hypercube); those in rules are sampled by hit-and-run within
@@ -118,13 +119,14 @@ def _at_ends(minimiser: Minimiser, samples: Sequence[DiscreteSample], rng: np.ra
 
 
 def _uniform(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
-    levels = None if minimiser.program.numbers else uniform_legal_levels(minimiser, n, rng)
-    if levels is None and n and emptiness(space.program, minimiser.backend, QUESTION).status != INFEASIBLE:
+    levels, drawn = uniform_legal_levels(minimiser, n, rng)
+    countable = bool(drawn.all()) and not minimiser.program.numbers
+    if n and not countable and emptiness(space.program, minimiser.backend, QUESTION).status != INFEASIBLE:
         raise SpaceError(
             f"the legal configurations of space {space.name!r} cannot be counted exactly, so there are no uniform draws: rules "
             "contain numerical or auxiliary variables, or tie too many parameters. Leave criterion= out for well-spread samples"
         )
-    return [] if levels is None else [DiscreteSample(s, None) for s in levels]
+    return [DiscreteSample(s, None) for s in levels] if countable else []
 
 
 def finished(
@@ -182,7 +184,11 @@ def sample_levels(
     legal = search.legality.check(levels)
     if legal.mean() >= LOOSE and legal.sum() >= n:
         return [DiscreteSample(s, None) for s in levels[legal][:n]]
-    return _seeds_and_walks(minimiser, search, n, settings, rng)
+    uniform, drawn = uniform_legal_levels(minimiser, n, rng, large=False)
+    if not drawn.all():
+        walked = _seeds_and_walks(minimiser, search, n, settings, rng)
+        uniform = np.where(drawn, uniform[: len(walked)], walked)
+    return [DiscreteSample(s, None) for s in uniform]
 
 
 def _seeds(
@@ -219,15 +225,14 @@ def _seed_count(minimiser: Minimiser) -> int:
 
 def _seeds_and_walks(
     minimiser: Minimiser, search: LocalSearch, n: int, settings: SolverSettings, rng: np.random.Generator
-) -> list[DiscreteSample]:
+) -> Indices:
+    """Return legal levels, (n, G); fewer only if there are none or the deadline passes."""
     seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
-    if not seeds:
-        return []
-    found = [DiscreteSample(levels, None) for levels, _ in seeds]
-    if n > len(found):
-        starts = np.array([seeds[k % len(seeds)][0] for k in range(n - len(found))])
+    found = np.array([levels for levels, _ in seeds], dtype=np.int64).reshape(len(seeds), len(minimiser.program.groups))
+    if n > len(found) > 0:
+        starts = found[np.arange(n - len(found)) % len(found)]
         walked = search.legality.effective(search.walk(starts, 3 * len(minimiser.program.groups), rng))
-        found += [DiscreteSample(s, None) for s in walked]
+        found = np.concatenate([found, walked])
     return found
 
 

@@ -121,14 +121,36 @@ def discrete(config: dict[str, Any]) -> str:
     return repr(sorted((k, v) for k, v in config.items() if k != "dropout"))
 
 
-@pytest.mark.parametrize("make", [conditional, ordered])
-def test_uniform_samples_pass_a_chi_square_test(make: Callable[[], mc.Space]) -> None:
+def chosen() -> mc.Space:
+    space = mc.Space("chosen")
+    features = [space.integer(f"f{k}", 0, 1) for k in range(9)]
+    space.rule("few", sum(features) <= 2)
+    space.real("dropout", 0.0, 0.6)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("make", "criterion"), [(conditional, "uniform"), (ordered, "uniform"), (ordered, None), (chosen, None)]
+)
+def test_uniform_samples_pass_a_chi_square_test(make: Callable[[], mc.Space], criterion: str | None) -> None:
     space = make()
     n = int(space.count())
-    found = Counter(discrete(c) for c in space.sample(12 * n, seed=1, criterion="uniform"))
+    found = Counter(discrete(c) for c in space.sample(12 * n, seed=1, criterion=criterion))
     assert len(found) <= n
     assert stats.chisquare([*found.values(), *[0] * (n - len(found))]).pvalue > 1e-3
-    assert all(space.is_legal(c) for c in space.sample(50, seed=2, criterion="uniform"))
+    assert all(space.is_legal(c) for c in space.sample(50, seed=2, criterion=criterion))
+
+
+def test_samples_are_uniform_beside_an_algorithm_with_many_settings() -> None:
+    space = chosen()
+    model = space.module("model", ["forest", "bayes"])
+    space.integer("trees", 1, 50, when=model["forest"])
+    least = space.integer("least", 1, 3)
+    space.rule("bayes needs two", least >= 2 * model["bayes"])
+    found = space.sample(12 * 46, seed=1)
+    features = Counter(tuple(c[f"f{k}"] for k in range(9)) for c in found)
+    assert stats.chisquare([*features.values(), *[0] * (46 - len(features))]).pvalue > 1e-3
+    assert 0.3 < sum(c["model"] == "bayes" for c in found) / len(found) < 0.7
 
 
 def test_uniform_samples_of_more_configurations_than_a_float_can_count() -> None:
