@@ -27,7 +27,7 @@ import tokenize
 import traceback
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, resources
 from importlib.machinery import SourceFileLoader
@@ -217,12 +217,13 @@ def _declaring_part(path: Path) -> ast.Module:
     with tokenize.open(path) as file:  # in the encoding that the file declares
         tree = ast.parse(file.read(), str(path))
     kept, bound, left_out = list[ast.stmt](), set[str](), set[str]()
+    searching = {f.name for f in tree.body if isinstance(f, ast.FunctionDef) and any(map(_searches, f.body))}
     for statement in tree.body:
         names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
         stored = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {getattr(statement, "name", "")}
         stored |= {(n.asname or n.name).split(".")[0] for n in ast.walk(statement) if isinstance(n, ast.alias)}
         reads = any(n.id in left_out for n in names)
-        if not _defines(statement) and (reads or ("space" in bound and _searches(statement))):
+        if not _defines(statement) and (reads or ("space" in bound and _searches(statement, searching))):
             left_out |= stored - bound
         else:
             kept.append(statement)
@@ -238,14 +239,21 @@ def _defines(statement: ast.stmt) -> bool:
     )
 
 
-def _searches(node: ast.AST) -> bool:
-    """Return True if code calls ``minimize`` or ``Study`` with `space`, and not in a function."""
-    if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("minimize", "Study"):
+def _searches(node: ast.AST, searching: Collection[str] = ()) -> bool:
+    """Return True if code calls ``minimize`` or ``Study`` with `space`, or a function that does; definitions call nothing.
+
+    Args:
+        searching: names of these functions.
+    """
+    called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    if called in searching:
+        return True
+    if isinstance(node, ast.Call) and called in ("minimize", "Study"):
         given = [n for a in (*node.args, *(k.value for k in node.keywords)) for n in ast.walk(a)]
         if any(isinstance(n, ast.Name) and n.id == "space" for n in given):
             return True
     inside = (n for n in ast.iter_child_nodes(node) if not isinstance(n, (ast.Lambda, *DEFINITIONS)))
-    return any(map(_searches, inside))
+    return any(_searches(n, searching) for n in inside)
 
 
 def _guarded(where: str, action: Callable[[], Any]) -> Any:

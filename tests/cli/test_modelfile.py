@@ -110,6 +110,7 @@ SEARCHES = {
     "in a line": "objective = float\nresult = mc.minimize(objective, space, 10**9)\nprint(result.value)\n",
     "as a study": "objective = float\nwith mc.Study(space) as study:\n    study.ask()\n    raise ValueError\n",
     "of another objective": "def bake(c): return 1.0\nbest = mc.minimize(bake, space=space, budget=10**9)\nobjective = bake\n",
+    "in a function": "objective = float\ndef main():\n    mc.minimize(objective, space, 10**9)\nraise SystemExit(main())\n",
     "in a loop": "objective = float\nfor seed in range(9):\n    mc.minimize(objective, space, 10**9, storage=f'{__name__}.db')\n",
 }
 
