@@ -37,7 +37,6 @@ class Reports:
         self._fits: list[Mapping[str, float]] = []
         self._problem, self._problem_is_latest = "", False
         self._estimates: Estimates = {}
-        self._failed = False
 
     def __len__(self) -> int:
         return len(self._values)
@@ -46,7 +45,7 @@ class Reports:
         """See ``mipcash.Trial.report``."""
         self._check_step(step)
         outcome = self._read(value)
-        self._step, self._estimates, self._failed = int(step), {}, False
+        self._step, self._estimates = int(step), {}
         reported = outcome[self._output]
         self._problem_is_latest = reported.status == FAILED
         if self._problem_is_latest and not self._problem:
@@ -62,22 +61,21 @@ class Reports:
 
     def should_stop(self) -> bool:
         """See ``mipcash.Trial.should_stop``."""
-        self._failed = self._problem_is_latest
         if self._fits and not self._problem and self._judge is not None:
             self._estimates = self._judge(self._fits)
         return self.stopped
 
     @property
     def stopped(self) -> bool:
-        """True if the latest call of ``should_stop`` told the evaluation to end."""
-        return self._failed or bool(self._estimates)
+        """True if the latest call of ``should_stop`` told the evaluation to end, or the latest report is a failure."""
+        return self._problem_is_latest or bool(self._estimates)
 
     def outcome(self, returned: Any) -> Any:
         """Return the outcome of the evaluation, composed of the returned value and the reports."""
         if isinstance(returned, Folds):
             return returned
         values = tuple(self._values)
-        if self._failed:
+        if self._problem_is_latest:
             return Folds(values, Failed(self._problem))
         if self._estimates:
             return Folds(values, returned, self._estimates)

@@ -161,11 +161,15 @@ class Result:
 
         For a deterministic objective it is the loss itself. The lowest of many noisy losses is biased downwards. The value is
         therefore the mean of the repeats, if the configuration was evaluated again, and otherwise the loss. If there is noise,
-        either is shrunk towards the mean of the candidates, by the share of noise in their variance.
+        either is shrunk towards the mean of the candidates, by the share of noise in their variance. Of several objectives
+        it is the first.
         """
         best = self.best
-        if best is None or best.loss is None or self.objectives.several:
-            return math.nan if best is None or best.loss is None else best.loss
+        if best is None or best.loss is None:
+            return math.nan
+        if self.objectives.several:
+            first = best.outcome[self.objectives.names[0]].value
+            return math.nan if first is None else first
         again = next((f for f in self.finalists if f.number == best.number and f.fresh), None)
         return best.loss + self._correction if again is None else estimate_of(self.finalists, again)
 

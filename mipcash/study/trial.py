@@ -143,7 +143,8 @@ class Trial:
             step: an integer, at least 0, larger than the previous one. All evaluations should report at the same steps, because the
                 k-th report is compared with the k-th report of other evaluations.
             value: the loss, or a dict with ``"loss"`` and further named numbers. A value that is not finite, or
-                [`Failed`][mipcash.study.trial.Failed], means that the evaluation has failed at this step.
+                [`Failed`][mipcash.study.trial.Failed], means that the evaluation has failed at this step, unless
+                a finite report follows.
 
         Raises:
             ValueError: the step is no integer, repeated or out of order, or the value is no number at all.

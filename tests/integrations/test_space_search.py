@@ -356,6 +356,10 @@ def test_failed_configurations_score_nan_or_error_score() -> None:
         (lambda: search(n_iter=0), "'n_iter' parameter of SpaceSearchCV must be an int in the range .* Got 0"),
         (lambda: search(limits={"latency": 1}), "limits= names 'latency'.*did you mean 'latency_ms'"),
         (lambda: search(space={"max_depth": [-1, -2]}), "all 2 configurations failed.*\n.*max_depth"),
+        (
+            lambda: search(space={"max_features": [1, 0.5, 1.0]}),
+            "'max_features' lists 1 and 1.0, which scikit-learn may",
+        ),
         (lambda: search(optimizer="hybrd"), "no optimizer 'hybrd'; did you mean 'hybrid'"),
         (lambda: search(space=mc.Space()), "has no parameters"),
     ],

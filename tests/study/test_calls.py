@@ -147,6 +147,7 @@ def test_callbacks_may_be_a_function_or_a_list() -> None:
     minimize(loss, small(), 2, callbacks=note)
     minimize(loss, small(), 2, callbacks=[note, note])
     assert seen == [0, 1, 0, 0, 1, 1]
+    assert minimize(loss, small(), 3, callbacks=lambda study, trial: np.True_).stopped == "callback"
     for given, said in (
         ("note", r"callbacks must be a function callback\(study, trial\), or a list of them"),
         ({"on_trial": note}, r"callbacks must be a function callback\(study, trial\), or a list of them"),

@@ -188,3 +188,17 @@ def test_the_command_line_shows_the_front(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_stored_fidelity_with_other_fields_is_refused(stored: Any) -> None:
     with pytest.raises(ValueError, match=r"the fidelity is .* and not a name"):
         read_objectives({FIDELITY: stored})
+
+
+def test_the_value_of_several_objectives_is_the_first_also_beside_a_loss() -> None:
+    space = mc.Space("s")
+    space.real("x", 0.0, 1.0)
+    directions = {"accuracy": "maximize", "ms": "minimize"}
+    result = mc.minimize(
+        lambda c: {"loss": 5.0, "accuracy": 1 - c["x"], "ms": 10 * c["x"]},
+        space,
+        6,
+        direction=directions,
+        progress=False,
+    )
+    assert result.value == result.values["accuracy"]

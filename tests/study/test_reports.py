@@ -226,6 +226,14 @@ def test_a_reported_loss_that_is_not_finite_stops_and_fails_the_trial() -> None:
     trial = one(going_on)
     assert (trial.loss, trial.folds) == (0.25, (0.5,))
 
+    def unaware(config: dict[str, Any], trial: mc.Trial) -> float:
+        trial.report(0, 0.5)
+        trial.report(1, math.nan)
+        return 0.25
+
+    trial = one(unaware)
+    assert (trial.message, trial.folds) == ("the objective reported nan; a loss must be finite (step 1)", (0.5,))
+
 
 def test_an_invalid_report_is_refused_at_once() -> None:
     study = mc.Study(line(), "random")

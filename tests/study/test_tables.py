@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,37 @@ def test_csv_files_as_people_have_them(delimiter: str, tmp_path: Path) -> None:
     path.write_bytes("heat,fan,loss,köchin\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"runs.csv is not encoded in UTF-8 .*pandas.read_csv\(path, encoding=...\)"):
         mc.read_trials(path, oven())
+
+
+def test_values_without_a_json_type_are_read_from_a_journal(tmp_path: Path) -> None:
+    Fan = enum.Enum("Fan", ["ON", "OFF"])
+
+    def network() -> mc.Space:
+        space = mc.Space("network")
+        space.categorical("layers", [(64,), (64, 32)])
+        space.categorical("since", [date(2020, 1, 1), date(2021, 1, 1)])
+        space.categorical("how", list(Fan))
+        return space
+
+    path = tmp_path / "old.db"
+    result = mc.minimize(lambda c: float(len(c["layers"])), network(), 6, storage=path, progress=False)
+    assert mc.read_trials(path, network()) == [(t.config, {"loss": t.loss}) for t in result.history]
+
+
+def test_rows_and_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("heat,fan,loss\n180,None,0.4,\n")
+    assert len(mc.read_trials(path, oven())) == 1
+    path.write_text("heat,fan,loss\n180,on,0.4,7\n")
+    with pytest.raises(ValueError, match=r"row 1 of .*runs.csv has more cells than the header has columns: '7'"):
+        mc.read_trials(path, oven())
+    path.write_text("heat,fan,loss,loss\n180,on,0.4,0.5\n")
+    twice = pd.DataFrame([[180, "on", 0.4, 0.5]], columns=["heat", "fan", "loss", "loss"])
+    for table in (path, twice):
+        with pytest.raises(ValueError, match="has the column 'loss' twice"):
+            mc.read_trials(table, oven())
+    with pytest.raises(ValueError, match="fill= names 'fun', and space 'oven' has no such parameter"):
+        mc.read_trials([{"heat": 180, "fan": "on", "loss": 0.4}], oven(), fill={"fun": "on"})
 
 
 def test_a_text_of_an_empty_cell_may_be_a_level() -> None:

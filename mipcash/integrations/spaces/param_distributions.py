@@ -101,7 +101,13 @@ def _listed(name: str, values: Iterable[Value]) -> Domain:
         return list_domain(name, values)  # type: ignore[arg-type]  # refused, with the remedy
     listed: list[Value] = []
     for value in (v.item() if type(v).__module__ == "numpy" and getattr(v, "ndim", 1) == 0 else v for v in values):
-        if not any(value is known or same_value(value, known) for known in listed):
+        equal = [known for known in listed if value is known or same_value(value, known)]
+        if equal and is_number(value) and type(equal[0]) is not type(value):
+            raise SpaceError(
+                f"parameter {name!r} lists {equal[0]!r} and {value!r}, which scikit-learn may tell apart and a space does not; "
+                "leave one out, or replace it by a value with the same meaning, such as None or 0.999 for max_features=1.0"
+            )
+        if not equal:
             listed.append(value)
     if not listed or len(listed) == 1 or not all(map(is_number, listed)):
         return list_domain(name, listed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+import numpy as np
+
 from mipcash.study.policies.policy import CALLBACK, OPTIMIZER, Policy
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
@@ -30,5 +32,5 @@ class Callbacks(Policy):
         self._study, self._callbacks = study, callbacks
 
     def evaluated(self, trial: Trial, evaluation: object) -> str:
-        ends = [callback(self._study, trial) is True for callback in self._callbacks]
-        return CALLBACK if any(ends) else ""
+        returned = [callback(self._study, trial) for callback in self._callbacks]
+        return CALLBACK if any(isinstance(value, (bool, np.bool_)) and value for value in returned) else ""

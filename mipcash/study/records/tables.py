@@ -23,6 +23,7 @@ from mipcash.modelling.validation import check
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, PENDING
 from mipcash.space.compiled import compiled
+from mipcash.study.records.encoding import plain
 from mipcash.study.records.given import REFUSE
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.text import shown
@@ -69,8 +70,8 @@ def read_trials(
     Raises:
         ConfigurationError: rows are refused; the message lists them with the rules that they violate.
         TypeError: the table is none of these.
-        ValueError: it has no column of the loss, of an output or of a parameter that is always active, or ``illegal`` is none
-            of the above.
+        ValueError: it has no column of the loss, of an output or of a parameter that is always active, a column twice, or a row
+            with more cells than columns; ``fill`` names no parameter, or ``illegal`` is none of the above.
 
     Examples:
         >>> import mipcash as mc
@@ -82,6 +83,8 @@ def read_trials(
     """
     if illegal not in (REFUSE, SKIP):
         raise ValueError(f"illegal must be {REFUSE!r} or {SKIP!r}, got {shown(illegal)}")
+    if unknown := [n for n in fill or () if n not in space.parameters]:
+        raise ValueError(f"fill= names {unknown[0]!r}, and space {space.name!r} has no such parameter")
     rows = _rows(table)
     wanted = [*([] if loss is None else [loss]), *outputs]
     columns = dict.fromkeys(name for row in rows for name in row)
@@ -152,6 +155,7 @@ def _rows(table: Any) -> list[Mapping[str, Any]]:
             return _of_csv(path)
         return _of_journal(table)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
+        _check_distinct([str(name) for name in table.columns], "the data frame")
         return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
         return list(table)
@@ -169,7 +173,21 @@ def _of_csv(path: Path) -> list[Mapping[str, Any]]:
             f"{path} is not encoded in UTF-8 ({error}); read it by pandas.read_csv(path, encoding=...), and give the data frame"
         ) from error
     first = text.partition("\n")[0]
-    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count)))
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count))
+    rows: list[Any] = list(reader)
+    _check_distinct(reader.fieldnames or (), str(path))
+    for k, row in enumerate(rows, start=1):
+        if any(beyond := row.pop(None, None) or ()):
+            raise ValueError(
+                f"row {k} of {path} has more cells than the header has columns: {', '.join(map(repr, beyond))}"
+            )
+    return rows
+
+
+def _check_distinct(columns: Sequence[str], where: str) -> None:
+    """Raise ValueError if a column with a name occurs twice."""
+    if twice := [n for k, n in enumerate(columns) if n and n in columns[:k]]:
+        raise ValueError(f"{where} has the column {twice[0]!r} twice; rename one of them, or leave it out")
 
 
 def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
@@ -221,7 +239,7 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
         level = level_of(domain, stated)
         if level is not None:
             return domain.values[level]
-    alike = [v for v in domain.values if str(v) == str(cell).strip()]
+    alike = [v for v in domain.values if str(v) == str(cell).strip() or plain(v) == cell]  # plain: as journals write it
     return alike[0] if len(alike) == 1 else cell
 
 
