@@ -14,9 +14,9 @@ of one name. "Any of" becomes, in this order:
     a condition     if only one leaf is no indicator: this leaf holds if all indicators are 0
     selectors       for several such leaves, an auxiliary binary s_j each: leaf j holds if s_j is 1, and the clause counts s_j
 
-Negation reaches the leaves by De Morgan's laws. The negation of ``body <= b`` is the next value above ``b`` for a body without
-reals (``body >= b + 1`` for whole numbers), or the other levels if it depends on one discrete parameter. Otherwise it is
-``body >= b``: over reals, a rule and its negation share the bound, a set of measure zero.
+Negation reaches the leaves by De Morgan's laws. The negation of ``body <= b`` is the next value above ``b`` for a body over whole
+numbers and reals with a step (``body >= b + 1`` for whole numbers), or the other levels if it depends on one discrete parameter.
+Otherwise it is ``body >= b``: over reals, a rule and its negation share the bound, a set of measure zero.
 Validation evaluates the leaves and never their big-M form.
 """
 
@@ -30,6 +30,7 @@ from typing import Any
 
 from pyomo.core.expr import numeric_expr as numeric
 from pyomo.core.expr.relational_expr import RelationalExpression
+from pyomo.core.expr.visitor import identify_mutable_parameters
 from pyomo.environ import Var
 
 from mipcash.errors import RuleError
@@ -95,6 +96,13 @@ def is_composed(relation: Any) -> bool:
     if not isinstance(relation, RelationalExpression):
         return False
     return is_strict(relation) or _has_functions(relation)
+
+
+def mutable_params(relation: Any) -> list[Any]:
+    """Return the mutable Params of Pyomo in a rule."""
+    if isinstance(relation, Formula):
+        return [param for part in relation.parts for param in mutable_params(part)]
+    return list(identify_mutable_parameters(relation)) if isinstance(relation, RelationalExpression) else []
 
 
 def at_levels(declaration: Declared, what: str, condition: Any) -> Any:
@@ -279,16 +287,41 @@ class Composer:
         known = self._by_levels(leaf, True)
         if known is not None:
             return known
-        step = _step(leaf.body)
-        if step is not None:
-            below = math.ceil((leaf.upper - leaf.body.constant) / step - 1e-9) - 1
-            return Leaf(leaf.body, upper=leaf.body.constant + below * step)
+        grid = self._grid(leaf.body)
+        if grid is not None:
+            start, step = leaf.body.constant + grid[0], grid[1]
+            return Leaf(leaf.body, upper=start + step * (math.ceil((leaf.upper - start) / step - 1e-9) - 1))
         if mode == NEGATED and any(leaf.body.variables[i].is_continuous() for i in leaf.body.ids):
             return replace(leaf, strict=False)
         raise RuleError(
             f"{self.what}, {shortened(self._text, 60)}, is a strict inequality of a real, which a solver cannot represent. "
             "Write <= or >= with the bound that you want; <, > and != are for integers and for one discrete parameter"
         )
+
+    def _grid(self, body: Quadratic) -> tuple[float, float] | None:
+        """Return start and step of a grid that holds all values of a polynomial without its constant; None if none is found.
+
+        The grid of a real with a step, ``low + k * step``, begins at ``low``. If it may be inactive, which counts as 0, the grid
+        begins at 0, and ``low`` is a multiple of its step too.
+        """
+        sizes, start = [*body.products.values()], 0.0
+        stepped = {id(n.variable): n for n in self.declaration.numbers}
+        multiplied = {i for pair in body.products for i in pair}
+        for i in body.ids:
+            c, number = body.linear.get(i, 0.0), stepped.get(i)
+            if not body.variables[i].is_continuous():
+                sizes.append(c)
+            elif number is None or not number.domain.step or i in multiplied:
+                return None
+            elif number.on is None:
+                sizes.append(c * float(number.domain.step))
+                start += c * float(number.domain.low)
+            else:
+                sizes += [c * float(number.domain.step), c * float(number.domain.low)]
+        fractions = [Fraction(c).limit_denominator(FINEST) for c in sizes]
+        multiple = math.lcm(*(f.denominator for f in fractions))
+        near = all(abs(float(f) - c) <= 1e-12 * max(1.0, abs(c)) for f, c in zip(fractions, sizes, strict=True))
+        return (start, 1.0 / multiple) if near and multiple <= FINEST else None
 
     # -- leaves that are indicators -----------------------------------------------------------------------------
 
@@ -400,19 +433,6 @@ def _is_whole(body: Quadratic) -> bool:
     """Return True if a polynomial without its constant takes whole numbers only."""
     whole = all(float(c).is_integer() for c in (*body.linear.values(), *body.products.values()))
     return whole and not any(body.variables[i].is_continuous() for i in body.ids)
-
-
-def _step(body: Quadratic) -> float | None:
-    """Return a step that divides all values of a polynomial without its constant; None for reals, or if none is found."""
-    if any(body.variables[i].is_continuous() for i in body.ids):
-        return None
-    coefficients = [Fraction(c).limit_denominator(FINEST) for c in (*body.linear.values(), *body.products.values())]
-    multiple = math.lcm(*(c.denominator for c in coefficients))
-    near = all(
-        abs(float(f) - c) <= 1e-12 * max(1.0, abs(c))
-        for f, c in zip(coefficients, (*body.linear.values(), *body.products.values()), strict=True)
-    )
-    return 1.0 / multiple if near and multiple <= FINEST else None
 
 
 def _complement(indicator: Quadratic) -> Quadratic:

@@ -20,7 +20,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 from mipcash.errors import RuleError, SpaceError
-from mipcash.modelling.composed import Composer, at_levels, is_composed
+from mipcash.modelling.composed import Composer, at_levels, is_composed, mutable_params
 from mipcash.modelling.conditions import (
     activity,
     check_indicators,
@@ -63,6 +63,9 @@ from mipcash.modelling.wording import shortened, written
 
 EXPAND_LIMIT = 64
 """Integers and stepped reals with more values than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
+MOST_VALUES = 10**8
+"""Largest number of values of an integer in a conditional rule. Of 25 spaces each with 1e9, 1e10 and 1e11 values, HiGHS proved a
+wrong optimum in 2, 6 and 8, and up to 1e8 in none."""
 
 
 class Declaration:
@@ -80,6 +83,8 @@ class Declaration:
         self.parameters: dict[str, Parameter] = {}
         self.auxiliaries: dict[str, NumericParameter] = {}
         self.rules: dict[str, Rule] = {}
+        self.params: dict[str, list[tuple[Any, Any]]] = {}
+        """Name of a rule -> the mutable Params in it, with the values that it was declared with."""
         self.texts: KeptTexts = {}
         self.groups: list[OneHot] = []
         self.numbers: list[Number] = []
@@ -95,7 +100,7 @@ class Declaration:
     def copied(self) -> Declaration:
         """Return a copy of the declarations on the same model, which later declarations do not change."""
         other = copy(self)
-        for name in ("parameters", "auxiliaries", "rules", "groups", "numbers", "links", "conditions"):
+        for name in ("parameters", "auxiliaries", "rules", "params", "groups", "numbers", "links", "conditions"):
             setattr(other, name, copy(getattr(self, name)))
         return other
 
@@ -280,6 +285,7 @@ class Declaration:
         if conditions:
             used = implies(at_levels(self, f"rule {name!r}", all_of(conditions)), relation)
             relation = implies(all_of(conditions), relation)
+        params = [(p, p.value) for p in mutable_params(relation)]
         if is_composed(relation):
             rule = self._composed(name, relation, used, indicators)
         else:
@@ -287,6 +293,8 @@ class Declaration:
             self.refuse_foreign(f"rule {name!r}", rule.body)
             self._write(rule)
         self.rules[name] = rule
+        if params:
+            self.params[name] = params
         return rule
 
     def _composed(self, name: str, relation: Any, used: Any, indicators: Sequence[Quadratic]) -> Rule:
@@ -331,6 +339,13 @@ class Declaration:
         low, high = self.interval(rule.body)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
+        for number in self.numbers:
+            many = (number.domain.high - number.domain.low) / (number.domain.step or 1)
+            if isinstance(number.domain, Integer) and many > MOST_VALUES and id(number.variable) in rule.body.ids:
+                raise RuleError(
+                    f"rule {name!r} holds only under a condition, and integer {number.label!r} in it has {many:,.0f} values, "
+                    f"with more than {MOST_VALUES:,} of which solvers are not exact there; declare it with a step, or as a real"
+                )
         missing = sum(1 - expression_of(w) for w in rule.when)
         if rule.upper < high:
             rules[name, "<=", *part] = body <= rule.upper + (high - rule.upper) * missing

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.modelling.fidelity import Fidelity
 from mipcash.optimizers.loss_model import LossModel
@@ -58,7 +59,12 @@ class MultiFidelity(Optimizer):
         self.whole, self.domain, self.fidelity = whole, domain, fidelity
         parameter = domain.declaration.parameters[fidelity.label].domain
         self.full: Value = parameter.canonical(parameter.high)  # type: ignore[union-attr]  # a Real or an Integer
-        self.at_full = whole.restricted({fidelity.label: self.full})
+        try:
+            self.at_full = whole.restricted({fidelity.label: self.full})
+        except InfeasibleSpaceError as error:
+            raise InfeasibleSpaceError(
+                f"{error}. Answers are at full fidelity, {fidelity.label} = {self.full!r}: lower its upper end, or relax the rule"
+            ) from error
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
         """See ``Optimizer``; a fixed fidelity is not chosen."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.task import CUT_SLACK, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import CUT_SLACK, FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
 from mipcash.modelling.wording import shortened
@@ -23,6 +23,8 @@ from mipcash.space.explanation import explained
 TRIED = 1000
 """Largest number of one-hot columns for which all neighbours of a legal configuration (one level changed) are tried."""
 
+CLOSED = 1e-6
+"""Largest gap of an end of a range, relative to the range."""
 SHOWN = 12
 """Largest number of values that the text of an extent lists in full."""
 
@@ -124,7 +126,7 @@ def _number_extent(
     """Return the extent of a numerical parameter, or None if it is proven to be never active."""
     fixed_on = _where_active(program, label)
     if any(n.label == label for n in program.numbers):
-        least, most = (_end(fixed_on, label, sign, backend, settings) for sign in (1.0, -1.0))
+        least, most = (_end(fixed_on, label, domain, sign, backend, settings) for sign in (1.0, -1.0))
         infeasible = INFEASIBLE in (least.status, most.status)
         if infeasible and any(n.label == label and n.conditions for n in program.numbers):
             return None
@@ -194,13 +196,30 @@ def _narrowed(program: BinaryProgram, number: NumberColumn) -> bool:
     return column != latent and bool(program.low[column] > low or program.high[column] < high)
 
 
-def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, settings: SolverSettings) -> Answer:
-    """Minimise ``sign`` times a numerical parameter. Without a proof of optimality, the answer's value is the lower bound."""
+def _end(
+    program: BinaryProgram,
+    label: str,
+    domain: Real | Integer,
+    sign: float,
+    backend: Backend,
+    settings: SolverSettings,
+) -> Answer:
+    """Minimise ``sign`` times a numerical parameter. Without a proof of optimality, the answer's value is the lower bound.
+
+    The gap of the solver is relative to the value. If it is wide beside the range, the parameter is minimised again with a smaller
+    one.
+    """
     number = next(n for n in program.numbers if n.label == label)
     linear = np.zeros(program.n)
     linear[number.column] = sign
-    answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-    return answer if answer.status == OPTIMAL else replace(answer, value=answer.bound)
+    room = 0.5 * domain.step if domain.step else CLOSED * (float(domain.high) - float(domain.low))
+    task = Task(program, replace(QuadraticForm.zero(program.n), linear=linear))
+    answer = backend.solve(task, settings)
+    if answer.status == OPTIMAL and answer.value - answer.bound > room:
+        answer = backend.solve(task, replace(settings, gap=0.5 * room / abs(answer.value)))
+    if answer.status == OPTIMAL and answer.value - answer.bound <= room:
+        return answer
+    return replace(answer, value=answer.bound, status=FEASIBLE if answer.status == OPTIMAL else answer.status)
 
 
 def _where_active(program: BinaryProgram, label: str) -> BinaryProgram:

@@ -72,6 +72,10 @@ class CompiledSpace:
         """Title of the space."""
         return self.declaration.name
 
+    def held(self, before: str = "") -> str:
+        """Return the fixed parameters as text after another text; empty if there are none."""
+        return before + ", ".join(f"{label} = {value!r}" for label, value in self.fixed.items()) if self.fixed else ""
+
     @cached_property
     def tuned(self) -> tuple[Number, ...]:
         """The tuned numerical parameters without one-hot levels, in the order of declaration."""

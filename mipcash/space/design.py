@@ -291,13 +291,14 @@ def _nothing_left(
         )
     if min_distance is not None and min_distance.configs and min_distance.distance > 1:
         raise SpaceExhaustedError(
-            f"no legal configuration of space {space.name!r} differs from {len(min_distance.configs)} others in at least "
-            f"{min_distance.distance} discrete parameters; ask for fewer at a time or for a smaller distance"
+            f"no legal configuration of space {space.name!r}{space.held(' with ')} differs from "
+            f"{len(min_distance.configs)} others in at least {min_distance.distance} discrete parameters; ask for fewer at a "
+            "time or for a smaller distance"
         )
     if not excluded:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
     exhausted = SpaceExhaustedError(
-        indistinct or f"every legal configuration of space {space.name!r} has been proposed"
+        indistinct or f"every legal configuration of space {space.name!r}{space.held(' with ')} has been proposed"
     )
     exhausted.proven = not indistinct
     raise exhausted

@@ -117,12 +117,11 @@ def _row(algebra: AlgebraicModel, rule: Rule) -> AlgebraicRow:
 
 
 def _why_empty(sub: CompiledSpace, backend: Backend) -> str:
-    held = ", ".join(f"{label} = {value!r}" for label, value in sub.fixed.items())
     ours = {_name(label, value) for label, value in sub.fixed.items()}
     rules = [name for name in conflicting(sub.program, backend, QUESTION) if name not in ours]
     against = ", ".join(map(repr, rules))
     cause = f"rule{'s' * (len(rules) > 1)} {against} cannot hold there" if rules else "its conditions do not admit them"
-    return f"no legal configuration of space {sub.name!r} has {held}: {cause}; fix other values, or fewer"
+    return f"no legal configuration of space {sub.name!r} has {sub.held()}: {cause}"
 
 
 ENCODED = 4096

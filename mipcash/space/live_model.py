@@ -7,6 +7,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
+from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.live.components import BLOCKS, HONOURED, refuse_unknown
 from mipcash.modelling.live.special_sets import special_set_key
@@ -69,7 +70,11 @@ def _others(model: Any, held: list[object]) -> list[object]:
 
 
 def active_rules(declaration: Declaration) -> list[Rule]:
-    """Return the active rules: declared rules, constraints added to the model directly, fixed variables and narrowed bounds."""
+    """Return the active rules: declared rules, constraints added to the model directly, fixed variables and narrowed bounds.
+
+    Raises:
+        RuleError: a mutable Param in a declared rule has changed since.
+    """
     rules: list[Rule] = []
     constraints = declaration.model.rules
     for name, rule in declaration.rules.items():
@@ -78,6 +83,12 @@ def active_rules(declaration: Declaration) -> list[Rule]:
         ]
         rows = [constraints[k] for k in keys if k in constraints]
         if not rows or any(r.active for r in rows):
+            for param, value in declaration.params.get(name, ()):
+                if param.value != value:
+                    raise RuleError(
+                        f"rule {name!r} was declared with {param.name} = {value!r}, which it keeps, and {param.name} is now "
+                        f"{param.value!r}; add the relation as a pyomo Constraint to space.model instead, which follows its Params"
+                    )
             rules += rule.parts or (rule,)
     derived = [rule for d in declaration.parts.derived.values() for rule in d.rules]
     return rules + derived + _foreign_rules(declaration) + _restrictions(declaration)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipcash.errors import IllegalProposalError
+from mipcash.errors import IllegalProposalError, SpaceError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
@@ -58,6 +58,7 @@ class Proposer:
         self.space, self.optimizer, self.seed = space, optimizer, seed
         self.limits, self.costs, self.objectives = limits, costs, objectives
         self.lock = threading.RLock()
+        self._searched = compiled(space)
         self._latest: tuple[History, int | None] = ((), None)
         self._part: tuple[str, Optimizer] | None = None
 
@@ -75,12 +76,19 @@ class Proposer:
             fixed: values that the proposal has; the optimizer's state then stays as it is.
 
         Raises:
+            SpaceError: the space was changed after the study was made.
             MipcashError: the optimizer cannot search with fixed values, or no legal configuration has them.
             SpaceExhaustedError: no legal configuration is left.
             IllegalProposalError: the proposal is illegal.
             TypeError: the optimizer returned no proposal, or requested outputs that do not exist.
         """
         began, number = time.perf_counter(), len(history)
+        if compiled(self.space) is not self._searched:
+            raise SpaceError(
+                f"space {self.space.name!r} was changed after the study was made, and a study searches the space as it was then; "
+                "make a new study, which keeps the legal evaluations by "
+                "known=mc.read_trials(study.result.to_rows(), space, illegal='skip')"
+            )
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = min_distance if min_distance and min_distance.configs and min_distance.distance else None
         limits = self.limits

@@ -325,7 +325,7 @@ def products_of_reals(sketch: Sketch) -> None:
         )
     if sketch.chance(0.3):
         step, low = sketch.one((1, 1, 7, 10**6)), sketch.one((0, 1, -5))
-        high = low + sketch.one((10**3, 10**6, 10**9)) * step
+        high = low + sketch.one((10**3, 10**6, 10**8)) * step
         gridded(sketch, "w", Parameter("w", "integer", range(low, high + 1, step), low, high, step))
     sketch.settle()
     for _ in range(sketch.one((1, 2, 2))):

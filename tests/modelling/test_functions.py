@@ -105,6 +105,27 @@ def test_rules_of_reals_agree_with_python() -> None:
             assert space.is_legal(found.config)
 
 
+@pytest.mark.parametrize("conditional", [False, True])
+@pytest.mark.parametrize(("low", "step"), [(0.0, 0.1), (1.05, 0.1), (-3.0, 0.25)])
+def test_negations_over_a_real_with_a_step_exclude_the_bound(low: float, step: float, conditional: bool) -> None:
+    def legal(limit: int) -> list[bool]:
+        space = mc.Space("steps", expand_limit=limit)
+        c, n = space.categorical("c", ["on", "off"]), space.integer("n", 0, 2)
+        t = space.real("t", low, low + 12 * step, step=step, when=c["on"] if conditional else None)
+        bound = low + 5 * step
+        space.rule("implied", mc.implies(t >= bound, n >= 1))
+        space.rule("negated", ~(2 * t + 0.5 * n <= 2 * low + step))
+        values = space.parameters["t"].domain.values
+        points = itertools.product(("on", "off"), range(3), values)
+        configs = [{"c": c, "n": n, "t": t} for c, n, t in points]
+        if conditional:
+            configs = [{k: v for k, v in x.items() if k != "t" or x["c"] == "on"} for x in configs]
+        return [space.is_legal(config) for config in configs]
+
+    assert legal(3) == legal(64)
+    assert {True, False} == set(legal(3))
+
+
 def test_map_accepts_any_function_of_the_value() -> None:
     space = base(64)
     space.rule("log", space["b"].map(math.log) + space["a"].map(lambda v: 2.0**v) <= 2)

@@ -9,7 +9,7 @@ import pytest
 from pyomo.gdp import Disjunction
 
 import mipcash as mc
-from mipcash.errors import SpaceError
+from mipcash.errors import RuleError, SpaceError
 
 
 def agree(space: mc.Space, domains: dict[str, list[object]], legal: object) -> None:
@@ -117,6 +117,20 @@ def test_mutable_params_and_variables_of_the_user_count_in_constraints() -> None
     space.model.t = pyo.Var(bounds=(0.0, 1.5))
     space.model.near = pyo.Constraint(expr=space["a"] - space["b"] == space.model.t)
     agree(space, domains, lambda a, b: a + 2 * b <= 3 and 0 <= a - b <= 1.5)
+
+
+def test_a_rule_refuses_a_changed_param() -> None:
+    space, domains = pair()
+    space.model.most = pyo.Param(initialize=5, mutable=True)
+    space.rule("most", (space["a"] + 2 * space["b"] <= space.model.most) | (space["b"] >= 9))
+    agree(space, domains, lambda a, b: a + b <= 6 and a + 2 * b <= 5)
+    space.model.most.set_value(3)
+    with pytest.raises(
+        RuleError, match=r"'most' was declared with most = 5, which it keeps, and most is now 3; .* Constraint"
+    ):
+        space.count()
+    space.model.rules.deactivate()
+    assert space.count() > 0
 
 
 # -- adopted models -------------------------------------------------------------------------------------------------

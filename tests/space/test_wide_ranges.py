@@ -13,10 +13,22 @@ def test_a_conditional_rule_over_a_wide_integer() -> None:
     space = mc.Space("switch", expand_limit=64)
     c, x = space.integer("c", 0, 2), space.real("x", 0.0, 10.0)
     w = space.integer("w", 0, 7 * 10**9)
+    with pytest.raises(mc.errors.RuleError, match="'w' in it has 7,000,000,000 values, with more than 100,000,000"):
+        space.rule("r", 100.0 * x - 300.0 * w >= -29994000.0, when=c.is_(0))
+    w = space.integer("v", 0, 7 * 10**9, step=100)
     space.rule("r", 100.0 * x - 300.0 * w >= -29994000.0, when=c.is_(0))
     assert space.optimum(w, "max").value == 7e9
     off = 7e9 * (c.is_(1) + c.is_(2))
-    assert space.optimum(w - off, "max").value == 99983
+    assert space.optimum(w - off, "max").value == 99900
+
+
+def test_ends_of_a_range_that_is_narrow_beside_its_values() -> None:
+    space = mc.Space("narrow")
+    v = space.integer("v", 0, 2)
+    x = space.real("x", 1.0, 1.0 + 1e-6, when=v >= 1)
+    space.rule("r", (v[1] * x >= 1 + 0.6e-6) | (v >= 2))
+    extent = space.bounds()["x"]
+    assert (extent.low, extent.high, extent.proven) == (1.0, 1.0 + 1e-6, True)
 
 
 def test_an_objective_of_parts_of_very_different_sizes() -> None:

@@ -110,6 +110,23 @@ def test_a_sub_space_is_exhausted_alone() -> None:
     with mc.Study(space) as study:
         for trial in study.ask(3, fixed={"b": "x"}):
             study.tell(trial, float(trial.config["a"]))
-        with pytest.raises(SpaceExhaustedError):
+        with pytest.raises(
+            SpaceExhaustedError, match="every legal configuration of space 'small' with b = 'x' has been"
+        ):
             study.ask(fixed={"b": "x"})
         assert study.ask().config["b"] == "y"
+
+
+def test_a_study_refuses_a_space_that_was_changed() -> None:
+    space = mc.Space("small")
+    a, b = space.integer("a", 0, 2), space.integer("b", 0, 2)
+    with mc.Study(space, "random") as study:
+        for _ in range(4):
+            study.tell(study.ask(), 1.0)
+        space.rule("sum", a + b <= 2)
+        with pytest.raises(SpaceError, match="'small' was changed after the study was made"):
+            study.ask()
+        known = mc.read_trials(study.result.to_rows(), space, illegal="skip")
+    assert all(space.is_legal(config) for config, _ in known)
+    with mc.Study(space, "random", known=known) as study:
+        assert space.is_legal(study.ask().config)
