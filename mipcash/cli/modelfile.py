@@ -40,7 +40,7 @@ from mipcash.errors import ModelError
 from mipcash.space.space import Space
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.raised import pip_command
-from mipcash.study.text import kind, readable
+from mipcash.study.text import kind, readable, shown
 
 PACKAGE = "mipcash.models"
 DEFAULTS = (
@@ -90,7 +90,10 @@ class Model:
         Raises:
             ModelError: ``starts`` of the model fails.
         """
-        return list(_guarded(f"starts() of {self.title}", lambda: self._call("starts")) or ())
+        found = _guarded(f"starts() of {self.title}", lambda: self._call("starts")) or ()
+        if not isinstance(found, (list, tuple)):
+            raise ModelError(f"starts() of {self.title} must return a list of configurations, got {shown(found)}")
+        return list(found)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Return what an optional function of the model returns, called with the options that it accepts; None: there is none."""
@@ -304,7 +307,10 @@ def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) 
 
 
 def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
-    defaults = dict(getattr(module, "DEFAULTS", {}))
+    defaults = getattr(module, "DEFAULTS", {})
+    if not isinstance(defaults, Mapping):
+        raise ModelError(f"DEFAULTS of {where} must be a dict such as {{'budget': 40}}, got {shown(defaults)}")
+    defaults = dict(defaults)
     unknown = [name for name in defaults if name not in DEFAULTS]
     if unknown:
         raise ModelError(f"DEFAULTS of {where} has {unknown}; it may set {', '.join(DEFAULTS)}")

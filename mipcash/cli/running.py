@@ -42,6 +42,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
     if not plan.quiet:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
         say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))
+    starts = loaded.starts()
     try:
         # an objective may change the folder; paths of the user are relative to the current one
         with (
@@ -59,7 +60,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
                 options=plan.options,
             ) as study,
         ):
-            for config in loaded.starts()[: plan.amount if isinstance(plan.amount, int) else None]:
+            for config in starts[: plan.amount if isinstance(plan.amount, int) else None]:
                 study.enqueue(config)
             result = run_study(
                 study,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pyomo.common.errors import DeveloperError
 from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
@@ -177,12 +178,10 @@ def parse_quadratic(expression: Any, what: str) -> Quadratic:
         raise RuleError(
             f"{what} cannot be read ({shortened(str(error), 80)}); write it as sums and products of parameters"
         ) from error
+    except DeveloperError as error:  # max and min, which Pyomo's visitor does not know
+        raise RuleError(_too_high(what, expression)) from error
     if repn.nonlinear is not None:
-        raise RuleError(
-            f"{what} is of degree above two (or applies a function to a parameter). Declare an inner product as a parameter, "
-            "ab = space.real('ab', low, high), with the rule ab == a * b; write a function of a discrete parameter as its map, "
-            f"a.map(f), or put it into an ordinal's values. The expression is {shortened(written(expression), 80)}"
-        )
+        raise RuleError(_too_high(what, expression))
     scale = float(repn.multiplier)
     linear = {i: scale * float(c) for i, c in (repn.linear or {}).items() if c}
     # in order of occurrence: ids are addresses, so an order by id would differ between runs
@@ -194,6 +193,15 @@ def parse_quadratic(expression: Any, what: str) -> Quadratic:
         products[key] = products.get(key, 0.0) + scale * float(c)
     products = {k: c for k, c in products.items() if c}
     return _finite(what, scale * float(repn.constant), linear, products, names)
+
+
+def _too_high(what: str, expression: Any) -> str:
+    return (
+        f"{what} is of degree above two (or applies a function to a parameter). Declare an inner product as a parameter, "
+        "ab = space.real('ab', low, high), with the rule ab == a * b, and a maximum or absolute value in the same way; write a "
+        "function of a discrete parameter as its map, a.map(f), or put it into an ordinal's values. The expression is "
+        f"{shortened(written(expression), 80)}"
+    )
 
 
 def _finite(

@@ -82,6 +82,7 @@ def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(w
             {},
             r"DEFAULTS of .* has \['budgets'\]; it may set budget",
         ),
+        (HEAD + "objective = float\nDEFAULTS = 3", {}, r"DEFAULTS of .* must be a dict such as .*, got int 3"),
     ],
 )
 def test_an_invalid_model_file_is_refused_with_the_reason(
@@ -90,6 +91,12 @@ def test_an_invalid_model_file_is_refused_with_the_reason(
     write(text, "wrong.py")
     with pytest.raises(ModelError, match=message):
         modelfile.load("wrong.py", options)
+
+
+def test_starts_that_are_no_list_are_refused(write: Write) -> None:
+    write(HEAD + "objective = float\ndef starts(): return 3\n", "begun.py")
+    with pytest.raises(ModelError, match=r"starts\(\) of begun must return a list of configurations, got int 3"):
+        modelfile.load("begun.py").starts()
 
 
 def test_missing_models_are_refused_with_a_suggestion(write: Write) -> None:

@@ -121,6 +121,10 @@ def test_tables_with_text_and_missing_values() -> None:
     assert next(iter(found.best_estimator_.named_steps)) == "prepare"
     assert found.predict(table).dtype.kind in "UO"
     assert list(found.feature_names_in_) == [*"abcd", "text", "flag"]
+    nullable = table.assign(text=pd.array(["long", "short", None] * 50, dtype="string"), flag=[1, "a", None] * 50)
+    assert PipelineSearchCV(n_iter=1, cv=2, optimizer="random").fit(nullable, Y).predict(nullable).shape == (150,)
+    with pytest.raises(ValueError, match="X has the column 'a' twice"):
+        PipelineSearchCV(n_iter=2).fit(table.rename(columns={"b": "a"}), Y)
     gaps = X.copy()
     gaps[0, 0] = np.nan
     assert PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(gaps, Y).score(gaps, Y) > 0.5

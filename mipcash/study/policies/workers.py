@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections import deque
 from collections.abc import Collection
 from statistics import median
 
+from mipcash.optimizers.outcome import MISSING, VARIANCE
 from mipcash.study.policies.policy import Policy
 from mipcash.study.policies.spent import Deadline
 from mipcash.study.progress import Progress
@@ -58,6 +60,14 @@ class Shown(Policy):
             if name not in self._warned and unread(output):
                 self._warned.add(name)
                 warnings.warn(f"output {name!r} is not kept: {output.message}", stacklevel=2)
+        variance = trial.outcome[VARIANCE]
+        known = variance.value is not None and 0 <= variance.value < math.inf
+        if VARIANCE not in self._warned and variance.status != MISSING and not known:
+            self._warned.add(VARIANCE)
+            given = variance.message if variance.value is None else variance.value
+            warnings.warn(
+                f"output 'variance' is no noise variance, a finite number of at least 0: {given}", stacklevel=2
+            )
         if self._study.n_evaluated == SUSPICIOUS and self._study.result.problem():
             self._display.note(self._study.result.problem())
         return ""

@@ -41,11 +41,12 @@ def preparation_of(x: Any) -> Any:
         None if the table has only numbers and no missing value.
 
     Raises:
-        DataError: x is sparse.
+        DataError: x is sparse, or two columns have one name.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
     if hasattr(x, "tocsr"):
         raise DataError(
@@ -56,13 +57,22 @@ def preparation_of(x: Any) -> Any:
         rows = np.asarray(x)
         missing = rows.dtype.kind == "f" and rows.ndim == 2 and bool(np.isnan(rows).any())
         return SimpleImputer(strategy="median") if missing else None
+    if not x.columns.is_unique:
+        twice = x.columns[x.columns.duplicated()][0]
+        raise DataError(f"X has the column {twice!r} twice; rename one of them, or leave it out")
     numbers = [c for c in x.columns if getattr(x[c].dtype, "kind", "O") in "iuf"]
     texts = [c for c in x.columns if c not in numbers]
     if not texts and not bool(x.isna().to_numpy().any()):
         return None
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    made = ColumnTransformer([("numbers", SimpleImputer(strategy="median"), numbers), ("texts", encoder, texts)])
+    encoded = make_pipeline(FunctionTransformer(_as_texts), encoder)
+    made = ColumnTransformer([("numbers", SimpleImputer(strategy="median"), numbers), ("texts", encoded, texts)])
     return made.set_output(transform="default")
+
+
+def _as_texts(x: Any) -> Any:
+    """Return a data frame with all values as texts, and None for missing ones, since encoders do not take several types."""
+    return x.astype(str).astype(object).where(x.notna(), None)
 
 
 @dataclass(frozen=True)
