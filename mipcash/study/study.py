@@ -249,8 +249,8 @@ class Study:
                 storage took this worker for dead and recorded the outcome.
             ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
         """
-        wording = "seconds must be a finite number, how long the evaluation took"
-        taken = None if seconds is None else finite(seconds, wording)
+        wording = "seconds must be a finite number of at least 0, how long the evaluation took"
+        taken = None if seconds is None else finite(seconds, wording, low=0.0)
 
         def reported() -> Trial:
             mine = self.table.mine(trial)

@@ -85,16 +85,16 @@ def reported_costs(cost: Any) -> float | dict[str, float]:
     return {str(n): finite(c, what) for n, c in cost.items()} if isinstance(cost, Mapping) else finite(cost, what)
 
 
-def finite(value: Any, what: str) -> float:
+def finite(value: Any, what: str, low: float = -math.inf) -> float:
     """Return a caller's number as a float.
 
     Raises:
-        ValueError: it is no finite number; the message begins with ``what``.
+        ValueError: it is no finite number, or below ``low``; the message begins with ``what``.
     """
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number) or number < low:
         raise ValueError(f"{what}; got {shown(value)}")
     return number

@@ -14,7 +14,7 @@ from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import Storage, StudyRecord, TrialRow
 from mipcash.study.text import shown
 
-MEMORY = ":memory:"
+MEMORY = (":memory:", "sqlite:///:memory:")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
         TypeError: the argument is none of these.
         StorageError: see ``mipcash.study.storage.sqlite.JournalFile``.
     """
-    if storage is None or storage == MEMORY:
+    if storage is None or storage in MEMORY:
         return MemoryStorage()
     if isinstance(storage, str) and is_address(storage):
         return shared_storage(Address.of(storage))
@@ -84,7 +84,7 @@ def move_aside(storage: str | os.PathLike[str] | Storage | None) -> Path | None:
     Raises:
         StorageError: a run is writing to the journal, or the storage is no file.
     """
-    if storage is None or storage == MEMORY:
+    if storage is None or storage in MEMORY:
         return None
     if isinstance(storage, str) and is_address(storage):
         address = Address.of(storage)

@@ -94,9 +94,9 @@ def limited_of(
             scorers[name] = None
         else:
             known = [*MEASURES, FIT_SECONDS, *metrics, *get_scorer_names()]
+            near = did_you_mean(name, known, 0)
             raise DataError(
-                f"limits= names {name!r}, which is no score and none of {', '.join([*MEASURES, FIT_SECONDS])}; "
-                f"{did_you_mean(name, known, 0)} "
-                "For a measure of your own give scoring= a dict with a scorer of that name"
+                f"limits= names {name!r}, which is no score and none of {', '.join([*MEASURES, FIT_SECONDS])}"
+                f"{f'; {near}' if near else '.'} For a measure of your own give scoring= a dict with a scorer of that name"
             )
     return scorers, tuple(measures)
