@@ -31,6 +31,16 @@ def test_ends_of_a_range_that_is_narrow_beside_its_values() -> None:
     assert (extent.low, extent.high, extent.proven) == (1.0, 1.0 + 1e-6, True)
 
 
+def test_a_curve_within_a_millionth_of_its_ranges_is_searched_to_the_budget() -> None:
+    space = mc.Space("curve")
+    x, y = space.real("x", 1e-9, 1e-3, log=True), space.real("y", 1e3, 1e9, log=True)
+    space.rule("product", x * y == 1)
+    space.rule("cap", x <= 1e-8)
+    result = mc.minimize(lambda c: c["x"], space, 10, optimizer="random", progress=False)
+    assert result.stopped == "budget"
+    assert len({t.config["x"] for t in result.history}) == 10
+
+
 def test_an_objective_of_parts_of_very_different_sizes() -> None:
     space = mc.Space("objective", expand_limit=64)
     c = space.integer("c", 0, 1)
