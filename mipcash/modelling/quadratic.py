@@ -178,7 +178,9 @@ def parse_quadratic(expression: Any, what: str) -> Quadratic:
         raise RuleError(
             f"{what} cannot be read ({shortened(str(error), 80)}); write it as sums and products of parameters"
         ) from error
-    except DeveloperError as error:  # max and min, which Pyomo's visitor does not know
+    except DeveloperError as error:  # Pyomo's visitor does not know max and min
+        if not any(f"{name}Expression" in str(error) for name in ("Max", "Min")):
+            raise
         raise RuleError(_too_high(what, expression)) from error
     if repn.nonlinear is not None:
         raise RuleError(_too_high(what, expression))
