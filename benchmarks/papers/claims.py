@@ -291,6 +291,10 @@ CLAIMS: tuple[Claim, ...] = (
         benchmark=ARTIFICIAL,
     ),
     Claim(
+        "liu2020", "Fig. A1", "theta-min: a trust region (RBFOpt) is of use too", "curves", None,
+        note="no such sub-solver here",
+    ),
+    Claim(
         "liu2020", "Fig. A3", "z-min: the bandit is better than random search at first (on 2 of 5 sets; worse on 1)", "curves",
         lambda: ratio(["admm:z_min=random"], BANDIT_LONG), TIMES, note="ratio of losses after 100 evaluations",
         benchmark=ARTIFICIAL,
