@@ -64,6 +64,16 @@ class Polytope:
     row_high: Vector
     lazy: bool = True
 
+    @cached_property
+    def box(self) -> tuple[Vector, Vector]:
+        """The bounds under the rows with one coefficient, (k,) each."""
+        low, high = self.low.copy(), self.high.copy()
+        for r in np.flatnonzero(np.count_nonzero(self.matrix, axis=1) == 1):
+            (k,) = np.flatnonzero(self.matrix[r])
+            ends = sorted((self.row_low[r] / self.matrix[r, k], self.row_high[r] / self.matrix[r, k]))
+            low[k], high[k] = max(low[k], ends[0]), min(high[k], ends[1])
+        return np.minimum(low, high), high
+
     def minimise(self, cost: Vector) -> Vector | None:
         """Return a vertex of least ``cost . x``, shape (k,), or None if the set is empty."""
         if not len(self.low):

@@ -57,15 +57,13 @@ from mipcash.modelling.parameters import (
     Parameter,
 )
 from mipcash.modelling.quadratic import Condition, Quadratic, interval, parse_quadratic
+from mipcash.modelling.refusals import refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
 
 EXPAND_LIMIT = 64
 """Integers and stepped reals with more values than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
-MOST_VALUES = 10**8
-"""Largest number of values of an integer in a conditional rule. Of 25 spaces each with 1e9, 1e10 and 1e11 values, HiGHS proved a
-wrong optimum in 2, 6 and 8, and up to 1e8 in none."""
 
 
 class Declaration:
@@ -285,7 +283,6 @@ class Declaration:
         if conditions:
             used = implies(at_levels(self, f"rule {name!r}", all_of(conditions)), relation)
             relation = implies(all_of(conditions), relation)
-        params = [(p, p.value) for p in mutable_params(relation)]
         if is_composed(relation):
             rule = self._composed(name, relation, used, indicators)
         else:
@@ -293,8 +290,7 @@ class Declaration:
             self.refuse_foreign(f"rule {name!r}", rule.body)
             self._write(rule)
         self.rules[name] = rule
-        if params:
-            self.params[name] = params
+        self.params[name] = [(p, p.value) for p in mutable_params(relation)]
         return rule
 
     def _composed(self, name: str, relation: Any, used: Any, indicators: Sequence[Quadratic]) -> Rule:
@@ -330,22 +326,13 @@ class Declaration:
         """Write a rule, or a part of one, on the live model."""
         name, rules, body = rule.name, self.model.rules, row_of(rule.body)
         if not rule.when:
-            rules[(name, "==", *part) if part else name] = (
-                body == rule.lower
-                if rule.lower == rule.upper
-                else pyo.inequality(_open(rule.lower), body, _open(rule.upper))
-            )
+            equal, interval = rule.lower == rule.upper, (_open(rule.lower), body, _open(rule.upper))
+            rules[(name, "==", *part) if part else name] = body == rule.lower if equal else pyo.inequality(*interval)
             return
         low, high = self.interval(rule.body)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
-        for number in self.numbers:
-            many = (number.domain.high - number.domain.low) / (number.domain.step or 1)
-            if isinstance(number.domain, Integer) and many > MOST_VALUES and id(number.variable) in rule.body.ids:
-                raise RuleError(
-                    f"rule {name!r} holds only under a condition, and integer {number.label!r} in it has {many:,.0f} values, "
-                    f"with more than {MOST_VALUES:,} of which solvers are not exact there; declare it with a step, or as a real"
-                )
+        refuse_many_values(name, [n for n in self.numbers if id(n.variable) in rule.body.ids])
         missing = sum(1 - expression_of(w) for w in rule.when)
         if rule.upper < high:
             rules[name, "<=", *part] = body <= rule.upper + (high - rule.upper) * missing

@@ -385,24 +385,13 @@ class NumberRules:
         """
         if not np.any(self.equal & self.curved):
             return None
-        low, high = self._ranges
+        low, high = self.polytope.box
         for _ in range(CORRECTIONS):
             drawn = rng.uniform(low, high)
             drawn[self.log] = np.exp(rng.uniform(np.log(low[self.log]), np.log(high[self.log])))
-            found = self.clean(self._on_grid(drawn))
-            if found is not None:
+            if (found := self.clean(self._on_grid(drawn))) is not None:
                 return found
         return None
-
-    @cached_property
-    def _ranges(self) -> tuple[Vector, Vector]:
-        """Bounds of the numbers under the linear rules that contain one number alone, (k,) each."""
-        low, high = self.low.copy(), self.high.copy()
-        for r in np.flatnonzero(~self.curved & (np.count_nonzero(self.linear, axis=1) == 1)):
-            (k,) = np.flatnonzero(self.linear[r])
-            ends = sorted((self.row_low[r] / self.linear[r, k], self.row_high[r] / self.linear[r, k]))
-            low[k], high[k] = max(low[k], ends[0]), min(high[k], ends[1])
-        return np.minimum(low, high), high
 
     # -- walks --------------------------------------------------------------------------------------------------
 
