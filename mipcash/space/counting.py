@@ -149,20 +149,21 @@ def count_levels(
 
 def uniform_legal_levels(
     minimiser: Minimiser, n: int, rng: np.random.Generator, large: bool = True
-) -> tuple[Indices, Booleans]:
+) -> tuple[Indices, Booleans] | None:
     """Draw levels uniformly over the legal ones, in each component of groups where these can be counted.
 
     Args:
         large: include components with conditions and with large decision diagrams.
 
     Returns:
-        n independent draws, (n, G), and True for the groups that are drawn, (G,); the levels of other groups are 0.
+        n independent draws, (n, G), and True for the groups that are drawn, (G,); the levels of other groups are 0. None if
+        legality needs a solver, or a rule that depends on no level is violated.
     """
     program, legality = minimiser.program, minimiser.free_legality
     levels, drawn = np.zeros((n, len(program.groups)), dtype=np.int64), np.zeros(len(program.groups), dtype=bool)
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
     if undecided or has_violated_constant_rule(legality):
-        return levels, drawn
+        return None
     components: list[Component] = program.derived.get("components") or components_of(program, ())
     program.derived["components"] = components
     for component in components:

@@ -119,14 +119,14 @@ def _at_ends(minimiser: Minimiser, samples: Sequence[DiscreteSample], rng: np.ra
 
 
 def _uniform(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
-    levels, drawn = uniform_legal_levels(minimiser, n, rng)
-    countable = bool(drawn.all()) and not minimiser.program.numbers
-    if n and not countable and emptiness(space.program, minimiser.backend, QUESTION).status != INFEASIBLE:
+    found = None if minimiser.program.numbers else uniform_legal_levels(minimiser, n, rng)
+    levels = found[0] if found is not None and found[1].all() else None
+    if levels is None and n and emptiness(space.program, minimiser.backend, QUESTION).status != INFEASIBLE:
         raise SpaceError(
             f"the legal configurations of space {space.name!r} cannot be counted exactly, so there are no uniform draws: rules "
             "contain numerical or auxiliary variables, or tie too many parameters. Leave criterion= out for well-spread samples"
         )
-    return [DiscreteSample(s, None) for s in levels] if countable else []
+    return [] if levels is None else [DiscreteSample(s, None) for s in levels]
 
 
 def finished(
@@ -184,10 +184,11 @@ def sample_levels(
     legal = search.legality.check(levels)
     if legal.mean() >= LOOSE and legal.sum() >= n:
         return [DiscreteSample(s, None) for s in levels[legal][:n]]
-    uniform, drawn = uniform_legal_levels(minimiser, n, rng, large=False)
-    if not drawn.all():
-        walked = _seeds_and_walks(minimiser, search, n, settings, rng)
-        uniform = np.where(drawn, uniform[: len(walked)], walked)
+    found = uniform_legal_levels(minimiser, n, rng, large=False)
+    if found is not None and found[1].all():
+        return [DiscreteSample(s, None) for s in found[0]]
+    walked = _seeds_and_walks(minimiser, search, n, settings, rng)
+    uniform = walked if found is None else np.where(found[1], found[0][: len(walked)], walked)
     return [DiscreteSample(s, None) for s in uniform]
 
 

@@ -121,7 +121,7 @@ class Proposer:
         """Return the default configuration as the first proposal, unless it is known; None if no parameter has a default."""
         if not all(o.known for o in history):
             return None
-        if not any(e.default for e in compiled(self.space).declaration.expectations.values()):
+        if not any(e.default for e in self._searched.declaration.expectations.values()):
             return None
         config = self.space.default()
         return None if any(o.config == config for o in history) else Proposal(config, origin="default", state=state)

@@ -141,6 +141,15 @@ def test_uniform_samples_pass_a_chi_square_test(make: Callable[[], mc.Space], cr
     assert all(space.is_legal(c) for c in space.sample(50, seed=2, criterion=criterion))
 
 
+@pytest.mark.parametrize("criterion", [None, "uniform"])
+def test_an_empty_space_without_discrete_parameters_is_explained(criterion: str | None) -> None:
+    space = mc.Space("empty")
+    space.real("x", 0.0, 1.0)
+    space.rule("odd", 2 * space.auxiliary("h", 0, 4) + 2 * space.auxiliary("g", 0, 4) == 3)
+    with pytest.raises(mc.errors.InfeasibleSpaceError, match=r"rule 'odd'"):
+        space.sample(2, criterion=criterion)
+
+
 def test_samples_are_uniform_beside_an_algorithm_with_many_settings() -> None:
     space = chosen()
     model = space.module("model", ["forest", "bayes"])
