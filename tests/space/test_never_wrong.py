@@ -10,6 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 from pyomo.gdp import Disjunct, Disjunction
+from scipy.stats import chi2
 
 import mipcash as mc
 from mipcash.backends.registry import solvers
@@ -218,6 +219,22 @@ def test_samples_of_a_mixture_have_the_moments_of_a_uniform_simplex() -> None:
     assert np.abs(drawn.mean(axis=0) - 1 / 6).max() < 0.03
     assert np.abs(drawn.var(axis=0) / (5 / 252) - 1.0).max() < 0.35
     assert 0.01 < (drawn > 0.5).mean() < 0.06
+
+
+def test_samples_under_a_curve_are_uniform_on_the_scale_of_each_number() -> None:
+    space = mc.Space("curve")
+    x, y, s = space.real("x", 0, 1), space.real("y", 0.01, 1, log=True), space.real("s", 0, 1, step=0.25)
+    space.rule("product", x * y <= 0.3)
+    space.rule("sum", x + s <= 1.2)
+    drawn = np.array([[c["x"], c["y"], c["s"]] for c in space.sample(600, seed=0)])
+    rng = np.random.default_rng(0)
+    all_of = np.column_stack([rng.random(10**6), 0.01 ** rng.random(10**6), rng.integers(5, size=10**6) / 4])
+    legal = all_of[(all_of[:, 0] * all_of[:, 1] <= 0.3) & (all_of[:, 0] + all_of[:, 2] <= 1.2)]
+    edges = [np.linspace(0, 1, 4), np.geomspace(0.01, 1, 4), np.arange(6) / 4 - 0.125]
+    found, expected = (np.histogramdd(each, edges)[0].ravel() for each in (drawn, legal))
+    found, expected = found[expected > 0], expected[expected > 0] * len(drawn) / len(legal)
+    assert found.sum() == len(drawn)
+    assert chi2.sf(((found - expected) ** 2 / expected).sum(), len(found) - 1) > 1e-3
 
 
 def test_samples_of_a_union_cover_both_parts_evenly() -> None:

@@ -1,6 +1,7 @@
-"""The legal set of the numerical parameters ("numbers") at fixed levels, a union of parts, with walks and corrections.
+"""The legal set of the numerical parameters ("numbers") at fixed levels, a union of parts, with draws and corrections.
 
-A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. A
+Where the set is a good share of its bounding box, a draw is the first legal one of a batch of uniform draws. Otherwise it is the end
+of a walk. A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. A
 step may cross a gap between pieces of the set on its line. If parts lie in different hyperplanes, each walk stays in one of them.
 Lines run along differences of vertices, which follow the shape of the set however thin it is, along axes and at random.
 Numbers on a log scale are uniform on that scale: steps along their axes are measured on it, other points are weighted by 1 / x.
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipcash.modelling.domains import SNAP
 from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules
 
@@ -20,6 +22,8 @@ SHRINKAGES = 40
 """Number of times a step is shortened before the walk stays at its point."""
 MIXING = 10
 """Number of steps per dimension until a walk has forgotten its start."""
+BATCH = 128
+"""Number of uniform draws from the bounding box of which the first legal one is taken. If none is legal, there is a walk."""
 LONGEST = 500
 """Largest number of steps of a walk: a walk over a hundred numbers stays closer to the middle where it began."""
 
@@ -61,11 +65,13 @@ class LegalNumbers:
         return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
 
     def spread(self, start: Vector, rng: np.random.Generator) -> Vector:
-        """Draw a point from the whole legal set, by a walk from the centre of a random part.
+        """Draw a point from the whole legal set: uniformly from its bounding box, or by a walk from the centre of a random part.
 
         Args:
             start: legal start of the walk if the centre of the part is unknown.
         """
+        if len(self.parts) == 1 and (drawn := _from_box(self.parts[0], rng)) is not None:
+            return drawn
         for k in rng.permutation(len(self.parts)).tolist():
             part: NumberRules = self.parts[k]
             if (found := part.on_equations(rng)) is not None:
@@ -171,6 +177,22 @@ class _Lines:
             a, b = rng.choice(len(self._corners), size=2, replace=False)
             return self._corners[a] - self._corners[b], False
         return (rng.normal(size=len(self._null)) @ self._null) * self._part._width, False
+
+
+def _from_box(part: NumberRules, rng: np.random.Generator) -> Vector | None:
+    """Return the first legal one of a batch of draws that are uniform in the bounding box; None if there is none, or an equation."""
+    (low, high), log = part.ends, part.log
+    if part.equal.any():
+        return None
+    unit = rng.random((BATCH, len(low)))
+    x = low + unit * (high - low)
+    x[:, log] = low[log] * (high[log] / low[log]) ** unit[:, log]
+    counts = np.floor((high - low) / np.where(part.integer, part.step, 1.0) + SNAP) + 1.0
+    x = np.minimum(np.where(part.integer, low + np.floor(unit * counts) * part.step, x), high)
+    flat = ~part.curved
+    body = x @ part.linear[flat].T
+    likely = ((body >= part.row_low[flat]) & (body <= part.row_high[flat])).all(axis=1)
+    return next((each for each in x[likely] if part.legal(each, tolerance=0.0)), None)
 
 
 def union_of(parts: Sequence[NumberRules]) -> LegalNumbers | None:
