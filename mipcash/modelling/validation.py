@@ -7,13 +7,15 @@ searched for (``mipcash.modelling.auxiliary``). Rules that plain Python cannot d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mipcash.modelling.auxiliary import Unsatisfiable, ids_of, settle
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.declared import OneHot
+from mipcash.modelling.domains import Configuration, ParameterDomain
+from mipcash.modelling.quadratic import Condition
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text, shortened
 
@@ -52,8 +54,50 @@ class Verdict:
     assignment: Mapping[int, float]
 
 
-def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]) -> Verdict:
-    """Check a configuration against domains and rules (see the module's description)."""
+@dataclass(frozen=True)
+class Slot:
+    """A parameter as the check reads it.
+
+    Attributes:
+        label, domain: of the parameter.
+        conditions: they hold where the parameter is active.
+        active: id of the variable of a live block that tells whether it is active; None without a block.
+        groups: the groups whose levels stand for its value.
+        number: id of the variable that has its value; None if there is none.
+        variables: ids of all its variables.
+    """
+
+    label: str
+    domain: ParameterDomain
+    conditions: tuple[Condition, ...]
+    active: int | None
+    groups: tuple[OneHot, ...]
+    number: int | None
+    variables: frozenset[int]
+
+
+def slots(declaration: Declaration) -> tuple[Slot, ...]:
+    """Return the parameters of a declaration, for many checks against it."""
+    numbers = {n.label: id(n.variable) for n in declaration.numbers if n.tuned}
+    found = []
+    for label, parameter in declaration.parameters.items():
+        groups = tuple(g for g in declaration.groups if g.parameter == label)
+        block, number = declaration.model.parameters[label], numbers.get(label)
+        variables = {id(v) for g in groups for v in g.variables} | ({number} if number is not None else set())
+        active = None if block.component("activity") is None else id(block.on)
+        conditions = tuple(declaration.conditions.get(label, ()))
+        found.append(Slot(label, parameter.domain, conditions, active, groups, number, frozenset(variables)))
+    return tuple(found)
+
+
+def check(
+    declaration: Declaration, config: Configuration, rules: Iterable[Rule], known: Sequence[Slot] | None = None
+) -> Verdict:
+    """Check a configuration against domains and rules (see the module's description).
+
+    Args:
+        known: ``slots`` of the declaration, if the caller has them.
+    """
     problems: list[Violation] = []
     assignment: dict[int, float] = {}
     broken_parameters: set[int] = set()
@@ -65,7 +109,10 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
     for name in config:
         if name not in declaration.parameters:
             problems.append(Violation(str(name), f"{name!r} is not a parameter of space {declaration.name!r}"))
-    _assign_parameters(declaration, config, assignment, broken_parameters, problems)
+    _assign_parameters(known or slots(declaration), config, assignment, broken_parameters, problems)
+    for link in declaration.links:
+        if link.value.ids <= assignment.keys():
+            assignment[id(link.variable)] = link.value.value(assignment)
     pending: list[Rule] = []
     for rule in rules:
         ids = ids_of(rule)
@@ -105,51 +152,40 @@ def _as_written(declaration: Declaration, violation: Violation) -> Violation:
 
 
 def _assign_parameters(
-    declaration: Declaration,
+    parameters: Iterable[Slot],
     config: Configuration,
     assignment: dict[int, float],
     broken: set[int],
     problems: list[Violation],
 ) -> None:
-    groups: dict[str, list[int]] = {}
-    for g, spec in enumerate(declaration.groups):
-        groups.setdefault(spec.parameter, []).append(g)
-    numbers = {n.label: n for n in declaration.numbers if n.tuned}
-    for label, parameter in declaration.parameters.items():
-        variables = [v for g in groups.get(label, []) for v in declaration.groups[g].variables]
-        variables += [numbers[label].variable] if label in numbers else []
-        conditions = declaration.conditions.get(label, ())
-        doubtful = any(broken & w.ids for w in conditions)
+    for slot in parameters:
+        label = slot.label
+        doubtful = any(broken & w.ids for w in slot.conditions) if broken else False
         if doubtful and label not in config:
-            broken.update(map(id, variables))
+            broken |= slot.variables
             continue
-        active = doubtful or all(w.value(assignment) > 0.5 for w in conditions)
-        block = declaration.model.parameters[label]
-        if block.component("activity") is not None:
-            assignment[id(block.on)] = float(active)
+        active = doubtful or all(w.value(assignment) > 0.5 for w in slot.conditions)
+        if slot.active is not None:
+            assignment[slot.active] = float(active)
         message = None
         if active and label not in config:
-            message = f"parameter {label!r} is missing; it takes {parameter.domain}"
+            message = f"parameter {label!r} is missing; it takes {slot.domain}"
         elif not active and label in config:
             message = f"parameter {label!r} is given, but it is not active in this configuration; leave it out"
-        elif active and (problem := parameter.domain.problem(config[label])) is not None:
+        elif active and (problem := slot.domain.problem(config[label])) is not None:
             message = f"parameter {label!r}: {problem}"
         if message is not None:
             problems.append(Violation(label, message))
-            broken.update(map(id, variables))
+            broken |= slot.variables
             continue
-        assignment.update(dict.fromkeys(map(id, variables), 0.0))
+        assignment.update(dict.fromkeys(slot.variables, 0.0))
         if not active:
             continue
-        value: Any = parameter.domain.canonical(config[label])
-        for g in groups.get(label, []):
-            spec = declaration.groups[g]
-            assignment[id(spec.variables[spec.level(value)])] = 1.0
-        if label in numbers:
-            assignment[id(numbers[label].variable)] = float(value)
-    for link in declaration.links:
-        if link.value.ids <= assignment.keys():
-            assignment[id(link.variable)] = link.value.value(assignment)
+        value: Any = slot.domain.canonical(config[label])
+        for group in slot.groups:
+            assignment[id(group.variables[group.level(value)])] = 1.0
+        if slot.number is not None:
+            assignment[slot.number] = float(value)
 
 
 def _unfit(misfit: Unsatisfiable) -> Violation:
@@ -167,4 +203,4 @@ def _unfit(misfit: Unsatisfiable) -> Violation:
     return Violation(first.name, text)
 
 
-__all__ = ["Verdict", "Violation", "check"]
+__all__ = ["Verdict", "Violation", "check", "slots"]

@@ -23,7 +23,7 @@ from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.modelling.live.components import check_live_model
 from mipcash.modelling.rules import Rule
-from mipcash.modelling.validation import Violation, check
+from mipcash.modelling.validation import Slot, Violation, check, slots
 from mipcash.program.algebra import AlgebraicModel, algebraic_model
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, Vector
@@ -99,6 +99,10 @@ class CompiledSpace:
         return RuleRows(self.rules)
 
     @cached_property
+    def _slots(self) -> tuple[Slot, ...]:
+        return slots(self.declaration)
+
+    @cached_property
     def backend(self) -> Backend:
         """The default solver."""
         return make_backend(DEFAULT)
@@ -106,8 +110,9 @@ class CompiledSpace:
     def until(self, deadline: Deadline) -> CompiledSpace:
         """Return the same space with a deadline for its solver."""
         twin = replace(self, deadline=deadline)
+        _ = self._slots  # cached in the original, since the copy lives for one proposal only
         if self.in_rules:
-            _ = self._auxiliaries, self.rule_rows  # cached in the original, since the copy lives for one proposal only
+            _ = self._auxiliaries, self.rule_rows
         # cached values remain valid
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
         twin.__dict__["backend"] = timed(self.backend, deadline)
@@ -125,7 +130,7 @@ class CompiledSpace:
         Raises:
             SolverError: the decision needs the solver, and it reached its limit.
         """
-        verdict = check(self.declaration, config, self.rules)
+        verdict = check(self.declaration, config, self.rules, self._slots)
         violations = list(verdict.violations)
         if not violations and verdict.undecided:
             violations += self._ask_solver(config, verdict.undecided)

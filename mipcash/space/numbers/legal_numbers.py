@@ -1,6 +1,6 @@
 """The legal set of the numerical parameters ("numbers") at fixed levels, a union of parts, with draws and corrections.
 
-Where the set is a good share of its bounding box, a draw is the first legal one of a batch of uniform draws. Otherwise it is the end
+Where the set is a good share of its bounding box, a draw is the first legal one of some uniform draws. Otherwise it is the end
 of a walk. A walk is hit-and-run with shrinkage (slice sampling over a line). Its stationary distribution is uniform over the set. A
 step may cross a gap between pieces of the set on its line. If parts lie in different hyperplanes, each walk stays in one of them.
 Lines run along differences of vertices, which follow the shape of the set however thin it is, along axes and at random.
@@ -180,7 +180,7 @@ class _Lines:
 
 
 def _from_box(part: NumberRules, rng: np.random.Generator) -> Vector | None:
-    """Return the first legal one of a batch of draws that are uniform in the bounding box; None if there is none, or an equation."""
+    """Return the first legal one of some draws that are uniform in the bounding box; None if there is none, or an equation."""
     (low, high), log = part.ends, part.log
     if part.equal.any():
         return None

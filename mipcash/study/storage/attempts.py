@@ -69,7 +69,9 @@ def ended(row: TrialRow, status: str, message: str, now: float, worker: str | No
     Args:
         worker: owner of the attempt; None: any worker.
     """
-    running = (e for e in row.running if worker is None or e.worker == worker)
+    running = [e for e in row.running if worker is None or e.worker == worker]
+    if not running:
+        return row, ()
     rows = tuple(replace(e, status=status, value=None, variance=None, message=message, finished=now) for e in running)
     return with_evaluations(row, rows), rows
 
