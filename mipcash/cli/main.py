@@ -104,7 +104,7 @@ def run(
 ) -> None:
     """Optimise a model, or resume an earlier run of it."""
     with errors(debug), ExitStack() as stack:
-        from mipcash.cli import archive, json_lines, limits, modelfile, running
+        from mipcash.cli import archive, ending, json_lines, limits, modelfile, running
         from mipcash.cli.plans import Plan, read_direction
         from mipcash.study.storage.registry import move_aside
 
@@ -135,7 +135,7 @@ def run(
                 say(
                     f"this run is finished ({old.n_evaluated} evaluations); raise --budget to go on, --fresh starts anew\n"
                 )
-                running.close(old, None, stream=stream)
+                ending.close(old, None, stream=stream)
                 return
         running.start(loaded, plan, stream)
 
@@ -170,7 +170,7 @@ def resume(
 ) -> None:
     """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
-        from mipcash.cli import archive, consent, json_lines, modelfile, running
+        from mipcash.cli import archive, consent, ending, json_lines, modelfile, running
         from mipcash.cli.plans import STANDARD, Plan, read_confirm, read_pruning
         from mipcash.study.records.directions import direction_given
 
@@ -180,7 +180,7 @@ def resume(
         total = budget or record.budget or old.n_evaluated
         if cost is None and steps is None and record.model is not None and old.finished(total):
             say(f"this run is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
-            running.close(old, None, stream=stream)
+            ending.close(old, None, stream=stream)
             return
         arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []))
         chosen = consent.agreed(journal, record, arguments)
@@ -225,7 +225,7 @@ def show(
 ) -> None:
     """Show the trials and the best configuration of a run, also while it is running."""
     with errors(debug):
-        from mipcash.cli import archive, result_tables, running
+        from mipcash.cli import archive, ending, result_tables
         from mipcash.report.failures import failing
 
         old = archive.open_archive(archive.place_of(journal))
@@ -235,7 +235,7 @@ def show(
         show_table(result_tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials{part}"))
         if kinds := failing(old.record.listing, result.history):
             show_table(result_tables.failures_table(kinds))
-        running.close(old, plot)
+        ending.close(old, plot)
 
 
 app.command()(compare)

@@ -16,9 +16,7 @@ from rich.text import Text
 from mipcash.cli.printing import plain_text
 from mipcash.display import counted
 from mipcash.modelling.domains import Permutation
-from mipcash.modelling.parameters import Parameter
 from mipcash.report.data.convergence import curve, shared_objective
-from mipcash.space.compiled import declaration_of
 from mipcash.study.front import objectives_of
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, readable, visible
@@ -26,6 +24,7 @@ from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
     from mipcash.backends.registry import SolverInfo
+    from mipcash.modelling.parameters import Parameter
     from mipcash.report.failures import Kind
     from mipcash.space.bounds import Extent
     from mipcash.space.space import Space
@@ -228,6 +227,8 @@ def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
 def space_tables(space: Space, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None) -> RenderableType:
     """Return the parameters, their ranges under the rules, the rules, and the sizes of the program."""
     parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
+    from mipcash.space.compiled import declaration_of  # imports Pyomo
+
     conditional = declaration_of(space).conditions.keys()
     for name, parameter in space.parameters.items():
         kind = "conditional" if name in conditional else ""

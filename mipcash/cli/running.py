@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import typer
 
-from mipcash.cli import archive, consent, modelfile, result_tables
+from mipcash.cli import archive, consent, ending, modelfile, result_tables
 from mipcash.cli.json_lines import JsonLines, write_result
 from mipcash.cli.plans import Plan
-from mipcash.cli.printing import fail, say, show_table
+from mipcash.cli.printing import fail, say
 from mipcash.errors import DefectError, StorageError
-from mipcash.study.finalists import text_of
 from mipcash.study.minimize import run as run_study
 from mipcash.study.reading import describe_error
 from mipcash.study.spending import Budget
@@ -79,7 +77,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
     old = archive.open_archive(plan.storage)
     closing = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()
     picture = archive.picture_path(old.path) if isinstance(old.path, Path) else None
-    close(old, picture, "\n\n".join(t for t in closing if t), stream)
+    ending.close(old, picture, "\n\n".join(t for t in closing if t), stream)
     if result.best is None:
         raise typer.Exit(1)
 
@@ -115,48 +113,3 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
     except Exception as error:
         fail(f"report() of {loaded.title} failed: {describe_error(error)}")
         return ""
-
-
-def close(old: archive.Archive, picture: Path | None, report: str = "", stream: TextIO | None = None) -> None:
-    """Print the end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal.
-
-    Args:
-        picture: the file to draw the convergence in; None: nothing is drawn.
-        stream: gets the result as JSON instead; None: text is printed.
-    """
-    if stream is not None:
-        write_result(stream, old)
-        return
-    result = old.result
-    if result.best is not None and result.objectives.several:
-        show_table(result_tables.front_table(result))
-    if result.best is not None:
-        show_table(result_tables.best_table(result, f"best configuration of {old.record.space}"))
-    elif result.under and result.nearest is not None:
-        lacking = "nothing satisfies all constraints" if result.nearest.violations else "no loss is known"
-        show_table(result_tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
-    show_table(result_tables.summary(result))
-    if result.finalists:
-        best = None if result.best is None else result.best.number
-        say("\n" + "\n".join(text_of(result.finalists, best, result.objectives.maximised)))
-    if result.under:
-        say(f"\n{result.limits}")
-    if report:
-        say(f"\n{report.rstrip()}")
-    say("")
-    if result.history and picture is not None:
-        say(f"picture: {_picture(old, picture)}")
-    say(f"journal: {old.path}")
-    if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
-        say(f"to go on: {consent.resume_command(old.path, old.record)}")
-
-
-def _picture(old: archive.Archive, plot: Path) -> str:
-    """Return the path of the picture, or how to get one."""
-    from mipcash.report.convergence import drawable, save_convergence
-    from mipcash.report.files import mode_of
-
-    if not drawable():
-        command = ["mipcash", "show", str(old.path), "--plot", str(plot)]
-        return f"none without matplotlib; pip install 'mipcash[plots]', then {shlex.join(command)}"
-    return str(save_convergence(old.result, plot, old.title, mode=mode_of(old.path)))

@@ -80,7 +80,7 @@ def work(
     with errors(debug), _stopped_by_sigterm():
         from dataclasses import replace
 
-        from mipcash.cli import consent, limits, modelfile, running
+        from mipcash.cli import consent, ending, limits, modelfile, running
         from mipcash.cli.archive import address_of, open_archive
         from mipcash.cli.plans import Plan, read_direction
         from mipcash.study.records.directions import direction_given
@@ -125,7 +125,7 @@ def work(
         plan = Plan.of(loaded, given, address.whole, options, typed, quiet, cost, steps)
         if old is not None and cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
             say(f"this study is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
-            running.close(old, None)
+            ending.close(old, None)
             return
         running.start(loaded, plan)
 

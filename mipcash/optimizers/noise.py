@@ -17,14 +17,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipcash.optimizers.data import Data
 from mipcash.optimizers.optimizer import History, Observation
 from mipcash.optimizers.outcome import DONE
-from mipcash.surrogates.protocols import Posterior, Surrogate
+
+if TYPE_CHECKING:
+    from mipcash.optimizers.data import Data
+    from mipcash.surrogates.protocols import Posterior, Surrogate
 
 LEAST = 4
 """Number of configurations with losses of single fits that an estimate of their noise needs."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import hypergeom
 
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Booleans
@@ -105,6 +104,8 @@ def _shares(settings: Sequence[Setting], failed: Booleans) -> list[Share]:
 
     A setting is left out if an earlier setting is of the same parameter, or if one of the two implies the other.
     """
+    from scipy.stats import hypergeom  # takes a second to import
+
     n, k = len(failed), int(failed.sum())
     judged = []
     for order, setting in enumerate(settings):

@@ -160,7 +160,7 @@ class Feasibility:
         """Rows that are legal, feasible and have the loss of a complete evaluation."""
         return [row for row in self.inside if not row.merged.outcome.pruned]
 
-    @property
+    @cached_property
     def best(self) -> Trial | None:
         """The first feasible trial with the best loss; None if there is none."""
         found = ((row.merged.loss, self.tells(row)) for row in self.kept)

@@ -187,7 +187,7 @@ class Result:
         v is the noise variance shown by the evaluations, v + tau^2 the variance of the feasible losses (James and Stein 1961). If
         the configuration was measured several times (with known data), its loss is their mean.
         """
-        from mipcash.optimizers.noise import evident_noise  # imports surrogates
+        from mipcash.optimizers.noise import evident_noise
 
         best = self.best
         noise = evident_noise([observation_of(t) for t in self.history])

@@ -86,6 +86,16 @@ def starts(low: float = 0.0):
     assert [row.origin == "enqueued" for row in rows] == [True, True, False, False]
 
 
+def test_a_journal_is_shown_without_importing_what_a_search_needs(write: Write) -> None:
+    write()
+    said(0, "run", "bowl.py", "--storage", "run.db", "--quiet")
+    code = "import sys; from mipcash.cli.main import main; sys.argv = ['mipcash', 'show', 'run.db']; main()"
+    ends = "import atexit, sys; atexit.register(lambda: print({'pyomo', 'highspy', 'scipy.stats'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", f"{ends}; {code}"], capture_output=True, text=True, check=True)
+    assert "best loss" in done.stdout
+    assert done.stdout.strip().endswith("set()")
+
+
 def test_a_finished_run_is_shown_and_a_larger_budget_resumes_it(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,9 +29,10 @@ from mipcash.errors import StorageError
 from mipcash.space.compiled import declaration_of
 from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
-from mipcash.study.records.fingerprint import differences, fingerprint, listing
+from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.objective import identity_of
 from mipcash.study.storage import sqlite
+from mipcash.study.storage.listings import differences, fingerprint
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.sqlite import read_journal
 

@@ -18,12 +18,13 @@ from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
 from mipcash.study.feasibility import observation
-from mipcash.study.records.fingerprint import differences, fingerprint, listing
+from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial, trial_of
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.listings import differences, fingerprint
 from mipcash.study.storage.protocol import NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.modelling.domains import (
@@ -24,12 +24,12 @@ from mipcash.modelling.domains import (
     Value,
     same_value,
 )
-from mipcash.modelling.validation import check
-from mipcash.space.compiled import compiled
 from mipcash.space.solution import Solution
-from mipcash.space.space import Space
 from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.text import listed, readable, shown, stable_text, storable
+
+if TYPE_CHECKING:  # Pyomo takes a second to import, which a journal that is only shown does without
+    from mipcash.space.space import Space
 
 
 def encode_config(space: Space, config: Configuration) -> str:
@@ -59,6 +59,9 @@ def misplaced(space: Space, config: Any) -> str:
 
     That includes parameters that are unknown, missing, or inactive, and values outside their domains.
     """
+    from mipcash.modelling.validation import check
+    from mipcash.space.compiled import compiled
+
     return "; ".join(map(str, check(compiled(space).declaration, config, ()).violations))
 
 

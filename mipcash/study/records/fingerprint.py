@@ -1,19 +1,16 @@
 """Identity of a space: domains, conditions, rules with their numbers, and the active parts of the Pyomo model.
 
-The listing is readable, entry by entry, so that a mismatch can be explained; the fingerprint is its hash. A rule is listed as it
-was written and with its numerical coefficients, because the text of ``layers <= p`` does not show the value of the mutable Param
-``p``. The order of declarations is also listed, because proposals depend on it.
+The listing is readable, entry by entry, so that a mismatch can be explained (``mipcash.study.storage.listings``). A rule is listed
+as it was written and with its numerical coefficients, because the text of ``layers <= p`` does not show the value of the mutable
+Param ``p``. The order of declarations is also listed, because proposals depend on it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
-from itertools import takewhile
 from typing import Any
 
 import pyomo.environ as pyo
@@ -34,12 +31,9 @@ from mipcash.space.space import Space
 from mipcash.study.method import Method
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.limits import stored_limits
+from mipcash.study.storage.listings import DETAIL, LATER, NUMBERS, ORDER, fingerprint
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.text import stable_text
-
-NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
-LATER = (NUMBERS, ORDER, DETAIL)
-"""Kinds of entries that are reported as a difference only if no other difference explains them."""
 
 
 def record_of(
@@ -109,42 +103,6 @@ def listing(space: PublicSpace) -> dict[str, str]:
     entries[ORDER + "rules"] = _names([n for n in declaration.rules if n in active])
     entries[ORDER + "constraints"] = ", ".join(n for n in foreign if not n.startswith(LATER))
     return entries
-
-
-def fingerprint(entries: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a listing. The order of its entries does not matter, because the order of declarations is an entry."""
-    return hashlib.sha256(json.dumps(sorted(entries.items())).encode()).hexdigest()
-
-
-def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return sentences that name the differences between two listings, in the order of the declarations."""
-    found = [f"{name} is gone" for name in then if name not in now and not name.startswith(LATER)]
-    for name, text in now.items():
-        if name.startswith(LATER):
-            continue
-        if name not in then:
-            found.append(f"{name} is new")
-        elif then[name] != text:
-            found.append(_changed(name, then[name], text))
-    return found + _later_differences(then, now, found)
-
-
-def _later_differences(then: Mapping[str, str], now: Mapping[str, str], found: list[str]) -> list[str]:
-    """Return the differences in numbers, orders and details that are not a consequence of those already found."""
-    more = []
-    for name in dict.fromkeys([*then, *now]):
-        if not name.startswith(LATER) or then.get(name) == now.get(name):
-            continue
-        subject = name[len(NUMBERS) :] if name.startswith(NUMBERS) else None
-        reported = any(f.startswith(f"{subject} ") for f in found) if subject else name.startswith(ORDER) and found
-        if not reported:
-            more.append(_changed(name, then.get(name, "not there"), now.get(name, "not there")))
-    return more
-
-
-def _changed(name: str, then: str, now: str) -> str:
-    before, after = _contrast(then, now)
-    return f"{name} was {before} and is {after} now"
 
 
 def _names(names: list[str]) -> str:
@@ -254,15 +212,3 @@ def _ancestors(row: Any) -> list[Any]:
         found.append(block.parent_component())
         block = block.parent_block()
     return found
-
-
-def _contrast(before: str, after: str, limit: int = 120) -> tuple[str, str]:
-    """Return two texts, shortened around the place where they first differ."""
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    start = 0 if max(len(before), len(after)) <= limit else max(0, same - limit // 2)
-    return _window(before, start, limit), _window(after, start, limit)
-
-
-def _window(text: str, start: int, limit: int) -> str:
-    cut = text[start : start + limit]
-    return ("..." if start else "") + cut + ("..." if start + limit < len(text) else "")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mipcash.errors import StorageError
-from mipcash.study.records.fingerprint import differences
+from mipcash.study.storage.listings import differences
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.storage.versions import changed
 from mipcash.study.text import storable

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mipcash.errors import StorageError
-from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.checks import DamageError, study_record, trial_row, with_digest, without_digest
+from mipcash.study.storage.listings import fingerprint
 from mipcash.study.storage.protocol import NOTHING, EvaluationRow, StudyRecord, TrialRow, UnreachableError
 from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
 from mipcash.study.text import shown, storable
