@@ -237,6 +237,20 @@ def test_samples_under_a_curve_are_uniform_on_the_scale_of_each_number() -> None
     assert chi2.sf(((found - expected) ** 2 / expected).sum(), len(found) - 1) > 1e-3
 
 
+def test_samples_keep_the_steps_of_numbers_whose_rules_end_between_two_of_them() -> None:
+    space = mc.Space("between")
+    n, x, s = space.integer("n", 0, 1000), space.real("x", 0, 1), space.real("s", 0, 1, step=0.25)
+    space.rule("low", 2 * n >= 3)
+    space.rule("high", 2 * n <= 11)
+    space.rule("together", x + 0.1 * n <= 1.2)
+    space.rule("third", 3 * s >= 1)
+    space.rule("sum", s + x <= 1.5)
+    drawn = space.sample(300, seed=0)
+    assert {c["n"] for c in drawn} == {2, 3, 4, 5}
+    assert {c["s"] for c in drawn} == {0.5, 0.75, 1.0}
+    assert min(sum(c["n"] == k for c in drawn) for k in (2, 3, 4, 5)) > 40
+
+
 def test_samples_of_a_union_cover_both_parts_evenly() -> None:
     space = mc.Space("either")
     x = space.real("x", 0, 1)

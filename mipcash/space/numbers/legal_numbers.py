@@ -187,8 +187,11 @@ def _from_box(part: NumberRules, rng: np.random.Generator) -> Vector | None:
     unit = rng.random((BATCH, len(low)))
     x = low + unit * (high - low)
     x[:, log] = low[log] * (high[log] / low[log]) ** unit[:, log]
-    counts = np.floor((high - low) / np.where(part.integer, part.step, 1.0) + SNAP) + 1.0
-    x = np.minimum(np.where(part.integer, low + np.floor(unit * counts) * part.step, x), high)
+    # the ends may lie between two values of a number with a step, which are counted from its own lower bound
+    step = np.where(part.integer, part.step, 1.0)
+    first, last = np.ceil((low - part.low) / step - SNAP), np.floor((high - part.low) / step + SNAP)
+    on_grid = np.minimum(part.low + (first + np.floor(unit * (last - first + 1.0))) * step, part.high)
+    x = np.where(part.integer, on_grid, x)
     flat = ~part.curved
     body = x @ part.linear[flat].T
     likely = ((body >= part.row_low[flat]) & (body <= part.row_high[flat])).all(axis=1)
