@@ -226,9 +226,9 @@ def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
 
 def space_tables(space: Space, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None) -> RenderableType:
     """Return the parameters, their ranges under the rules, the rules, and the sizes of the program."""
-    parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
     from mipcash.space.compiled import declaration_of  # imports Pyomo
 
+    parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
     conditional = declaration_of(space).conditions.keys()
     for name, parameter in space.parameters.items():
         kind = "conditional" if name in conditional else ""
