@@ -19,7 +19,7 @@ from mipcash.errors import LateError, StorageError, TellError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
-from mipcash.study.storage import sqlite
+from mipcash.study.storage import sql, sqlite
 from mipcash.study.storage.protocol import FORMAT, TakenError
 from mipcash.study.storage.registry import read_study
 from mipcash.study.storage.sqlite import read_journal
@@ -239,6 +239,26 @@ def test_a_long_evaluation_is_not_lost_while_its_worker_lives(address: str) -> N
         assert [t.number for t in b.table.elsewhere] == [0]
         time.sleep(0.05)
     assert a.tell(trial, 1.0).attempt == 1
+
+
+@pytest.mark.parametrize("leap", [7200.0, -7200.0])
+def test_writers_that_stood_still_together_do_not_take_each_other_for_lost(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, leap: float
+) -> None:
+    """The clock leaps by two heartbeats, as after the sleep of a machine, or goes back by as much."""
+    place = sharing.at(f"sqlite:///{journal}?heartbeat_seconds=3600")
+    gone, mine = place.writer(""), place.writer("")
+    assert isinstance(mine, sql.SQLStorage)
+    with counting(gone) as a, counting(mine) as b:
+        trial, now = a.ask(), time.time()
+        monkeypatch.setattr(time, "time", lambda: now + leap)
+        b.table.look()  # before its own heartbeat
+        mine._beat()
+        b.table.look()
+        assert [t.number for t in b.table.elsewhere] == [trial.number]
+        mine._steady -= mine._seconds  # the other one had its time, and sent nothing
+        again = b.ask()
+        assert (again.number, again.attempt) == (trial.number, 2)
 
 
 def test_a_larger_budget_of_one_worker_holds_for_all_workers(address: str) -> None:

@@ -185,7 +185,7 @@ class Rows:
         if not at_work:
             return {}
         known = {name: times for name, *times in self.run("workers", now=time.time())}
-        late = {name for name, (_, seen, promised, now) in known.items() if seen + promised < now}
+        late = {name for name, times in known.items() if _is_late(*times)}
         found = {worker: Silence(None, False) for worker in at_work - {*known}}
         for worker in at_work & late:
             _, seen, promised, _ = known[worker]
@@ -193,10 +193,19 @@ class Rows:
             found[worker] = Silence(promised, any(since <= seen for since in alive))
         return found
 
+    def is_late(self, worker: str) -> bool:
+        """Return True if a worker missed its own promised heartbeat: its machine stood still, or the clock leapt."""
+        return any(_is_late(*times) for name, *times in self.run("workers", now=time.time()) if name == worker)
+
     def beat(self, worker: str, seconds: float) -> None:
         """Write a heartbeat of a worker, which promises the next one within ``seconds``."""
         now = self.now()
         self.run("put worker", name=worker, since=now, seen=now, promised=seconds)
+
+
+def _is_late(since: float, seen: float, promised: float, now: float) -> bool:
+    """Return True for a heartbeat that is older than promised, or in the future, from before the clock went back."""
+    return not seen - promised <= now <= seen + promised
 
 
 class Database:

@@ -11,7 +11,8 @@ together, as when a whole run is killed, their attempts get the status ``returne
 
 If a server cannot be reached, a writer waits and repeats what it was about to do. A transaction whose commit may have succeeded is
 repeated only if the storage does not hold its rows. After an interruption no other writer counts as silent until this one has sent
-heartbeats for its promised time, since the others were cut off too. An outcome that waits is kept on this machine
+heartbeats for its promised time, since the others were cut off too. The same holds if this writer finds its own heartbeat late: the
+machine stood still, or the clock leapt. An outcome that waits is kept on this machine
 (``mipcash.study.storage.spool``), and recorded by the next writer of the machine if its own is killed.
 
 A single writer has seen everything in the storage. An attempt that is still running when it opens the study belongs to a run that
@@ -82,7 +83,9 @@ class SQLStorage:
         self._process, self._started, self._end = os.getpid(), False, threading.Event()
         self._heart: threading.Thread | None = None
         self._seen = 0
-        self._steady = -math.inf  # since when, by the monotonic clock, no heartbeat has failed; inf: the last one has
+        self._steady = (
+            -math.inf
+        )  # since when, by the monotonic clock, no heartbeat has failed or was late; inf: one just failed
         self._away: tuple[float, float] | None = (
             None  # the first and the latest miss of a server, by the monotonic clock
         )
@@ -142,7 +145,7 @@ class SQLStorage:
 
     def _look(self) -> Sequence[TrialRow]:
         with self._database.transaction(write=False) as rows:
-            if time.monotonic() < self._steady + self._seconds or not rows.silent(self.worker):
+            if not self._is_steady(rows) or not rows.silent(self.worker):
                 return self._changed(rows)
         self._end_silent_attempts()
         with self._database.transaction(write=False) as rows:
@@ -237,7 +240,11 @@ class SQLStorage:
         An attempt whose outcome is on this machine is not lost.
         """
         self._deliver()
-        with self._database.transaction() as rows:  # again, since heartbeats may have arrived
+        with (
+            self._database.transaction() as rows
+        ):  # again, since heartbeats may have arrived, or this writer stood still
+            if not self._is_steady(rows):
+                return
             revision = max(rows.latest()) + 1
             for worker, (promised, witnessed) in rows.silent(self.worker).items():
                 name = ":".join(worker.split(":")[:2])
@@ -258,12 +265,19 @@ class SQLStorage:
     def _beat(self) -> None:
         try:
             with self._database.transaction() as rows:
+                self._is_steady(rows)  # which the new heartbeat hides
                 rows.beat(self.worker, self._seconds)
         except UnreachableError:
             self._steady = math.inf
             raise
         if self._steady == math.inf:
             self._steady = time.monotonic()
+
+    def _is_steady(self, rows: Rows) -> bool:
+        """Return True if this writer was neither cut off nor stood still for its promised time, and may judge the others."""
+        if rows.is_late(self.worker):
+            self._steady = max(self._steady, time.monotonic())
+        return time.monotonic() >= self._steady + self._seconds
 
     # -- a server that goes away --------------------------------------------------------------------------------------
 
