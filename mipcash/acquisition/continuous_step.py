@@ -111,15 +111,6 @@ class ContinuousStep:
         natural = self.scale.natural(point.units, legal.labels)
         return legal.part_at(np.array([natural[label] for label in legal.labels]))
 
-    def _rules_near(self, point: Point) -> NumberRules | None:
-        """Return the part of the legal numerical set that a point violates least; None if only the program has the rules."""
-        legal = self.domain.legal_numbers(point.levels, self.domain.columns(point))
-        if legal is None:
-            return None
-        natural = self.scale.natural(point.units)
-        x = np.array([natural[label] for label in legal.labels])
-        return min(legal.parts, key=lambda part: part.missed(x))
-
     def repaired(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
         """Minimise f(z, .) from numerical values that may violate rules at these levels.
 
@@ -129,16 +120,23 @@ class ContinuousStep:
         Returns:
             Unit values that satisfy the rules on numerical parameters, (D,); None if none are found.
         """
-        here = self._rules_near(point) if self._held else None
-        active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
-        if here is None or not len(here.row_low) or not len(active) or len(active) > BLOCK:
-            return None if self._held and here is None else self.minimise(f, point, rng, 0, tolerance)
-        current = np.full(len(point.units), INACTIVE)
-        current[active] = point.units[active]
-        numbers = _BoundNumbers(here, self.scale, current, active)
-        end = _descended(f.section(point.one_hot(self.domain.program)), numbers, self.domain.deadline)
-        trial = self.scale.rounded(_whole(current, active, end))
-        return trial if numbers.legal(trial[active]) else None
+        legal = self.domain.legal_numbers(point.levels, self.domain.columns(point)) if self._held else None
+        if self._held and legal is None:
+            return None
+        units = point.units.copy()
+        if legal is not None and legal.labels:
+            natural = self.scale.natural(units, legal.labels)
+            moved = legal.clean(np.array([natural[label] for label in legal.labels]))
+            if moved is None:
+                return None
+            self._put(units, legal.labels, moved)
+        return self.minimise(f, Point(point.levels, self.scale.rounded(units)), rng, 0, tolerance)
+
+    def _put(self, units: Vector, labels: Sequence[str], natural: Vector) -> None:
+        """Write natural values of some numbers into unit values, (D,)."""
+        for label, value in zip(labels, natural.tolist(), strict=True):
+            d = self._held[label]
+            units[d] = self.scale.domains[d].to_unit(value)
 
     def perturbed(self, point: Point, rng: np.random.Generator) -> Vector:
         """Return perturbed legal unit values at the same levels, (D,).
@@ -157,9 +155,7 @@ class ContinuousStep:
             here = np.array([natural[label] for label in rules.labels])
             walked = rules.walk(here, WALK_STEPS, rng)
             nearer = rules.clean(here + share * (walked - here)) if share < 1.0 else None
-            for label, value in zip(rules.labels, (walked if nearer is None else nearer).tolist(), strict=True):
-                d = self._held[label]
-                moved[d] = self.scale.domains[d].to_unit(value)
+            self._put(moved, rules.labels, walked if nearer is None else nearer)
         return self.scale.rounded(moved)
 
     def _free_step(
@@ -203,9 +199,11 @@ class ContinuousStep:
 
 def _descended(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:
     """Return the end point x of SLSQP under the rules, inside the unit box."""
-    start = numbers.current[numbers.active]
+    start, objective = numbers.current[numbers.active], _over_active(section, numbers.current, numbers.active, deadline)
+    # the first step of SLSQP is as long as the gradient: where that leaves the box, most evaluations would shorten it
+    steepest = max(1.0, float(np.abs(objective(start)[1]).max()))
     found = minimize(
-        _over_active(section, numbers.current, numbers.active, deadline),
+        lambda x: tuple(part / steepest for part in objective(x)),
         start,
         jac=True,
         method="SLSQP",

@@ -31,6 +31,8 @@ HURRY, POOLED, PART = 0.5, 0.4, 64
 """Seconds below which the pool is evaluated in parts, its share of the time, and the number of points of a part."""
 LENGTHS = (2, 4, 8, 24)
 """Numbers of steps of the random walks over levels; each is used for a quarter of the walks."""
+ALIKE = 0.02
+"""Largest difference on the unit scale of points that are near duplicates."""
 LEAST_GAIN = 1e-12
 """Least improvement by a move over the levels."""
 
@@ -96,9 +98,8 @@ class Pool:
         for k in np.argsort(self.values, kind="stable").tolist():
             if len(chosen) == count or not np.isfinite(self.values[k]):
                 break
-            if not any(
-                np.array_equal(levels[k], levels[c]) and np.allclose(units[k], units[c], atol=0.02) for c in chosen
-            ):
+            alike = (levels[chosen] == levels[k]).all(axis=1) & (np.abs(units[chosen] - units[k]) <= ALIKE).all(axis=1)
+            if not alike.any():
                 chosen.append(k)
         return Pool(self.points[chosen], self.values[chosen])
 

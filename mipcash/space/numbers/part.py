@@ -198,7 +198,7 @@ class NumberRules:
             None if there are no such numbers near x.
         """
         snapped, whole = self._snapped(x), self._on_grid(x)
-        candidates = [snapped, whole]
+        candidates = [snapped] if np.array_equal(snapped, whole) else [snapped, whole]
         found = self._first_kept(candidates)
         if found is not None:
             return found
