@@ -99,14 +99,14 @@ def decode_solution(space: Space, text: str) -> Solution:
 
 def plain(value: Any) -> Any:
     """Convert a value to JSON types: dataclasses to dicts, numpy scalars to numbers, other objects to stable text."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
     return stable_text(value)
