@@ -63,6 +63,8 @@ def summary(result: Result) -> Text:
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     pending = sum(t.pending for t in result.history)
     text.append(f", {pending} without an outcome" if pending else "")
+    lost = sum(t.lost for t in result.history)
+    text.append(f", {counted(lost, 'lost worker')}" if lost else "")
     text.append(f", {result.n_known} evaluated outside the study" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
     if result.n_steps > result.n_evaluations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
@@ -62,7 +63,8 @@ class Progress:
         self._count(trial)
 
     def note(self, text: str) -> None:
-        """Show a message to the user."""
+        """Show a message to the user: a warning, as there is no display."""
+        warnings.warn(text, stacklevel=2)
 
     def __enter__(self) -> Progress:
         return self

@@ -495,6 +495,8 @@ class Result:
         counts = f"{self.n_done} done, {self.n_failed} failed"
         pending = sum(t.pending for t in self.history)
         counts += f", {pending} {PENDING}" if pending else ""
+        lost = sum(t.lost for t in self.history)
+        counts += f", {counted(lost, 'lost worker')}" if lost else ""
         counts += f", {self.n_known} known" if self.n_known else ""
         counts += f", {self.n_pruned} pruned" if self.n_pruned else ""
         counts += f", {self.n_feasible} within all limits" if self.under else ""

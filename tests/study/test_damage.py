@@ -121,6 +121,7 @@ STATEMENTS = {
     "UPDATE evaluation SET trial = 99 WHERE trial = 6": "an evaluation of trial 99, which is not there",
     "UPDATE trial SET outputs = '{}' WHERE number = 1": "the outputs of trial 1 is dict {}, which is JSON of another kind",
     "UPDATE study SET recommended = 99": "the recommended trial is int 99, which is not there",
+    "UPDATE study SET created = 1e300": "the time of creation is float 1e+300 and no date",
     "UPDATE study SET limits = '{\"ms\": 5}'": "the limit 'ms' is int 5 and no pair",
     "UPDATE trial SET finished = NULL WHERE number = 1": "which the time of its end contradicts",
     "UPDATE trial SET status = 'failed' WHERE number = 1": "is 'failed', which its evaluations contradict",

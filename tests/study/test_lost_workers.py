@@ -85,7 +85,9 @@ def test_only_the_configuration_that_kills_its_worker_fails(space: mc.Space, jou
 
 
 def test_a_lost_worker_costs_only_a_retry(space: mc.Space, journal: Path, marks: Path) -> None:
-    result = go(space, 6, Deadly(3, marks, 2), optimizer=tiny.Counter, storage=journal)
+    with pytest.warns(UserWarning, match="trial 0 lost its worker and is evaluated again"):  # without a display
+        result = go(space, 6, Deadly(3, marks, 2), optimizer=tiny.Counter, storage=journal)
+    assert "6 done, 0 failed, 2 lost workers" in str(result)
     whole = minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
     assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in whole.history]
     assert sorted(t.lost for t in result.history)[-1] == 2

@@ -32,6 +32,8 @@ NAME_LIMIT = 10_000
 """Largest number of characters of a name, since messages repeat it."""
 
 
+LATEST = 253_402_300_800.0
+"""Seconds since the epoch at the end of the year 9999, after which no date can be shown."""
 DIGEST = "digest"
 """Column of every table of trials, evaluations and studies: ``digest_of`` the other columns of its row."""
 
@@ -115,7 +117,8 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
         raise DamageError(f"the budget is {shown(columns['budget'])} and no number of evaluations")
     if columns["timeout"] is not None and not number(columns["timeout"], "timeout", finite=False) > 0:
         raise DamageError(f"the timeout is {shown(columns['timeout'])} and no number of seconds")
-    number(columns["created"], "time of creation")
+    if not 0.0 <= number(columns["created"], "time of creation") < LATEST:
+        raise DamageError(f"the time of creation is {shown(columns['created'])} and no date")
     columns["limits"] = _limits(columns["limits"])
     if type(columns["schema"]) is not int:
         raise DamageError(f"the format is {shown(columns['schema'])} and no whole number")
