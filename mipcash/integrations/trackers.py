@@ -45,8 +45,9 @@ class MLflowCallback:
     def __call__(self, study: Study, trial: Trial) -> None:
         mlflow, facts = self._mlflow, {"space": study.space.name, "origin": trial.origin, "status": trial.status}
         nested = mlflow.active_run() is not None
-        with mlflow.start_run(run_name=f"trial {trial.number}", nested=nested, tags={**facts, **self._tags}):
-            mlflow.log_params({name: value_text(value) for name, value in trial.config.items()})
+        mlflow.start_run(run_name=f"trial {trial.number}", nested=nested, tags={**facts, **self._tags})
+        try:
+            mlflow.log_params({name: _plain(value) for name, value in trial.config.items()})
             mlflow.log_metrics(_numbers(trial))
             for name, output in trial.outcome.outputs.items():
                 for step, value in enumerate(output.folds):
@@ -55,6 +56,8 @@ class MLflowCallback:
             mlflow.set_tags(texts)
             for name, place, path in _files(trial):
                 mlflow.log_artifact(path, f"{name}/{place}" if place else None)
+        finally:
+            mlflow.end_run("FAILED" if trial.failed else "FINISHED")
 
 
 class WandbCallback:

@@ -12,6 +12,7 @@ Only the ratio of weights matters. A value without weight keeps a small one, so 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ NODES = 257
 """Number of nodes of a tabulated prior."""
 LEAST = -15.0
 """Least log pi relative to its maximum, 3e-7."""
+OUTSIDE, STRONG = 0.05, 3.0
+"""Share of a prior in the range below which there is a warning, if log pi varies by more than STRONG there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,11 @@ class Expectation:
             return domain.from_unit(0.5 if self.table is None else float(np.argmax(self.table)) / (NODES - 1))
         middle = (len(domain.values) - 1) // 2 if domain.kind == "ordinal" else 0
         return domain.values[middle if self.table is None else int(np.argmax(self.table))]
+
+    def described(self) -> str:
+        """Return what is expected, as an addition to the description of the parameter."""
+        default = "" if self.default is None else f", default {self.default[0]!r}"
+        return default + ("" if self.table is None else ", with a prior")
 
     def log_weight(self, units: Vector) -> Vector:
         """Return log pi at unit values of a real or integer: any shape -> the same shape."""
@@ -134,6 +142,14 @@ def _density(label: str, domain: Real | Integer | Any, prior: Any) -> Vector:
     x = low * (high / low) ** u if domain.log else low + u * (high - low)
     x[0], x[-1] = low, high  # exact, because a distribution may end there
     found = _evaluated(label, whole, np.round(x)) if log is None else _evaluated(label, log, x)
+    cdf = getattr(prior, "cdf", None)
+    share = 1.0 if cdf is None else float(cdf(high) - cdf(low - (log is None)))
+    if share < OUTSIDE and np.ptp(found) > STRONG:
+        warnings.warn(
+            f"parameter {label!r}: {share:.1%} of its prior lies in its range [{low:g}, {high:g}], and draws the search to an "
+            "end of it; widen the range, or correct prior=",
+            stacklevel=2,
+        )
     return found + np.log(x) if domain.log else found  # dx/du is x on the log scale, up to a factor
 
 

@@ -64,7 +64,7 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
                 [at[k] + 1 for k in chosen], width, left=left, height=0.7, color=color, label=kind, edgecolor="white"
             )
     axes.set_ylim(0.4, max(at) + 1.6)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     dress(axes, f"time since the first start ({name})", "worker")
     axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
     return axes

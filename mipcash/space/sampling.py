@@ -257,7 +257,7 @@ def _walks_beside_numbers(
         walked = search.legality.effective(search.walk(starts, 3 * len(minimiser.program.groups), rng))
         legal = walked[search.legality.check(walked)]
         found += [DiscreteSample(s, minimiser.columns(s, numbers)) for s in legal]
-    return found[:n]
+    return [found[k] for k in rng.permutation(len(found))[:n]]  # the samples of one seed are alike
 
 
 def uniform_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices:

@@ -180,7 +180,9 @@ class Space(ExchangeMixin):
 
     def _described(self) -> list[tuple[str, str]]:
         """Return parameters and auxiliary variables with their descriptions."""
-        return [(name, p.described()) for name, p in {**self.parameters, **self.auxiliaries}.items()]
+        expected = self._declaration.expectations
+        told = {name: expected[name].described() for name in expected}
+        return [(n, p.described() + told.get(n, "")) for n, p in {**self.parameters, **self.auxiliaries}.items()]
 
     def _ruled(self) -> list[tuple[str, str, str]]:
         """Return kind, name and relation of each rule and of each constraint that was added to the model."""
@@ -476,8 +478,22 @@ class Space(ExchangeMixin):
 
     def _expected(self, parameter: P, default: Value | None, prior: Any) -> P:
         if default is not None or prior is not None:
-            self._declaration.expect(parameter.label, default, prior)
+            try:
+                self._declaration.expect(parameter.label, default, prior)
+            except SpaceError:
+                self._withdraw(parameter.label)
+                raise
         return parameter
+
+    def _withdraw(self, name: str) -> None:
+        """Remove a parameter that was declared last, with its hyperparameters."""
+        made = self._declaration
+        labels = list(made.parameters)
+        for label in labels[labels.index(name) :]:
+            del made.model.parameters[label], made.parameters[label]
+            made.conditions.pop(label, None)
+        made.groups = [g for g in made.groups if g.parameter in made.parameters]
+        made.numbers = [n for n in made.numbers if not n.tuned or n.label in made.parameters]
 
     # -- legality -----------------------------------------------------------------------------------------------
 

@@ -373,5 +373,7 @@ def test_mistakes_are_named_with_their_cure(made: Callable[[], SpaceSearchCV], s
 def test_columns_of_texts_are_named() -> None:
     x = pd.DataFrame({"size": np.arange(30.0), "town": ["Rome", "Oslo"] * 15, "day": ["Mon", "Tue", "Wed"] * 10})
     search = SpaceSearchCV(SVC(), {"C": loguniform(0.1, 10.0)}, n_iter=3, cv=2)
+    with pytest.raises(DataError, match=r"Columns that are no numbers: 1, 2. Encode them .*OneHotEncoder"):
+        search.fit(x.to_numpy(), [0, 1] * 15)
     with pytest.raises(DataError, match=r"Columns that are no numbers: 'town', 'day'. Encode them .*OneHotEncoder"):
         search.fit(x, np.arange(30) % 2)

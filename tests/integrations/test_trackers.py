@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,10 +45,8 @@ class MLflow:
     def active_run(self) -> None:
         return None
 
-    @contextmanager
-    def start_run(self, **given: Any) -> Iterator[None]:
+    def start_run(self, **given: Any) -> None:
         self.runs.append(given)
-        yield
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **given: self.runs[-1].setdefault(name, []).append((*args, *given.values()))
@@ -63,6 +60,7 @@ def test_mlflow_gets_a_run_for_each_evaluation(tmp_path: Path, monkeypatch: pyte
     first, second, _ = recorder.runs
     assert first["tags"] == {"space": "net", "origin": result.history[0].origin, "status": "done", "team": "vision"}
     assert first["log_params"][0][0].keys() == {"layers", "act", "scale", "select", "order"}
+    assert [r["end_run"] for r in recorder.runs] == [[("FINISHED",)], [("FAILED",)], [("FINISHED",)]]
     assert first["log_metrics"] == [({"loss": result.history[0].loss, "ms": 2.0},)]
     assert first["log_artifact"] == [(str(tmp_path / "model 1.bin"), None)]
     assert second["log_metrics"] == [({"ms": 9.0},)]
@@ -137,6 +135,7 @@ def test_mlflow_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(r.info.run_name for r in found) == ["trial 0", "trial 1", "trial 2"]
     losses = {r.info.run_name: r.data.metrics.get("loss") for r in found}
     assert losses == {f"trial {t.number}": t.loss for t in result.history}
+    assert sorted(r.info.status for r in found) == ["FAILED", "FINISHED", "FINISHED"]
     assert len(list((tmp_path / "runs").rglob("*.bin"))) == 2
 
 

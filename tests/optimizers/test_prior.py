@@ -179,3 +179,23 @@ def test_invalid_defaults_and_priors_are_refused() -> None:
     ):
         with pytest.raises(SpaceError, match=message):
             call()
+
+
+def test_a_parameter_whose_default_is_refused_can_be_declared_again() -> None:
+    space = mc.Space("again")
+    kind = space.categorical("kind", ["a", "b"])
+    with pytest.raises(SpaceError, match="default=2 is no value"):
+        space.real("x", 0, 1, when=kind["a"], default=2)
+    with pytest.raises(SpaceError, match="prior="):
+        space.module("net", {"tree": {"depth": mc.Integer(1, 9)}, "line": {}}, prior=[1, 2])
+    space.real("x", 0, 1, when=kind["a"], default=0.2)
+    space.module("net", {"tree": {"depth": mc.Integer(1, 9)}, "line": {}})
+    assert space.default() == {"kind": "a", "x": 0.2, "net": "tree", "net.tree.depth": 5}
+    assert "default 0.2" in str(space)
+    assert all(space.is_legal(config) for config in space.sample(20, seed=0))
+
+
+def test_a_prior_outside_the_range_causes_a_warning() -> None:
+    space = mc.Space("percent")
+    with pytest.warns(UserWarning, match="parameter 'share': 0.0% of its prior lies in its range"):
+        space.real("share", 0, 1, prior=stats.norm(80, 5))

@@ -132,10 +132,30 @@ def test_a_table_may_hold_several_outputs() -> None:
         {"x": 0.5, "mass": "3", "cost": 2.0, "time": None, "score": 0.1, "status": "done"},
         {"x": 0.1, "status": "pending"},
     ]
-    assert mc.read_trials(table, space, loss=None, outputs=["mass", "cost", "time"]) == [
-        ({"x": 0.5}, {"mass": 3, "cost": 2.0})
-    ]
-    assert mc.read_trials(table, space, loss="score") == [({"x": 0.5}, {"loss": 0.1})]
+    with pytest.warns(UserWarning, match="1 row left out, with the status pending, or pruned"):
+        assert mc.read_trials(table, space, loss=None, outputs=["mass", "cost", "time"]) == [
+            ({"x": 0.5}, {"mass": 3, "cost": 2.0})
+        ]
+    assert mc.read_trials(table[:1], space, loss="score") == [({"x": 0.5}, {"loss": 0.1})]
+
+
+def test_a_parameter_that_is_gone_is_named_and_one_given_twice_is_refused() -> None:
+    space = mc.Space("less")
+    space.real("x", 0, 1)
+    row = {"config.x": 0.5, "config.k": 3, "loss": 1.0}
+    with pytest.warns(UserWarning, match=r"space 'less' lacks parameters of the table: config.k are ignored"):
+        assert mc.read_trials([row], space) == [({"x": 0.5}, {"loss": 1.0})]
+    with pytest.raises(ValueError, match=r"the table has the columns 'x' and 'config\.x'"):
+        mc.read_trials([{**row, "x": 0.1}], space)
+
+
+@pytest.mark.parametrize("name", ["sheet.tsv", "sheet.txt", "sheet.csv"])
+def test_spreadsheets_write_booleans_in_capitals_and_separate_by_tabs(tmp_path: Path, name: str) -> None:
+    space = mc.Space("flag")
+    space.categorical("on", [True, False])
+    path = tmp_path / name
+    path.write_text("on\tloss\nTRUE\t1\nfalse\t2\n", encoding="utf-8")
+    assert [config["on"] for config, _ in mc.read_trials(path, space)] == [True, False]
 
 
 def oven() -> mc.Space:
@@ -254,6 +274,7 @@ def test_columns_of_parameters_are_no_marks_of_a_run(tmp_path: Path) -> None:
     path.write_text(
         'heat;fan;speed;loss;pruned;note\n180;on;1.5;0.4;TRUE;x\n190;;;0.3;FALSE;"a\u2028b\nc"\n', encoding="utf-8"
     )
-    assert mc.read_trials(path, oven()) == [({"heat": 190, "fan": None}, {"loss": 0.3})]
+    with pytest.warns(UserWarning, match="1 row left out"):
+        assert mc.read_trials(path, oven()) == [({"heat": 190, "fan": None}, {"loss": 0.3})]
     with mc.Study(oven(), "random") as study, pytest.raises(ValueError, match="illegal= is for one configuration"):
         study.add(path, illegal="learn")

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mipcash.display import counted
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration, Integer, ParameterDomain, Permutation, Real, Value, level_of
 from mipcash.modelling.validation import check
@@ -37,7 +38,8 @@ LISTED = 100
 """Largest number of rows that a message lists."""
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 """Texts of an empty cell, unless they are a value of the parameter."""
-DELIMITERS = ",;\t"
+DELIMITERS, TEXTS = ",;\t", (".csv", ".tsv", ".txt")
+"""Delimiters of a text file, of which it has one, and its suffixes."""
 
 
 def read_trials(
@@ -53,11 +55,11 @@ def read_trials(
 
     Columns are named after parameters, or ``config.<name>`` as in ``Result.to_rows()``; other columns are ignored. A row whose
     ``status`` is pending is left out, and so is one that was ``pruned``, because its loss is an estimate. One whose status is
-    failed becomes a failure.
+    failed becomes a failure. A warning names columns ``config.<name>`` of parameters that are gone.
 
     Args:
-        table: a data frame, a list of dicts, the path of a CSV file (UTF-8, separated by comma, semicolon or tab), or the path or
-            address of a journal.
+        table: a data frame, a list of dicts, the path of a ``.csv``, ``.tsv`` or ``.txt`` file (UTF-8, separated by comma,
+            semicolon or tab), or the path or address of a journal.
         space: the space, which may differ from the one that the table was made with.
         loss: the column of the loss; None: none, as the objectives are among ``outputs``.
         outputs: columns of further outputs; those named ``values.<name>`` are always read.
@@ -98,10 +100,18 @@ def read_trials(
             f"{_without(missing, columns)}. Name the columns after the parameters, or give the value that all rows have: "
             f"fill={{{values}}}"
         )
-    found, refused = list[tuple[Configuration, Any]](), list[str]()
+    if twice := [n for n in space.parameters if n in columns and f"config.{n}" in columns]:
+        raise ValueError(f"the table has the columns {twice[0]!r} and 'config.{twice[0]}'; leave one of them out")
+    theirs = [n for n in columns if n.startswith("config.")]
+    if gone := [n for n in theirs if n.removeprefix("config.") not in space.parameters]:
+        warnings.warn(
+            f"space {space.name!r} lacks parameters of the table: {', '.join(gone)} are ignored", stacklevel=2
+        )
+    found, refused, left = list[tuple[Configuration, Any]](), list[str](), 0
     for k, row in enumerate(rows, start=1):
         marks = {name: str(row.get(name, "")).lower() for name in ("status", "pruned") if name not in space.parameters}
         if marks.get("status") == PENDING or marks.get("pruned") == "true":
+            left += 1
             continue
         config = _configuration(space, row, fill or {})
         outcome, problem = _outcome(row, loss, wanted, failed=marks.get("status") == FAILED)
@@ -110,6 +120,8 @@ def read_trials(
             refused.append(f"row {k}: {problem}")
         else:
             found.append((config, outcome))
+    if left and not theirs:
+        warnings.warn(f"{counted(left, 'row')} left out, with the status pending, or pruned", stacklevel=2)
     if refused:
         text = "\n".join(refused[:LISTED] + (["..."] if len(refused) > LISTED else []))
         text = f"{len(refused)} of {len(rows)} rows have no legal configuration in space {space.name!r}, or no loss:\n{text}"
@@ -151,7 +163,7 @@ def pairs_of(given: Any, space: Space, objectives: Objectives, others: Iterable[
 def _rows(table: Any) -> list[Mapping[str, Any]]:
     if isinstance(table, (str, os.PathLike)):
         path = Path(table)
-        if path.suffix.lower() == ".csv":
+        if path.suffix.lower() in TEXTS:
             return _of_csv(path)
         return _of_journal(table)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
@@ -239,7 +251,9 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
         level = level_of(domain, stated)
         if level is not None:
             return domain.values[level]
-    alike = [v for v in domain.values if str(v) == str(cell).strip() or plain(v) == cell]  # plain: as journals write it
+    text = str(cell).strip()
+    written = [text, *([text.capitalize()] if text.lower() in ("true", "false") else [])]  # spreadsheets write TRUE
+    alike = [v for v in domain.values if str(v) in written or plain(v) == cell]  # plain: as journals write it
     return alike[0] if len(alike) == 1 else cell
 
 

@@ -363,9 +363,11 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
 
 
 def _of_texts(x: Any) -> str:
-    """Return a sentence on the columns of a data frame that are no numbers; empty if there are none."""
+    """Return a sentence on the columns of a table that are no numbers; empty if there are none."""
     kinds: Any = getattr(x, "dtypes", {})
     names = [repr(n) for n, kind in kinds.items() if kind.kind not in "biufc"] if hasattr(kinds, "items") else []
+    if getattr(x, "ndim", 0) == 2 and getattr(getattr(x, "dtype", None), "kind", "") == "O":
+        names = [str(k) for k, column in enumerate(x.T) if any(isinstance(v, str) for v in column)]
     if not names:
         return ""
     return (
