@@ -16,7 +16,7 @@ from benchmarks.faults.runs import KINDS, Kind
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.study.storage.registry import read_study
 
-KILLS = {"smoke": 2, "quick": 10, "full": 90}
+KILLS = {"smoke": 2, "quick": 10, "full": 100}
 """Of each kind of run."""
 PRINTED = {"smoke": 1 << 20, "quick": 100 << 20, "full": 1 << 30}
 """Bytes that an objective prints."""
@@ -72,7 +72,8 @@ def run_all(size: str, progress: Progress) -> Results:
 
     named = os.environ.get("MIPCASH_KINDS", "")  # some kinds only
     kinds = {n: k for n, k in KINDS.items() if n in (named.split(",") if named else SMOKE if size == "smoke" else KINDS)}
-    with servers.postgres() if "postgres" in kinds else nullcontext("") as server:
+    served = any("{server}" in kind.address for kind in kinds.values())
+    with servers.postgres() if served else nullcontext("") as server:
         rows = [killed_runs(kind, KILLS[size], server, progress) for kind in kinds.values()]
     others = [] if named else list(mishaps(PRINTED[size]).items())[: 2 if size == "smoke" else None]
     return {"rows": rows, "others": [misbehaved(name, call, progress) for name, call in others]}

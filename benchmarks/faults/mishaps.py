@@ -10,6 +10,7 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,28 +95,42 @@ def read_only_folder(folder: Path) -> str:
 
 def clock_goes_back(folder: Path) -> str:
     """The clock is set back by an hour in mid-run."""
-
-    def started() -> None:
-        now = time.time
-        time.time = lambda: now() - (3600 if len(lines(folder / "log")) >= BUDGET // 2 else 0)
-        run(PLAIN, folder, str(folder / "run.db"), 0, "")
-
-    return _ends(folder, started) or _resumed(folder)
+    return _ends(folder, lambda: _set_back(folder, "sequential", str(folder / "run.db"))) or _resumed(folder)
 
 
-def stands_still(folder: Path) -> str:
-    """One of two programs stops for three times its heartbeat, as on a machine that sleeps, and goes on."""
-    address = f"sqlite:///{folder}/run.db?heartbeat_seconds=1"
+def clock_of_two_goes_back(folder: Path) -> str:
+    """The clock of a machine on which two programs share a study is set back by an hour in mid-run."""
+    address = f"sqlite:///{folder}/run.db?heartbeat_seconds=2"
+    return _both_end(folder, address, [forked(lambda: _set_back(folder, "sqlite", address), folder / "output") for _ in range(2)])
+
+
+def _set_back(folder: Path, kind: str, address: str) -> None:
+    now = time.time
+    time.time = lambda: now() - (3600 if len(lines(folder / "log")) >= BUDGET // 2 else 0)
+    run(KINDS[kind], folder, address, 0, "")
+
+
+def stands_still(folder: Path, stopped: int = 1) -> str:
+    """One of two programs, or both, stop for three times their heartbeat, as on a machine that sleeps, and go on."""
+    address = f"sqlite:///{folder}/run.db?heartbeat_seconds=2"
     programs = [forked(lambda: run(KINDS["sqlite"], folder, address, 0, ""), folder / "output") for _ in range(2)]
     while len(lines(folder / "log")) < 3:
         time.sleep(0.002)
-    os.kill(programs[0], signal.SIGSTOP)
-    time.sleep(3)
-    os.kill(programs[0], signal.SIGCONT)
+    for program in programs[:stopped]:
+        os.kill(program, signal.SIGSTOP)
+    time.sleep(6)
+    for program in programs[:stopped]:
+        os.kill(program, signal.SIGCONT)
+    return _both_end(folder, address, programs, repeated=0 if stopped == 2 else 1)
+
+
+def _both_end(folder: Path, address: str, programs: list[int], repeated: int = 0) -> str:
+    """Wait for two programs, and return what is wrong, such as more repeated evaluations than allowed."""
     codes = [ended(p, LONG) for p in programs]
     rows = read_study(address)[1]
-    problems = compare(KINDS["sqlite"], folder, rows, rows)[1]
-    return "" if codes == [0, 0] and not problems else f"exit codes {codes}, {problems}"
+    again, problems = compare(KINDS["sqlite"], folder, rows, rows)
+    fine = codes == [0, 0] and not problems and again <= repeated
+    return "" if fine else f"exit codes {codes}, {again} evaluations repeated, {problems}"
 
 
 def dead_machine(folder: Path) -> str:
@@ -162,7 +177,9 @@ def mishaps(size: int) -> dict[str, Callable[[Path], str]]:
         "folder that cannot be written": read_only_folder,
         "journal in use, then its holder dies": dead_machine,
         "clock an hour back": clock_goes_back,
+        "clock an hour back, two programs": clock_of_two_goes_back,
         "program that stands still for three heartbeats": stands_still,
+        "two programs that stand still for three heartbeats": partial(stands_still, stopped=2),
         "objective that hangs": _misbehaves("hangs", "took longer", **timed),
         "objective that takes 8 GiB": _misbehaves("allocates", "memory", evaluation_memory=2000),
         "objective that leaves processes": _misbehaves("forks", "", **timed),

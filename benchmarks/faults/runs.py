@@ -121,7 +121,18 @@ KINDS = {
     "processes": Kind("processes", workers=2, options={"execution": mc.Execution(2, evaluation_timeout=60)}),
     "sqlite": Kind("two programs, a SQLite file", "sqlite:///{folder}/run.db?heartbeat_seconds=1", programs=2),
     "work": Kind("two of `mipcash work`, a SQLite file", "sqlite:///{folder}/run.db?heartbeat_seconds=1", programs=2, command=True),
+    "shared": Kind(
+        "two programs, a SQLite file, pruning of folds and confirmation",
+        "sqlite:///{folder}/run.db?heartbeat_seconds=1",
+        programs=2,
+        options={"pruning": True, "confirm": 2},
+        objective=_folds,
+        serial=False,
+    ),
     "postgres": Kind("two programs, PostgreSQL", "{server}?study={study}&heartbeat_seconds=1", programs=2),
+    "work-postgres": Kind(
+        "two of `mipcash work`, PostgreSQL", "{server}?study={study}&heartbeat_seconds=1", programs=2, command=True
+    ),
     "dask": Kind("Dask", workers=2, cluster="dask"),
     "ray": Kind("Ray", workers=2, cluster="ray"),
 }

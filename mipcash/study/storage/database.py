@@ -195,12 +195,18 @@ class Rows:
 
     def is_late(self, worker: str) -> bool:
         """Return True if a worker missed its own promised heartbeat: its machine stood still, or the clock leapt."""
-        return any(_is_late(*times) for name, *times in self.run("workers", now=time.time()) if name == worker)
+        return any(_is_late(*times) for times in self._times(worker))
 
-    def beat(self, worker: str, seconds: float) -> None:
-        """Write a heartbeat of a worker, which promises the next one within ``seconds``."""
-        now = self.now()
+    def beat(self, worker: str, seconds: float) -> bool:
+        """Write a heartbeat of a worker, which promises the next one within ``seconds``. Return True if this one is late."""
+        known = self._times(worker)
+        now = known[0][-1] if known else self.now()  # read once: the clock may leap at any instant
         self.run("put worker", name=worker, since=now, seen=now, promised=seconds)
+        return any(_is_late(*times) for times in known)
+
+    def _times(self, worker: str) -> list[list[float]]:
+        """Return since when a worker is there, its latest heartbeat, the seconds it promised, and now; nothing if it is unknown."""
+        return [times for name, *times in self.run("workers", now=time.time()) if name == worker]
 
 
 def _is_late(since: float, seen: float, promised: float, now: float) -> bool:

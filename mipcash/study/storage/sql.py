@@ -265,8 +265,8 @@ class SQLStorage:
     def _beat(self) -> None:
         try:
             with self._database.transaction() as rows:
-                self._is_steady(rows)  # which the new heartbeat hides
-                rows.beat(self.worker, self._seconds)
+                if rows.beat(self.worker, self._seconds):
+                    self._steady = max(self._steady, time.monotonic())
         except UnreachableError:
             self._steady = math.inf
             raise
