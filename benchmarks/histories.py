@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 import warnings
+from ast import literal_eval
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +86,21 @@ def _trials(run: Run) -> list[tuple[Any, ...]]:
     return list(zip(run["origins"], run["losses"], run["configs"], strict=True))
 
 
+def alike(first: Run, second: Run, tolerance: float | None) -> bool:
+    """Return True if two runs have the same discrete decisions, and numbers within a relative tolerance, unless it is None."""
+    pairs = [list(literal_eval(text)) for run in (first, second) for text in run["configs"]]
+    half = len(first["configs"])
+    if len(pairs) != 2 * half:
+        return False
+    for mine, theirs in zip(pairs[:half], pairs[half:], strict=True):
+        for (name, x), (other, y) in zip_longest(mine, theirs, fillvalue=(None, None)):
+            number = isinstance(x, float) and isinstance(y, float)
+            same = tolerance is None or math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance) if number else x == y
+            if name != other or not same:
+                return False
+    return True
+
+
 def compare(first: Path, second: Path) -> int:
     """Print the differences between two files. Return 0 if their common runs are equal, else 1."""
     a, b = read(first), read(second)
@@ -94,7 +112,11 @@ def compare(first: Path, second: Path) -> int:
         if said:
             print(f"{' on '.join(key)}: {said[0]}", *said[1:], sep="\n")
     alone = len(a) + len(b) - 2 * len(both)
-    print(f"{len(both) - different} runs equal, {different} different, {alone} in one file alone")
+    discrete, near = (sum(map(alike, map(a.get, both), map(b.get, both), [tolerance] * len(both))) for tolerance in (None, 1e-9))
+    print(
+        f"{len(both) - different} runs equal, {different} different, {alone} in one file alone; {discrete} with the same discrete "
+        f"decisions, {near} of them with numbers to 1e-9"
+    )
     return int(different > 0 or not both)
 
 

@@ -27,6 +27,7 @@ ROWS = {
     "faults": ("| one at a time | ", "| full disk | 1 | 1 of 1 |"),
     "fair-pipelines": ("| random, legal, filtered |",),
     "fronts": ("| network | hybrid | 1 |", "| vessel |", "| beam |"),
+    "load": ("| trials in a journal | 100 | run ", "| rules over 100 integers | 50 | declare "),
     "limits": ("first kept", "| hybrid |", "| random |"),
     "many-workers": ("| `hybrid` | 8 |",),
     "paper-synthetic": ("| hybrid |", "| random | 1 |"),
@@ -106,14 +107,15 @@ def test_the_same_code_writes_the_same_history(tmp_path: Path, capsys: pytest.Ca
         assert histories.main(["--out", str(path), *one]) == 0
     assert first.read_bytes() == second.read_bytes()
     assert histories.main(["--compare", str(first), str(second)]) == 0
-    assert capsys.readouterr().out == "2 runs equal, 0 different, 0 in one file alone\n"
+    same = "2 with the same discrete decisions, 2 of them with numbers to 1e-9"
+    assert capsys.readouterr().out == f"2 runs equal, 0 different, 0 in one file alone; {same}\n"
     changed: dict[str, Any] = json.loads(second.read_text(encoding="utf-8").splitlines()[0])
     changed["losses"][1] += 1e-12
     second.write_text(json.dumps(changed) + "\n", encoding="utf-8")
     assert histories.main(["--compare", str(first), str(second)]) == 1
     told = capsys.readouterr().out
     assert "random on ising: trial 1" in told
-    assert "0 runs equal, 1 different, 1 in one file alone" in told
+    assert "0 runs equal, 1 different, 1 in one file alone; 1 with the same discrete decisions, 1 of them" in told
     listed = histories.planned(OPTIMIZERS)
     assert {optimizer for optimizer, *_ in listed} == set(OPTIMIZERS)
     assert [problem for optimizer, problem, _ in listed if optimizer == "hybrid"] == list(problems())
