@@ -44,7 +44,8 @@ def test() -> int:
 def sample(session: Path, count: int, seed: int) -> None:
     """Keep some mutants of a session of cosmic-ray, drawn at random."""
     with sqlite3.connect(session) as found:
-        query = "SELECT job_id FROM mutation_specs WHERE operator_name NOT LIKE '%BitOr%' ORDER BY module_path, start_pos_row, job_id"
+        order = "module_path, start_pos_row, start_pos_col, operator_name, occurrence"
+        query = f"SELECT job_id FROM mutation_specs WHERE operator_name NOT LIKE '%BitOr%' ORDER BY {order}"
         jobs = [job for (job,) in found.execute(query)]
         kept = random.Random(seed).sample(jobs, min(count, len(jobs)))
         print(f"{len(kept)} of {len(jobs)} mutants")
