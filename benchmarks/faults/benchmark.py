@@ -52,7 +52,7 @@ def killed_run(kind: Kind, seed: int, server: str, cluster: tuple[str, int]) -> 
         def place(name: str) -> tuple[Path, str]:
             folder = Path(made) / name
             folder.mkdir()
-            return folder, kind.address.format(folder=folder, server=server, study=f"{name}{seed}")
+            return folder, kind.address.format(folder=folder, server=server, study=f"{name}{seed}{'work' * kind.command}")
 
         (quiet, unbroken), (folder, address) = place("unbroken"), place("killed")
         began = time.monotonic()
