@@ -268,6 +268,33 @@ def test_a_connection_is_encrypted_and_its_certificate_checked(
         run(checked, objective)
 
 
+def test_a_password_is_read_from_the_usual_file_and_occurs_in_no_message(
+    server: servers.Server, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(server.address, autocommit=True) as connection:
+        connection.execute("CREATE ROLE walled SUPERUSER LOGIN PASSWORD 'sesame'")
+    rules = server.folder / "hba.conf"
+    rules.write_text("host all walled 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n", encoding="utf-8")
+    rules.chmod(0o644)
+    server.stop()
+    server.start(f"-c hba_file={rules}")
+    try:
+        walled = address.replace(f"{servers.USER}@", "walled@")
+        passwords = tmp_path / "pgpass"
+        monkeypatch.setenv("PGPASSFILE", str(passwords))
+        for password in ("", "wrong"):
+            passwords.write_text(f"*:*:*:walled:{password}\n" if password else "", encoding="utf-8")
+            passwords.chmod(0o600)
+            with pytest.raises(StorageError, match="password") as refused:
+                run(walled, loss)
+            assert "wrong" not in str(refused.value)
+        passwords.write_text("*:*:*:walled:sesame\n", encoding="utf-8")
+        assert run(walled, loss).n_done == BUDGET
+    finally:
+        server.stop()
+        server.start()
+
+
 def test_the_outcome_of_a_living_writer_is_left_to_it(address: str, spool: Path) -> None:
     with mc.Study(tiny.tiny_space(), storage=address) as study:
         trial = study.ask()

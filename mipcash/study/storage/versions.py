@@ -7,11 +7,12 @@ from importlib.metadata import PackageNotFoundError, version
 
 from mipcash import __version__
 
-PACKAGES = ("numpy", "scipy", "highspy")
+PACKAGES = ("numpy", "scipy", "highspy", "gurobipy", "cplex", "pyscipopt", "pytoulbar2")
+"""Packages whose rounding decides between equal proposals, and the solvers that a study may ask."""
 
 
 def versions() -> str:
-    """Return the version of mipcash, and those of Python and the packages whose rounding decides between equal proposals."""
+    """Return the versions of mipcash, of Python, and of those of PACKAGES that are installed."""
     python = ".".join(platform.python_version_tuple()[:2])
     others = [f"{name} {found}" for name in PACKAGES if (found := _installed(name))]
     return f"{__version__} ({', '.join([f'python {python}', *others])})"
