@@ -5,6 +5,7 @@ Each case runs in a fresh process, which the megabytes are of; the seconds of a 
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -124,7 +125,9 @@ def measured(case: str, size: int) -> Results:
     """Return the seconds by what they are of, and the megabytes of the process."""
     seconds: Seconds = {}
     CASES[case][0](size, seconds)
-    return {"case": case, "size": size, "seconds": seconds, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
+    status = Path("/proc/self/status").read_text(encoding="utf-8")  # ru_maxrss begins with the parent's
+    peak = next(float(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    return {"case": case, "size": size, "seconds": seconds, "mb": peak / 1e3}
 
 
 @benchmark("load", "CPU seconds and memory against the number of trials, parameters, rules")
@@ -145,3 +148,26 @@ def markdown(results: Results) -> str:
         seconds = "; ".join(f"{what} {value:.2g}" for what, value in row["seconds"].items())
         lines.append(f"| {row['case']} | {row['size']:,} | {seconds} | {row['mb']:.0f} |")
     return "\n".join(lines)
+
+
+def draw(record: Path, figure: Path) -> None:
+    """Draw seconds and megabytes of a record against size, on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    rows = json.loads(record.read_text(encoding="utf-8"))["results"]["rows"]
+    drawn = Figure(figsize=(9.0, 3.6), layout="constrained")
+    left, right = drawn.subplots(1, 2)
+    for case in CASES:
+        mine = [row for row in rows if row["case"] == case]
+        sizes = [row["size"] for row in mine]
+        what = "open" if "open" in mine[0]["seconds"] else "next ask"
+        left.loglog(sizes, [row["seconds"][what] for row in mine], marker=".", label=f"{case}: {what}")
+        right.loglog(sizes, [row["mb"] for row in mine], marker=".")
+    left.set(xlabel="number", ylabel="CPU seconds")
+    right.set(xlabel="number", ylabel="MB of the process")
+    left.legend(frameon=False, fontsize=8)
+    drawn.savefig(figure)
+
+
+if __name__ == "__main__":
+    draw(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -16,7 +16,7 @@ from benchmarks.faults.runs import KINDS, Kind
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.study.storage.registry import read_study
 
-KILLS = {"smoke": 2, "quick": 10, "full": 100}
+KILLS = {"smoke": 2, "quick": 10, "full": 90}
 """Of each kind of run."""
 PRINTED = {"smoke": 1 << 20, "quick": 100 << 20, "full": 1 << 30}
 """Bytes that an objective prints."""
