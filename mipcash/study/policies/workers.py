@@ -23,8 +23,8 @@ NOTABLE, AHEAD = 0.1, 0.25
 which proposals wait. Such a proposal knows the outcomes less that come meanwhile."""
 WORTH = 1.0
 """Least time of evaluations, in seconds, for which proposals are shortened."""
-PROPOSING = 0.8
-"""Share of the time for which proposals are made; in the rest outcomes are recorded."""
+PROPOSING = 0.6
+"""Share of the time for which proposals are made; in the rest outcomes are recorded, and a fit that began in time ends."""
 LATEST = 5
 """Number of trials from which times are computed."""
 LOOK = (0.05, 1.0)
