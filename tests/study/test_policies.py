@@ -102,10 +102,10 @@ def test_proposals_keep_pace_with_many_workers() -> None:
             found.evaluated(SimpleNamespace(seconds={"ask": ask}, duration=evaluation), None)  # type: ignore[arg-type]
         return found.ahead, found.limit
 
-    assert pace(100, 0.2, 10.0) == (25, 0.08)
-    assert pace(100, 0.05, 10.0) == (12, 0.08)
-    assert pace(100, 0.05, 3600.0) == (0, 28.8)
-    assert pace(4, 0.1, 1.0) == (1, 0.2)
+    assert pace(100, 0.2, 10.0) == (25, 0.06)
+    assert pace(100, 0.05, 10.0) == (12, 0.06)
+    assert pace(100, 0.05, 3600.0) == (0, 21.6)
+    assert pace(4, 0.1, 1.0) == (1, 0.15)
     assert pace(4, 0.1, 0.5) == (1, None)  # short evaluations do not shorten proposals
     assert pace(1, 0.1, 10.0) == (0, None)
 
