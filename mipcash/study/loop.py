@@ -6,6 +6,7 @@ The loop itself implements no feature. A source supplies its trials (``mipcash.s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
@@ -19,6 +20,9 @@ from mipcash.study.pruning import judge_for
 from mipcash.study.sources import Source
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
+
+UNUSUAL, LEAST = 10.0, 60.0
+"""A wait for an evaluation is noted if it lasts for so many times the longest evaluation so far, and for so many seconds."""
 
 
 class Loop:
@@ -42,7 +46,7 @@ class Loop:
         self._study, self._pool, self._workers, self._source = study, pool, workers, source
         self._policies, self._display, self._others = policies, display, others
         self._in_flight: dict[Future[Evaluation], Trial] = {}
-        self._ended = ""
+        self._ended, self._longest = "", math.inf
 
     def run(self) -> str:
         """Run to the end and return the reason.
@@ -127,6 +131,12 @@ class Loop:
 
     def _collect(self, seconds: float | None) -> None:
         """Record the outcomes of finished evaluations. With ``seconds=None``, first wait until at least one has finished."""
+        unusual = max(LEAST, UNUSUAL * self._longest)
+        if seconds is None and unusual < math.inf and not wait(self._in_flight, unusual, FIRST_COMPLETED).done:
+            self._display.note(
+                f"no evaluation has ended for {unusual:.0f} seconds, and the longest so far took {self._longest:.1f}; if an "
+                "executor has lost its workers, stop the run (Ctrl-C) and start it again"
+            )
         done, _ = wait(self._in_flight, seconds, FIRST_COMPLETED)
         for future in sorted(done, key=lambda f: self._in_flight[f].number):
             self._collected(self._in_flight[future], future)
@@ -148,6 +158,7 @@ class Loop:
         except LateError as late:
             self._display.note(str(late))
             return
+        self._longest = max(seconds, self._longest if self._longest < math.inf else 0.0)
         self._after_evaluation(reported, evaluation)
 
     def _lost(self, trial: Trial, cause: LostWorkerError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +20,7 @@ from test_processes import finish, launch, run_here
 import mipcash as mc
 from mipcash.errors import ExecutorError
 from mipcash.optimizers.optimizer import Proposal, Request
+from mipcash.study import loop
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Progress
 from mipcash.study.storage.protocol import TrialRow
@@ -196,6 +198,26 @@ def test_returned_attempts_cost_no_retry(space: mc.Space, journal: Path) -> None
         assert (trial.lost, trial.attempt) == (0, 4)
         study.tell(trial, 1.0)
     assert {e.status for e in read_journal(journal)[1][0].evaluations} == {"returned", "present"}
+
+
+def test_a_wait_much_longer_than_any_evaluation_is_noted(space: mc.Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "LEAST", 0.01)
+    monkeypatch.setattr(loop, "UNUSUAL", 0.0)
+    noted, calls = threading.Event(), list[Any]()
+
+    class Noted(Notes):
+        def note(self, text: str) -> None:
+            super().note(text)
+            noted.set()
+
+    def objective(config: Any) -> float:
+        calls.append(config)
+        assert len(calls) < 3 or noted.wait(60.0)  # as if its worker was gone
+        return 1.0
+
+    shown = Noted()
+    assert minimize(objective, space, 3, optimizer="random", execution=mc.Execution(2), progress=shown).n_done == 3
+    assert any("no evaluation has ended for 0 seconds, and the longest so far took 0.0" in text for text in shown.notes)
 
 
 def test_lose_records_a_lost_worker_until_no_retry_is_left(space: mc.Space) -> None:
