@@ -1,12 +1,13 @@
-"""Legal samples and initial designs, without rejection loops.
+"""Legal samples and initial designs.
 
-If most of the product domain is legal, uniform levels are drawn in one batch and the illegal ones dropped. Otherwise the levels of
-parameters on which no other one depends are drawn uniformly from the legal ones, where a decision diagram can count these. For the
-rest the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
-which yields the legal configuration nearest to the target. Random walks of legal moves then spread the seeds. If rules contain
-numerical parameters, the walks keep the seed's values of them. If legality cannot be decided without the solver, every sample is a
-seed. Numerical parameters are stratified over their unit scale (Latin hypercube); those in rules are sampled by hit-and-run within
-their legal set.
+If most of the product domain is legal, uniform levels are drawn in one batch and the illegal ones dropped; if rules contain
+numerical parameters, uniform levels and numbers, as long as enough of them are legal. Otherwise the levels of parameters on which
+no other one depends are drawn uniformly from the legal ones, where a decision diagram can count these. For the rest the solver
+makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``, which yields the
+legal configuration nearest to the target. Random walks of legal moves then spread the seeds. If rules contain numerical
+parameters, the walks keep the seed's values of them. If legality cannot be decided without the solver, every sample is a seed.
+Numerical parameters are stratified over their unit scale (Latin hypercube); those in rules are sampled by hit-and-run within their
+legal set.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ HEAVIEST = 1e4
 """Largest weight of a level. Next to larger weights, a solver cannot distinguish the other rewards from zero."""
 LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
+SOME, TRIED = 0.25, 32
+"""Levels and numbers are drawn together if at least this fraction of this many first draws is legal."""
 DRAWS = 8
 """Number of draws of bound numbers, of which a design takes the farthest from its earlier points."""
 
@@ -87,7 +90,7 @@ def sample(
     samples = (
         _uniform(space, minimiser, n, rng)
         if uniform
-        else sample_levels(minimiser, n, replace(QUESTION, gap=FOUND), rng)
+        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, replace(QUESTION, gap=FOUND), rng)
     )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
@@ -258,6 +261,28 @@ def _walks_beside_numbers(
         legal = walked[search.legality.check(walked)]
         found += [DiscreteSample(s, minimiser.columns(s, numbers)) for s in legal]
     return [found[k] for k in rng.permutation(len(found))[:n]]  # the samples of one seed are alike
+
+
+def _by_volume(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
+    """Draw levels as often as their numbers have volume: uniform levels, kept if uniform numbers beside them are legal.
+
+    Returns:
+        Nothing if no rule contains a number, too few of these draws are legal, or levels and numbers do not decide legality.
+    """
+    bound, found = {x.label for x in minimiser.program.numbers}, list[DiscreteSample]()
+    before = rng.bit_generator.state
+    for tried in range(int(n / SOME) + TRIED if bound and minimiser.separable else 0):
+        numbers = {t.label: float(t.domain.from_unit(rng.random())) for t in space.tuned if t.label in bound}
+        legality = minimiser.legality(numbers)
+        if legality is None or minimiser.deadline.passed or (tried == TRIED and len(found) < SOME * TRIED):
+            break
+        levels = legality.effective(uniform_levels(minimiser, 1, rng))
+        if legality.check(levels)[0]:
+            found.append(DiscreteSample(levels[0], minimiser.columns(levels[0], numbers)))
+        if len(found) == n:
+            return found
+    rng.bit_generator.state = before  # what follows does not depend on this attempt
+    return []
 
 
 def uniform_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices:
