@@ -119,12 +119,12 @@ def picture_path(path: Path) -> Path:
     return path.with_suffix(".png")
 
 
-def page_path(where: Path | str, record: StudyRecord) -> Path:
+def page_path(where: Path | str, title: str) -> Path:
     """Return the default path of the page: next to the journal, with its name; for a database, in the current folder."""
     if isinstance(where, str):
         address = Address.of(where)
         if not address.path:
-            name = re.sub(r"[^\w.-]+", "_", address.study or record.space).strip("._")
+            name = re.sub(r"[^\w.-]+", "_", address.study or title).strip("._")
             return Path(f"{name or 'run'}.html")
         where = Path(address.path)
     return where.with_suffix(".html")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,20 +10,19 @@ import typer
 
 from mipcash.cli.options import Debug, JournalOptions, Place
 from mipcash.cli.printing import errors, say, show_table
-from mipcash.errors import ModelError
 from mipcash.study.text import visible
 
 if TYPE_CHECKING:
-    from mipcash.report.data.run import Place as Known
-    from mipcash.study.storage.protocol import StudyRecord
+    from mipcash.report.data.run import Run
+    from mipcash.space.space import Space
 
 ModelFile = Annotated[
     str | None,
-    typer.Option("--model", metavar="FILE", help="The model, or a file that declares `space`; loading it runs it."),
-]
-Trusted = Annotated[
-    list[Path] | None,
-    typer.Option("--trust", metavar="FOLDER", help="A model file that the journal names may lie here; repeatable."),
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="A file that declares `space`, for a space on a Pyomo model; loading it runs it.",
+    ),
 ]
 
 
@@ -37,7 +35,6 @@ def report(
         ),
     ] = None,
     model: ModelFile = None,
-    trust: Trusted = None,
     option: JournalOptions = None,
     debug: Debug = False,
 ) -> None:
@@ -46,16 +43,12 @@ def report(
         from mipcash.cli import archive
         from mipcash.report.data.run import Run
         from mipcash.report.page.writing import write_page
-        from mipcash.study.storage.registry import read_study
 
         where = archive.place_of(journal)
-        stored = read_study(where)
-        place, lacking = space_of(where, stored[0], model, option, trust, "report")
-        target = write_page(
-            Run.of(where, place, stored), output or archive.page_path(where, stored[0]), lacking=lacking
-        )
+        run = Run.of(where, _space(model, option))
+        target = write_page(run, output or archive.page_path(where, run.title))
         say(f"report: {target}")
-        _say_lacking(lacking)
+        _say_lacking(run)
 
 
 def compare(
@@ -94,70 +87,43 @@ def dash(
         int | None, typer.Option(min=0, max=65535, help="To listen on; default: 8765, or the next free one.")
     ] = None,
     model: ModelFile = None,
-    trust: Trusted = None,
     option: JournalOptions = None,
     debug: Debug = False,
 ) -> None:
     """Serve the page of `mipcash report` to a browser on this machine, updated during a run; Ctrl-C ends it."""
     with errors(debug):
         from mipcash.cli import archive
+        from mipcash.report.data.run import Place as Known
         from mipcash.report.server import Watched, dashboard
-        from mipcash.study.storage.registry import read_study
 
-        where = archive.place_of(journal)
-        record, _ = read_study(where)
-        watched = Watched(where, *space_of(where, record, model, option, trust, "dash"))
-        watched.run()
+        space = _space(model, option)
+        watched = Watched(archive.place_of(journal), None if space is None else Known(space))
+        _, run = watched.run()
         with dashboard(watched, port) as server:
             say(f"{server.url}  (reachable from this machine only; Ctrl-C stops the page, not the run)")
-            _say_lacking(watched.lacking)
+            _say_lacking(run)
             try:
                 server.serve_forever(poll_interval=0.2)
             except KeyboardInterrupt:
                 say("ended")
 
 
-def _say_lacking(lacking: str) -> None:
-    if lacking:
-        say(f"parts of the page that need the space are missing; to include them: {lacking}", err=True)
-
-
-def space_of(
-    journal: Path | str,
-    record: StudyRecord,
-    model: str | None,
-    typed: Sequence[str] | None,
-    trusted: Sequence[Path] | None,
-    command: str,
-) -> tuple[Known | None, str]:
-    """Return the space of a journal and an empty text, or None and how to provide it. Code is run only with the user's consent.
-
-    Models that are part of mipcash are loaded without consent if the journal holds no options for them.
-
-    Args:
-        typed, trusted: ``--option`` and ``--trust``.
+def _space(model: str | None, options: Sequence[str] | None) -> Space | None:
+    """Return the space of a model file that the user names; None: the journal describes it.
 
     Raises:
-        ModelError: the model that the user gives cannot be loaded.
+        ModelError: the model cannot be loaded.
     """
-    from mipcash.cli import consent, modelfile
-    from mipcash.report.data.run import Place as Known
-    from mipcash.study.storage.address import Address
+    if model is None:
+        return None
+    from mipcash.cli import modelfile
 
-    options = modelfile.pairs(typed or [])
-    shown = Address.of(journal).without_password if isinstance(journal, str) else str(journal)
-    again = ["mipcash", command, shown, "--model"]
-    if model is not None:
-        same = record.model is not None and modelfile.is_path(model) == modelfile.is_path(record.model)
-        if same and record.options and not options:
-            return None, shlex.join([*again, model, *consent.typed_options(record)])
-        return Known(modelfile.load_space(model, options)), ""
-    if record.model is None:
-        return None, f"{shlex.join(again)} FILE, where FILE declares it as `space`"
-    trusts = not modelfile.is_path(record.model) or consent.lies_in(Path(record.model), trusted or ())
-    if not trusts or (record.options and not options):
-        return None, shlex.join([*again, record.model, *consent.typed_options(record)])
-    try:
-        return Known(modelfile.load_space(record.model, options)), ""
-    except ModelError as error:
-        return None, f"its model cannot be loaded: {error}"
+    return modelfile.load_space(model, modelfile.pairs(options or []))
+
+
+def _say_lacking(run: Run) -> None:
+    if run.place is None:
+        say(
+            "parts of the page that need the space are missing; to include them, give its file by --model FILE",
+            err=True,
+        )

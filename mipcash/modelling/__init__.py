@@ -7,6 +7,7 @@ Read in this order:
     quadratic, rules       Relations of degree at most two, analysed and checked.
     conditions             ``when=`` as a normal form over indicators.
     declaration            All declarations, with the Pyomo model that holds them.
+    portable               A declaration as JSON, as journals hold it.
     validation             Legality of a configuration, from the declared rules alone.
     live/                  Rules written on the Pyomo model itself.
 

@@ -15,6 +15,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import pyomo.environ as pyo
@@ -46,7 +47,7 @@ from mipcash.modelling.fidelity import Fidelity
 from mipcash.modelling.formulas import ALWAYS, all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
-from mipcash.modelling.names import user_name
+from mipcash.modelling.names import selectors_of, user_name
 from mipcash.modelling.numbers import warn_of_end
 from mipcash.modelling.parameters import (
     ChoiceParameter,
@@ -56,7 +57,7 @@ from mipcash.modelling.parameters import (
     OrderingParameter,
     Parameter,
 )
-from mipcash.modelling.quadratic import Condition, Quadratic, interval, parse_quadratic
+from mipcash.modelling.quadratic import Condition, Quadratic, Variable, interval, parse_quadratic
 from mipcash.modelling.refusals import refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.sums import KeptTexts
@@ -288,41 +289,39 @@ class Declaration:
         else:
             rule = make_rule(name, relation, indicators, texts=self.texts)
             self.refuse_foreign(f"rule {name!r}", rule.body)
-            self._write(rule)
+            self.write(rule)
         self.rules[name] = rule
         self.params[name] = [(p, p.value) for p in mutable_params(relation)]
         return rule
 
     def _composed(self, name: str, relation: Any, used: Any, indicators: Sequence[Quadratic]) -> Rule:
         """Write a rule that contains functions or logic, in the form ``used``; see ``mipcash.modelling.composed``."""
-        auxiliaries: list[Any] = []
-
-        def selector() -> Any:
-            if not auxiliaries:
-                block = self.block(f"{name} (auxiliary)")
-                block.selectors = pyo.VarList(domain=pyo.Binary)
-                auxiliaries.append(block)
-            return auxiliaries[0].selectors.add()
-
         text, shown = relation.to_string(), written(relation)
         try:
             parts = [
                 Rule(name, p.body, p.lower, p.upper, p.when, text, 0.0, shown)
-                for p in Composer(self, name, selector).parts(used, indicators)
+                for p in Composer(self, name, partial(self.selector, name)).parts(used, indicators)
             ]
             for k, part in enumerate(parts):
-                self._write(part, k)
+                self.write(part, k)
         except RuleError:
             for key in [k for k in self.model.rules if isinstance(k, tuple) and k[0] == name]:
                 del self.model.rules[key]
-            if auxiliaries:
-                del self.model.parameters[f"{name} (auxiliary)"]
+            if selectors_of(name) in self.model.parameters:
+                del self.model.parameters[selectors_of(name)]
             raise
         return Rule(
             name, Quadratic(0.0, {}, {}, {}), -math.inf, math.inf, tuple(indicators), text, 0.0, shown, tuple(parts)
         )
 
-    def _write(self, rule: Rule, *part: int) -> None:
+    def selector(self, name: str) -> Variable:
+        """Add an auxiliary binary for a rule that contains functions or logic."""
+        block = self.block(selectors_of(name))
+        if block.component("selectors") is None:
+            block.selectors = pyo.VarList(domain=pyo.Binary)
+        return block.selectors.add()
+
+    def write(self, rule: Rule, *part: int) -> None:
         """Write a rule, or a part of one, on the live model."""
         name, rules, body = rule.name, self.model.rules, row_of(rule.body)
         if not rule.when:

@@ -31,3 +31,8 @@ def either(variables: Sequence[Any]) -> str:
         return ""
     *first, last = [repr(handle.level_of(v)) for v in variables]
     return f"{handle.label} is {', '.join(first)}{' or ' if first else ''}{last}"
+
+
+def selectors_of(name: str) -> str:
+    """Return the label of the block that holds the auxiliary binaries of a rule."""
+    return f"{name} (auxiliary)"

@@ -1,6 +1,6 @@
 """The pictures of a report on matplotlib axes, from the same data as the page (``mipcash.report.data``).
 
-Every function takes a result, a study, or the path of a journal (with ``space=`` if the picture needs the space). It draws on
+Every function takes a result, a study, or the path of a journal (with ``space=`` if it is on a Pyomo model). It draws on
 ``ax`` or on new axes, and returns them. matplotlib is the extra ``plots``.
 """
 

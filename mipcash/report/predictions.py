@@ -92,5 +92,5 @@ def effects_of(source: Source, space: Space | None = None) -> Effects:
 def _lacking(run: Run) -> str:
     """Return why there is no model of a run's loss."""
     if run.place is None:
-        return "this needs the space of the run; give space= with the journal's path"
+        return "this needs the space of the run, which its journal does not describe; give it as space="
     return "this needs a model of the loss, which takes four evaluations with different losses"

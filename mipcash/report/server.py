@@ -38,8 +38,8 @@ HEADERS = {
 class Watched:
     """A journal and its page, updated when the journal changes. Methods are thread-safe."""
 
-    def __init__(self, journal: Path | str, place: Place | None = None, lacking: str = "") -> None:
-        self.journal, self.place, self.lacking = journal, place, lacking
+    def __init__(self, journal: Path | str, place: Place | None = None) -> None:
+        self.journal, self.place = journal, place
         self._lock = threading.Lock()
         self._stamp: tuple[float, ...] = ()
         self._version = ""
@@ -60,14 +60,14 @@ class Watched:
         with self._lock:
             version, run = self._read()
             if self._content[0] != version:
-                self._content = version, content(run, lacking=self.lacking, live=True)
+                self._content = version, content(run, live=True)
             return self._content
 
     def whole(self) -> str:
         """Return the whole page."""
         with self._lock:
             version, run = self._read()
-            return page(run, lacking=self.lacking, live=version)
+            return page(run, live=version)
 
     def _read(self) -> tuple[str, Run]:
         stamp = _stamp(self.journal)
@@ -78,7 +78,7 @@ class Watched:
                 if self._run is None:
                     raise
                 return self._version, self._run
-            self._stamp = stamp
+            self._stamp, self.place = stamp, self._run.place
             trials = self._run.result.history
             reported = sum(not t.pending for t in trials)
             message = f"{len(trials)} {reported} {self._run.result.stopped}"

@@ -55,6 +55,8 @@ LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
 SOME, TRIED = 0.25, 32
 """Levels and numbers are drawn together if at least this fraction of this many first draws is legal."""
+SLACK = 1e-9
+"""Tolerance of the bounds of columns at drawn numbers."""
 DRAWS = 8
 """Number of draws of bound numbers, of which a design takes the farthest from its earlier points."""
 
@@ -270,6 +272,8 @@ def _by_volume(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.rando
         Nothing if no rule contains a number, too few of these draws are legal, or levels and numbers do not decide legality.
     """
     bound, found = {x.label for x in minimiser.program.numbers}, list[DiscreteSample]()
+    low, high = minimiser.program.low - SLACK, minimiser.program.high + SLACK
+    of = [column for x in minimiser.program.numbers for column in (x.column, x.latent)]
     before = rng.bit_generator.state
     for tried in range(int(n / SOME) + TRIED if bound and minimiser.separable else 0):
         numbers = {t.label: float(t.domain.from_unit(rng.random())) for t in space.tuned if t.label in bound}
@@ -278,7 +282,11 @@ def _by_volume(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.rando
             break
         levels = legality.effective(uniform_levels(minimiser, 1, rng))
         if legality.check(levels)[0]:
-            found.append(DiscreteSample(levels[0], minimiser.columns(levels[0], numbers)))
+            columns = minimiser.columns(levels[0], numbers)
+            if np.all(
+                (columns[of] >= low[of]) & (columns[of] <= high[of])
+            ):  # a user may have narrowed or fixed a variable
+                found.append(DiscreteSample(levels[0], columns))
         if len(found) == n:
             return found
     rng.bit_generator.state = before  # what follows does not depend on this attempt

@@ -32,6 +32,7 @@ from mipcash.modelling.parameters import (
     NumericParameter,
     Parameter,
 )
+from mipcash.modelling.portable import from_json
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import Violation
 from mipcash.modelling.wording import shortened
@@ -783,3 +784,14 @@ class Space(ExchangeMixin):
             TypeError: ``path`` is not a path.
         """
         return export(compiled(self), path, ".mps")
+
+
+def space_of(declaration: Mapping[str, Any]) -> Space:
+    """Return the space that a journal describes (``mipcash.modelling.portable``).
+
+    Raises:
+        SpaceError: the data describe none.
+    """
+    space = Space()
+    space.__setstate__((from_json(declaration), ()))
+    return space

@@ -44,7 +44,7 @@ def recipe(language: str, address: str) -> str:
     (text,) = re.findall(
         rf"```{language}\n((?:(?!```).)*mipcash(?:(?!```).)*budget(?:(?!```).)*)```", PAGE.read_text("utf-8"), re.S
     )
-    for written, here in (("postgresql://ann@db.lab/studies?study=alloys", address), ("500", str(BUDGET))):
+    for written, here in (("500", str(BUDGET)), ("postgresql://ann@db.lab/studies?study=alloys", address)):
         assert text.count(written) == 1
         text = text.replace(written, here)
     return text

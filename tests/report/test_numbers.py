@@ -22,6 +22,7 @@ from mipcash.report.data.effects import effects
 from mipcash.report.data.run import Run
 from mipcash.report.data.slices import slices
 from mipcash.report.data.solving import best_as_code
+from mipcash.report.predictions import importances
 from mipcash.space.domain import Domain
 from mipcash.study.result import Result
 
@@ -120,12 +121,12 @@ def test_code_is_python_that_gives_the_configuration() -> None:
         assert scope["config"] == run.result.config
 
 
-def test_a_journal_is_read_with_its_space_or_without(tmp_path: Path) -> None:
+def test_a_journal_is_read_with_a_given_space_or_the_one_it_describes(tmp_path: Path) -> None:
     result = tinyrun.started(tmp_path / "run.db", 6)
     bare, whole = Run.of(tmp_path / "run.db"), Run.of(str(tmp_path / "run.db"), tinyrun.space())
-    assert bare.place is None
-    assert bare.model is None
-    assert whole.model is not None
+    assert bare.place is not None
+    assert bare.model is not None
+    assert importances(bare) == importances(whole)
     assert whole.result.config == result.config == bare.result.config
     with pytest.raises(StorageError, match=r"was written for another space: .*parameter 'kind' is new"):
         Run.of(tmp_path / "run.db", plain())

@@ -6,6 +6,7 @@ import itertools
 import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -209,7 +210,10 @@ def test_plots_that_cannot_be_drawn_raise_an_error_with_the_reason(
     tinyrun.started(tmp_path / "run.db", 6)
     few, some = RUNS["two"](), RUNS["some"]()
     for call, message in (
-        (lambda: pictures.plot_importance(tmp_path / "run.db"), "needs the space of the run; give space="),
+        (
+            lambda: pictures.plot_importance(replace(some, declared=None)),
+            "needs the space of the run, which its journal",
+        ),
         (lambda: pictures.plot_gaps(tmp_path / "run.db"), "read without its space="),
         (lambda: pictures.plot_importance(few), "takes four evaluations with different losses"),
         (lambda: pictures.plot_slice(some, "nothing"), "no slice along str 'nothing'.*there are .*rate"),

@@ -10,7 +10,6 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -22,7 +21,6 @@ from typer.testing import CliRunner
 
 import mipcash as mc
 from mipcash.cli.main import app
-from mipcash.cli.report import space_of
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import Address, is_address, without_credentials
 from mipcash.study.storage.checks import DIGEST, digest_of
@@ -61,9 +59,6 @@ def test_addresses_are_parsed() -> None:
     address = Address.of("postgresql://u@host/db?sslpassword=topsecret&password=topsecret&sslmode=require")
     assert "topsecret" not in f"{address} {address!r}"
     assert address.secrets == ("topsecret", "topsecret")
-    record: Any = SimpleNamespace(model="/elsewhere/model.py", options={})
-    _, again = space_of("postgresql://u:topsecret@host/db?study=s", record, None, [], (), "report")
-    assert again == "mipcash report 'postgresql://u@host/db?study=s' --model /elsewhere/model.py"
 
 
 @pytest.mark.parametrize(

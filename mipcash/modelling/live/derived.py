@@ -13,13 +13,14 @@ from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import is_bool
 from mipcash.modelling.live.parts import Derived
+from mipcash.modelling.names import selectors_of
 from mipcash.modelling.rules import make_rule
 
 
 def auxiliary_block(declaration: Declaration, name: str) -> Any:
     """Return a new block for the auxiliary variables of derived rules."""
     parameters: Any = declaration.model.parameters
-    index = f"{name} (auxiliary)"
+    index = selectors_of(name)
     if index in parameters:
         del parameters[index]
     return parameters[index]
@@ -31,7 +32,7 @@ def write(declaration: Declaration, name: str, key: Hashable, relations: Sequenc
     Raises:
         RuleError: a relation that no value satisfies.
     """
-    auxiliaries, rules = f"{name} (auxiliary)" in declaration.model.parameters, declaration.model.rules
+    auxiliaries, rules = selectors_of(name) in declaration.model.parameters, declaration.model.rules
     erase(declaration, name, keep_auxiliaries=auxiliaries)
     made = []
     for k, relation in enumerate(relations):
@@ -51,6 +52,6 @@ def erase(declaration: Declaration, name: str, *, keep_auxiliaries: bool = False
     rules, parameters = declaration.model.rules, declaration.model.parameters
     for index in [i for i in rules if isinstance(i, tuple) and i[0] == name and isinstance(i[1], int)]:
         del rules[index]
-    auxiliaries = f"{name} (auxiliary)"
+    auxiliaries = selectors_of(name)
     if not keep_auxiliaries and auxiliaries in parameters:
         del parameters[auxiliaries]

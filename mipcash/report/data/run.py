@@ -16,7 +16,7 @@ from mipcash.report.data.box import Box
 from mipcash.report.files import READABLE, mode_of
 from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
-from mipcash.space.space import Space
+from mipcash.space.space import Space, space_of
 from mipcash.study.feasibility import observation
 from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.limits import read_limits
@@ -25,7 +25,7 @@ from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.checks import DamageError
 from mipcash.study.storage.listings import differences, fingerprint
-from mipcash.study.storage.protocol import NOTHING, StudyRecord, TrialRow
+from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
 from mipcash.study.text import shown
@@ -73,7 +73,7 @@ class Run:
     Attributes:
         result: with its trials.
         record: the journal's row; None: the run has no journal.
-        place: the space; None: it is not available.
+        place: the space; None: it is on a Pyomo model, which a journal does not describe.
         source: the journal's name; empty: there is none.
         mode: permission bits of files derived from the run: those of the journal's file.
     """
@@ -85,14 +85,11 @@ class Run:
     mode: int = READABLE
 
     @classmethod
-    def of(
-        cls, given: Source, space: Space | Place | None = None, stored: tuple[StudyRecord, list[TrialRow]] | None = None
-    ) -> Run:
+    def of(cls, given: Source, space: Space | Place | None = None) -> Run:
         """Make a run from a result, a study, or a journal's path or address.
 
         Args:
-            space: of a journal that is read; a result or study brings its own.
-            stored: what ``read_study`` returned for the journal; None: it is read.
+            space: of a journal that is read; None: as the journal describes it. A result or study brings its own.
 
         Raises:
             MipcashError: the source is none of these, or the space differs from the journal's.
@@ -110,10 +107,13 @@ class Run:
         if not isinstance(given, (str, os.PathLike)):
             raise MipcashError(f"a report is of a result, a study or the path of a journal; got {shown(given)}")
         path = given if isinstance(given, str) and is_address(given) else Path(given).expanduser()
-        record, rows = stored or read_study(path)
+        record, rows = read_study(path)
         name = str(Address.of(path)) if isinstance(path, str) else str(path)  # without a password
-        if place is not None:
+        if place is None:
+            place = _described(record)
+        else:
             _check_same(name, record, place.space)
+        if place is not None:
             try:
                 trials = tuple(trial_of(place.space, row, record.id, record.objectives) for row in rows)
             except DamageError as error:
@@ -144,6 +144,15 @@ def _space(given: Any) -> Space:
     if not isinstance(given, Space):
         raise SpaceError(f"space= takes the mipcash.Space that the run was about; got {shown(given)}")
     return given
+
+
+def _described(record: StudyRecord) -> Place | None:
+    """Return the space that a journal describes; None if it describes none, or another one than its fingerprint tells."""
+    try:
+        space = None if record.declaration is None else space_of(record.declaration)
+        return Place(space) if space is not None and fingerprint(listing(space)) == record.fingerprint else None
+    except MipcashError:  # data of somebody else
+        return None
 
 
 def _check_same(name: str, record: StudyRecord, space: Space) -> None:

@@ -25,11 +25,10 @@ FAILURES = (MipcashError, np.linalg.LinAlgError)
 """Exceptions that end one part of a page only."""
 
 
-def page(run: Run, *, lacking: str = "", live: str = "") -> str:
+def page(run: Run, *, live: str = "") -> str:
     """Return the report of a run as HTML.
 
     Args:
-        lacking: how to provide the space, if it is not available.
         live: version of the page, if it asks ``mipcash dash`` for updates; empty: it does not.
     """
     style, script = _file("page.css"), _file("page.js")
@@ -44,14 +43,14 @@ def page(run: Run, *, lacking: str = "", live: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
         f'<link rel="icon" href="data:,">\n<title>{escaped(run.title, 80)} · mipcash</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n{content(run, lacking=lacking, live=bool(live))}\n"
+        f"<style>\n{style}</style>\n</head>\n<body>\n{content(run, live=bool(live))}\n"
         f'<div id="tip" role="status" hidden></div>\n<script>{script}</script>\n</body>\n</html>\n'
     )
 
 
-def content(run: Run, *, lacking: str = "", live: bool = False) -> str:
+def content(run: Run, *, live: bool = False) -> str:
     """Return the part of the page that changes during a run."""
-    return f"<main>{_header(run, live)}{_banner(run, lacking)}{''.join(_cards(run))}{_footer(run)}</main>"
+    return f"<main>{_header(run, live)}{_banner(run)}{''.join(_cards(run))}{_footer(run)}</main>"
 
 
 def _cards(run: Run) -> list[str]:
@@ -105,15 +104,15 @@ def _header(run: Run, live: bool) -> str:
     return f'<header><h1>{escaped(run.title, 120)}</h1>{chip}{asleep}<ul class="facts">{line}</ul></header>'
 
 
-def _banner(run: Run, lacking: str) -> str:
+def _banner(run: Run) -> str:
     if run.place is not None:
         return ""
     what = (
         "Importance, interactions, slices, legal ranges, gaps, the program's size and the legal share need the space, "
-        "which is not at hand."
+        "which a journal does not describe if it is on a Pyomo model."
     )
-    cure = lacking or "Give it as space=, or make the report from a result of this session."
-    return f'<aside class="banner"><p>{escaped(what)}</p><p><code>{escaped(cure)}</code></p></aside>'
+    cure = "Give the file that declares it by --model FILE, or the space itself by space=."
+    return f'<aside class="banner"><p>{escaped(what)}</p><p>{escaped(cure)}</p></aside>'
 
 
 def _footer(run: Run) -> str:

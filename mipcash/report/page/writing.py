@@ -15,15 +15,14 @@ from mipcash.study.text import shown, visible
 SUFFIXES = (".html", ".htm")
 
 
-def write_page(source: Source, path: str | os.PathLike[str], space: Space | None = None, *, lacking: str = "") -> Path:
+def write_page(source: Source, path: str | os.PathLike[str], space: Space | None = None) -> Path:
     """Write the report of a run as one self-contained HTML file.
 
     Args:
         source: a result, a study, or the path of a journal.
         path: ``.html`` or ``.htm``; an existing file is replaced. The page of a journal has at most the journal's
             permission bits.
-        space: space of a journal; a result or a study has its own.
-        lacking: text on how to provide the space, shown on the page if the space is not available.
+        space: space of a journal; None: as the journal describes it. A result or a study has its own.
 
     Returns:
         The path of the file.
@@ -48,7 +47,7 @@ def write_page(source: Source, path: str | os.PathLike[str], space: Space | None
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"the page {name} cannot be written: its name must end in .html; give one such as run.html")
     run = Run.of(source, space)
-    text = page(run, lacking=lacking)
+    text = page(run)
     try:
         write_file(target, text.encode("utf-8", "backslashreplace"), run.mode)
     except (OSError, ValueError) as error:

@@ -21,6 +21,7 @@ from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Ordinal, ParameterDomain
 from mipcash.modelling.live.components import check_live_model
+from mipcash.modelling.portable import as_json
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.optimizers.objectives import MINIMISED, Objectives
@@ -74,6 +75,7 @@ def record_of(
         limits=stored_limits(limits),
         model=model,
         options=dict(options or {}),
+        declaration=as_json(declaration_of(space)),
     )
 
 

@@ -111,6 +111,8 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
         columns["objective"] = parse(columns["objective"], "objective")
         for name in ("name", "digest"):
             text(columns["objective"].get(name), f"{name} of the objective")
+    if columns["declaration"] is not None:
+        columns["declaration"] = parse(columns["declaration"], "declaration")
     if columns["model"] is not None:
         text(columns["model"], "model")
     if columns["budget"] is not None and not (type(columns["budget"]) is int and columns["budget"] >= 1):

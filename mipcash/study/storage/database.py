@@ -331,7 +331,7 @@ class Database:
 def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns of a study in the form that a database holds."""
     coded = dict(columns)
-    for name in {"listing", "settings", "limits", "options", "objective"} & {*columns}:
+    for name in {"listing", "settings", "limits", "options", "objective", "declaration"} & {*columns}:
         if columns[name] is not None or name == "settings":
             coded[name] = json.dumps(columns[name], default=dict)
     for name in {"space", "optimizer", "solver", "model"} & {*columns}:

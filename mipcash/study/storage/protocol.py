@@ -86,6 +86,7 @@ class StudyRecord:
     Attributes:
         id: random, the same for the life of a journal.
         space, fingerprint, listing: the space's name and its declarations; see ``mipcash.study.records.fingerprint``.
+        declaration: the same as data (``mipcash.modelling.portable``); None for a space on a Pyomo model.
         seed, optimizer, solver, settings: what the proposals depend on besides the space and the outcomes.
         limits: outcome constraints, by output: low and high, with None for no limit; proposals depend on them too.
         model, options: model and its options, if the study was started by ``mipcash run``; None if it was started by a script.
@@ -114,6 +115,7 @@ class StudyRecord:
     stopped: str = ""
     recommended: int | None = None
     objective: Mapping[str, str] | None = None
+    declaration: Mapping[str, Any] | None = None
     schema: int = FORMAT
     version: str = field(default_factory=versions)
     created: float = 0.0

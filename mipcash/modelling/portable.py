@@ -1,0 +1,208 @@
+"""A declaration as JSON, so that a journal describes its space to a reader who has no model file, and no code is run.
+
+    polynomial      [constant, {variable: coefficient}, [[variable, variable, coefficient], ...]]
+    condition       a polynomial, or {"every": bool, "parts": [condition, ...]}
+    rule            the fields of ``Rule``, with its parts as rules
+
+Variables are named as in the live model, ``parameters[width].z[2]``, and their names follow from the declarations. What a user
+changes in the live model is not described; a reader notices that by the fingerprint (``mipcash.study.records.fingerprint``).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pyomo.environ as pyo
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.conditions import expression_of
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Permutation, Real
+from mipcash.modelling.fidelity import Fidelity
+from mipcash.modelling.formulas import ALL, ANY, Formula
+from mipcash.modelling.names import selectors_of
+from mipcash.modelling.parameters import ChoiceParameter, ModuleParameter
+from mipcash.modelling.quadratic import Condition, Quadratic, Variable
+from mipcash.modelling.rules import Rule
+
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Real, Integer, Ordinal, Categorical, Permutation)}
+WIDEST = 100_000
+"""Largest number of levels of a parameter that is read from data, so that a few bytes cannot fill the memory."""
+
+
+def as_json(declaration: Declaration) -> dict[str, Any] | None:
+    """Return a declaration as data for ``from_json``.
+
+    Returns:
+        None if the live model has components of the user's own, or a level is an object that JSON cannot hold.
+    """
+    model = declaration.model
+    if not all(_is_plain(value) for group in declaration.groups for value in group.values):
+        return None
+    if any(c.local_name not in ("parameters", "rules") for c in model.component_objects(descend_into=False)):
+        return None
+    applied = dict[str, bool]()  # a rule that always holds has no row
+    for index, row in model.rules.items():
+        name = index[0] if isinstance(index, tuple) else index
+        applied[name] = applied.get(name, False) or row.active
+    fidelity = declaration.fidelity
+    return {
+        "name": declaration.name,
+        "expand_limit": declaration.expand_limit,
+        "parameters": {
+            label: _parameter(declaration, label)
+            for label in model.parameters  # in the order of declaration, beside the blocks of selectors
+            if label in declaration.parameters or label in declaration.auxiliaries
+        },
+        "rules": [
+            {**_rule(rule), "selectors": len(model.parameters[place].selectors) if place in model.parameters else 0}
+            for name, rule in declaration.rules.items()
+            if applied.get(name, True) and (place := selectors_of(name))
+        ],
+        "fidelity": None if fidelity is None else [fidelity.label, fidelity.full, fidelity.power],
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Declaration:
+    """Return the declaration that data of ``as_json`` describe.
+
+    Raises:
+        SpaceError: they describe none, or parameters of more than ``WIDEST`` levels.
+    """
+    try:
+        return _read(data)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise SpaceError(f"these data describe no space ({type(error).__name__}: {error})") from error
+
+
+def _read(data: Mapping[str, Any]) -> Declaration:
+    limit = data["expand_limit"]
+    if limit > WIDEST:
+        raise SpaceError(f"an expansion limit of {limit} is above {WIDEST}")
+    declaration = Declaration(data["name"], expand_limit=limit)
+    model, named = declaration.model, dict[str, Variable]()
+    for label, each in data["parameters"].items():
+        _declare(declaration, label, each, named)
+        named.update((v.name, v) for v in model.parameters[label].component_data_objects(pyo.Var))
+    for label, each in data["parameters"].items():
+        for algorithm, own in each.get("algorithms", {}).items():
+            module = declaration.parameters[label]
+            module.hyperparameters[algorithm] = {name: declaration.parameters[of] for name, of in own.items()}
+    for each in data["rules"]:
+        for _ in range(each["selectors"]):
+            variable = declaration.selector(each["name"])
+            named[variable.name] = variable
+        rule = declaration.rules[each["name"]] = _read_rule(each, named)
+        for k, part in enumerate(rule.parts):
+            declaration.write(part, k)
+        if not rule.parts and (math.isfinite(rule.lower) or math.isfinite(rule.upper)):
+            declaration.write(rule)
+        declaration.params[rule.name] = []
+    if data["fidelity"] is not None:
+        declaration.fidelity = Fidelity(*data["fidelity"])
+    return declaration
+
+
+def _parameter(declaration: Declaration, label: str) -> dict[str, Any]:
+    if label in declaration.auxiliaries:
+        return {"auxiliary": _domain(declaration.auxiliaries[label].domain)}
+    parameter = declaration.parameters[label]
+    found = {
+        "domain": _domain(parameter.domain),
+        "when": [_condition(c) for c in declaration.conditions.get(label, ())],
+    }
+    if isinstance(parameter, ModuleParameter):
+        found["algorithms"] = {
+            algorithm: {name: each.label for name, each in own.items()}
+            for algorithm, own in parameter.hyperparameters.items()
+        }
+    return found
+
+
+def _declare(declaration: Declaration, label: str, data: Mapping[str, Any], named: Mapping[str, Variable]) -> None:
+    if "auxiliary" in data:
+        declaration.auxiliary(label, data["auxiliary"]["low"], data["auxiliary"]["high"])
+        return
+    given = {name: _hashable(value) for name, value in data["domain"].items()}
+    domain = KINDS[given.pop("kind")](**given)
+    if isinstance(domain, Permutation):
+        declaration.ordering(label, domain.members)
+        return
+    when = [_read_condition(c, named) for c in data["when"]]
+    kind = ModuleParameter if "algorithms" in data else ChoiceParameter
+    with warnings.catch_warnings():  # the user has seen them
+        warnings.simplefilter("ignore")
+        declaration.declare(label, domain, when or None, kind)
+
+
+def _domain(domain: ParameterDomain) -> dict[str, Any]:
+    return {"kind": domain.kind, **{f.name: getattr(domain, f.name) for f in fields(domain) if f.init}}
+
+
+def _is_plain(value: Any) -> bool:
+    return (
+        all(map(_is_plain, value)) if type(value) is tuple else value is None or type(value) in (str, int, float, bool)
+    )
+
+
+def _hashable(value: Any) -> Any:
+    """Return a value of a domain, whose tuples JSON holds as lists."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _condition(condition: Condition) -> Any:
+    if isinstance(condition, Quadratic):
+        return _polynomial(condition)
+    return {"every": condition.every, "parts": [_condition(part) for part in condition.parts]}
+
+
+def _read_condition(data: Any, named: Mapping[str, Variable]) -> Any:
+    """Return a condition as ``when=`` takes it."""
+    if isinstance(data, Mapping):
+        return Formula(ALL if data["every"] else ANY, tuple(_read_condition(part, named) for part in data["parts"]))
+    return expression_of(_read_polynomial(data, named))
+
+
+def _polynomial(body: Quadratic) -> list[Any]:
+    of = {i: v.name for i, v in body.variables.items()}
+    linear = {of[i]: float(c) for i, c in body.linear.items()}
+    return [float(body.constant), linear, [[of[i], of[j], float(c)] for (i, j), c in body.products.items()]]
+
+
+def _read_polynomial(data: Sequence[Any], named: Mapping[str, Variable]) -> Quadratic:
+    constant, linear, products = data
+    used = {id(v): v for name in (*linear, *(n for i, j, _ in products for n in (i, j))) for v in (named[name],)}
+    squares = {(id(named[i]), id(named[j])): c for i, j, c in products}
+    return Quadratic(constant, {id(named[name]): c for name, c in linear.items()}, squares, used)
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "body": _polynomial(rule.body),
+        "bounds": [bound if math.isfinite(bound) else None for bound in (rule.lower, rule.upper)],
+        "when": [_polynomial(w) for w in rule.when],
+        "texts": [rule.text, rule.written],
+        "scale": rule.scale,
+        "parts": [_rule(part) for part in rule.parts],
+    }
+
+
+def _read_rule(data: Mapping[str, Any], named: Mapping[str, Variable]) -> Rule:
+    low, high = data["bounds"]
+    text, written = data["texts"]
+    return Rule(
+        data["name"],
+        _read_polynomial(data["body"], named),
+        -math.inf if low is None else low,
+        math.inf if high is None else high,
+        tuple(_read_polynomial(w, named) for w in data["when"]),
+        text,
+        data["scale"],
+        written,
+        tuple(_read_rule(part, named) for part in data["parts"]),
+    )

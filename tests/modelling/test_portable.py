@@ -1,0 +1,95 @@
+"""Declarations as JSON: drawn spaces come back as they were, and data of somebody else run nothing and fill nothing."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from itertools import count, islice
+from typing import Any
+
+import pyomo.environ as pyo
+import pytest
+
+import mipcash as mc
+from mipcash.errors import MipcashError, SpaceError
+from mipcash.modelling.portable import as_json, from_json
+from mipcash.report.data.run import Run
+from mipcash.space.compiled import declaration_of
+from mipcash.space.space import space_of
+from mipcash.study.records.fingerprint import listing
+from tests.fuzz.described import build
+from tests.fuzz.kinds import draw
+from tests.spaces import ALL
+
+
+def returned(space: mc.Space) -> mc.Space:
+    """Return the space that the text of a journal describes."""
+    return space_of(json.loads(json.dumps(as_json(declaration_of(space)))))
+
+
+def same(space: mc.Space, other: mc.Space) -> None:
+    """Compare listings, samples, violations and optima."""
+    assert listing(other) == listing(space)
+    assert list(other.parameters) == list(space.parameters)
+    samples = space.sample(4, seed=0)
+    assert other.sample(4, seed=0) == samples
+    for config in samples:
+        changed = {**config, next(iter(config)): "no level"}
+        assert [str(v) for v in other.validate(changed)] == [str(v) for v in space.validate(changed)]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_space_comes_back(name: str) -> None:
+    same(ALL[name](), returned(ALL[name]()))
+
+
+def test_drawn_spaces_come_back() -> None:
+    """Spaces without Pyomo constraints: conditions, auxiliary variables, products, functions, logic, steps, wide ranges."""
+    spaces = (build(draw(23, k).drawn) for k in count())
+    written = (space for space in spaces if as_json(declaration_of(space)) is not None)
+    for space in islice(written, 40):
+        other = returned(space)
+        assert listing(other) == listing(space)
+        assert [str(r) for r in other.rules.values()] == [str(r) for r in space.rules.values()]
+
+
+def test_rules_that_were_switched_off_do_not_come_back() -> None:
+    space = mc.Space("off")
+    a, b = space.integer("a", 0, 9), space.categorical("b", ["x", (1, 2), None, True])
+    space.rule("low", a <= 3)
+    space.rule("either", (a >= 2) | b["x"])
+    space.model.rules["low"].deactivate()
+    same(space, returned(space))
+
+
+def test_a_space_on_a_pyomo_model_is_not_described() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(0, 1))
+    assert as_json(declaration_of(mc.Space.from_pyomo(model))) is None
+    space = mc.Space()
+    x = space.real("x", 0.0, 1.0)
+    space.model.low = pyo.Constraint(expr=x <= 0.5)
+    assert as_json(declaration_of(space)) is None
+
+
+def test_a_change_of_the_live_model_is_noticed(tmp_path: Any) -> None:
+    space = mc.Space()
+    x = space.real("x", 0.0, 1.0)
+    x.expr.setub(0.5)
+    mc.minimize(lambda c: c["x"], space, 4, optimizer="random", storage=tmp_path / "run.db", progress=False)
+    assert Run.of(tmp_path / "run.db").place is None
+
+
+def test_data_that_describe_no_space_are_refused() -> None:
+    space = mc.Space()
+    a = space.integer("a", 0, 9)
+    space.rule("low", a <= 3)
+    data = json.loads(json.dumps(as_json(declaration_of(space))))
+    wide = {**data, "expand_limit": 10**12}
+    wide["parameters"] = {"a": {"domain": {"kind": "integer", "low": 0, "high": 10**11}, "when": []}}
+    with pytest.raises(SpaceError, match="limit"):
+        from_json(wide)
+    for part in data:
+        for wrong in (3, "a", None, [[1]], {"a": {}}):
+            with suppress(MipcashError):  # any other error fails the test
+                from_json({**data, part: wrong})
