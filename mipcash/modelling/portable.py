@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 
 from mipcash.errors import SpaceError
@@ -30,6 +31,10 @@ from mipcash.modelling.quadratic import Condition, Quadratic, Variable
 from mipcash.modelling.rules import Rule
 
 KINDS: dict[str, Any] = {kind.kind: kind for kind in (Real, Integer, Ordinal, Categorical, Permutation)}
+NUMPY: dict[str, Any] = {
+    kind.__name__: kind for kind in (np.str_, np.bool_, np.float64, np.float32, np.int64, np.int32, np.int16, np.int8)
+}
+"""Types of numpy that levels may have, as in a list made by ``np.logspace``."""
 WIDEST = 100_000
 """Largest number of levels of a parameter that is read from data, so that a few bytes cannot fill the memory."""
 
@@ -40,10 +45,16 @@ def as_json(declaration: Declaration) -> dict[str, Any] | None:
     Returns:
         None if the live model has components of the user's own, or a level is an object that JSON cannot hold.
     """
-    model = declaration.model
-    if not all(_is_plain(value) for group in declaration.groups for value in group.values):
-        return None
+    model, names = declaration.model, dict[int, str]()
     if any(c.local_name not in ("parameters", "rules") for c in model.component_objects(descend_into=False)):
+        return None
+    try:
+        parameters = {
+            label: _parameter(declaration, label, names)
+            for label in model.parameters  # in the order of declaration, beside the blocks of selectors
+            if label in declaration.parameters or label in declaration.auxiliaries
+        }
+    except TypeError:
         return None
     applied = dict[str, bool]()  # a rule that always holds has no row
     for index, row in model.rules.items():
@@ -53,15 +64,11 @@ def as_json(declaration: Declaration) -> dict[str, Any] | None:
     return {
         "name": declaration.name,
         "expand_limit": declaration.expand_limit,
-        "parameters": {
-            label: _parameter(declaration, label)
-            for label in model.parameters  # in the order of declaration, beside the blocks of selectors
-            if label in declaration.parameters or label in declaration.auxiliaries
-        },
+        "parameters": parameters,
         "rules": [
-            {**_rule(rule), "selectors": len(model.parameters[place].selectors) if place in model.parameters else 0}
+            {**_rule(rule, names), "selectors": len(model.parameters[at].selectors) if at in model.parameters else 0}
             for name, rule in declaration.rules.items()
-            if applied.get(name, True) and (place := selectors_of(name))
+            if applied.get(name, True) and (at := selectors_of(name))
         ],
         "fidelity": None if fidelity is None else [fidelity.label, fidelity.full, fidelity.power],
     }
@@ -107,13 +114,13 @@ def _read(data: Mapping[str, Any]) -> Declaration:
     return declaration
 
 
-def _parameter(declaration: Declaration, label: str) -> dict[str, Any]:
+def _parameter(declaration: Declaration, label: str, names: dict[int, str]) -> dict[str, Any]:
     if label in declaration.auxiliaries:
         return {"auxiliary": _domain(declaration.auxiliaries[label].domain)}
     parameter = declaration.parameters[label]
     found = {
         "domain": _domain(parameter.domain),
-        "when": [_condition(c) for c in declaration.conditions.get(label, ())],
+        "when": [_condition(c, names) for c in declaration.conditions.get(label, ())],
     }
     if isinstance(parameter, ModuleParameter):
         found["algorithms"] = {
@@ -127,7 +134,7 @@ def _declare(declaration: Declaration, label: str, data: Mapping[str, Any], name
     if "auxiliary" in data:
         declaration.auxiliary(label, data["auxiliary"]["low"], data["auxiliary"]["high"])
         return
-    given = {name: _hashable(value) for name, value in data["domain"].items()}
+    given = {name: _read_level(value) for name, value in data["domain"].items()}
     domain = KINDS[given.pop("kind")](**given)
     if isinstance(domain, Permutation):
         declaration.ordering(label, domain.members)
@@ -140,24 +147,35 @@ def _declare(declaration: Declaration, label: str, data: Mapping[str, Any], name
 
 
 def _domain(domain: ParameterDomain) -> dict[str, Any]:
-    return {"kind": domain.kind, **{f.name: getattr(domain, f.name) for f in fields(domain) if f.init}}
+    given = {f.name: getattr(domain, f.name) for f in fields(domain) if f.init}
+    return {"kind": domain.kind, **{name: _level(value) for name, value in given.items()}}
 
 
-def _is_plain(value: Any) -> bool:
-    return (
-        all(map(_is_plain, value)) if type(value) is tuple else value is None or type(value) in (str, int, float, bool)
-    )
+def _level(value: Any) -> Any:
+    """Return a level, or a field of a domain, as data.
+
+    Raises:
+        TypeError: it is an object that JSON cannot hold.
+    """
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if type(value) is tuple:
+        return [_level(part) for part in value]
+    if isinstance(value, np.generic) and type(value).__name__ in NUMPY:
+        return {"numpy": type(value).__name__, "value": value.item()}
+    raise TypeError(f"a level of type {type(value).__name__}")
 
 
-def _hashable(value: Any) -> Any:
-    """Return a value of a domain, whose tuples JSON holds as lists."""
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+def _read_level(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return NUMPY[data["numpy"]](data["value"])
+    return tuple(map(_read_level, data)) if isinstance(data, list) else data
 
 
-def _condition(condition: Condition) -> Any:
+def _condition(condition: Condition, names: dict[int, str]) -> Any:
     if isinstance(condition, Quadratic):
-        return _polynomial(condition)
-    return {"every": condition.every, "parts": [_condition(part) for part in condition.parts]}
+        return _polynomial(condition, names)
+    return {"every": condition.every, "parts": [_condition(part, names) for part in condition.parts]}
 
 
 def _read_condition(data: Any, named: Mapping[str, Variable]) -> Any:
@@ -167,10 +185,12 @@ def _read_condition(data: Any, named: Mapping[str, Variable]) -> Any:
     return expression_of(_read_polynomial(data, named))
 
 
-def _polynomial(body: Quadratic) -> list[Any]:
-    of = {i: v.name for i, v in body.variables.items()}
-    linear = {of[i]: float(c) for i, c in body.linear.items()}
-    return [float(body.constant), linear, [[of[i], of[j], float(c)] for (i, j), c in body.products.items()]]
+def _polynomial(body: Quadratic, names: dict[int, str]) -> list[Any]:
+    for i, variable in body.variables.items():
+        if i not in names:
+            names[i] = variable.name  # Pyomo makes it up anew each time
+    linear = {names[i]: float(c) for i, c in body.linear.items()}
+    return [float(body.constant), linear, [[names[i], names[j], float(c)] for (i, j), c in body.products.items()]]
 
 
 def _read_polynomial(data: Sequence[Any], named: Mapping[str, Variable]) -> Quadratic:
@@ -180,15 +200,15 @@ def _read_polynomial(data: Sequence[Any], named: Mapping[str, Variable]) -> Quad
     return Quadratic(constant, {id(named[name]): c for name, c in linear.items()}, squares, used)
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: Rule, names: dict[int, str]) -> dict[str, Any]:
     return {
         "name": rule.name,
-        "body": _polynomial(rule.body),
-        "bounds": [bound if math.isfinite(bound) else None for bound in (rule.lower, rule.upper)],
-        "when": [_polynomial(w) for w in rule.when],
+        "body": _polynomial(rule.body, names),
+        "bounds": [float(bound) if math.isfinite(bound) else None for bound in (rule.lower, rule.upper)],
+        "when": [_polynomial(w, names) for w in rule.when],
         "texts": [rule.text, rule.written],
-        "scale": rule.scale,
-        "parts": [_rule(part) for part in rule.parts],
+        "scale": float(rule.scale),
+        "parts": [_rule(part, names) for part in rule.parts],
     }
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import count, islice
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 
@@ -60,6 +61,18 @@ def test_rules_that_were_switched_off_do_not_come_back() -> None:
     space.rule("either", (a >= 2) | b["x"])
     space.model.rules["low"].deactivate()
     same(space, returned(space))
+
+
+def test_levels_of_numpy_come_back_as_such() -> None:
+    space = mc.Space("numpy")
+    space.ordinal("rate", np.logspace(-3, 0, 4))
+    space.ordinal("n", np.array([1, 2, 4]))
+    space.categorical("kind", np.array(["a", "b"]))
+    n = space.integer("k", np.int64(0), np.int8(9))
+    space.rule("low", np.float32(0.5) * n <= np.int64(3))
+    same(space, returned(space))
+    space.categorical("how", [print, object()])
+    assert as_json(declaration_of(space)) is None
 
 
 def test_a_space_on_a_pyomo_model_is_not_described() -> None:
