@@ -36,7 +36,7 @@ NUMPY: dict[str, Any] = {
 }
 """Types of numpy that levels may have, as in a list made by ``np.logspace``."""
 WIDEST = 100_000
-"""Largest number of levels of a parameter that is read from data, so that a few bytes cannot fill the memory."""
+"""Largest number of variables, and expansion limit, that are read from data, so that a few bytes cannot fill the memory."""
 
 
 def as_json(declaration: Declaration) -> dict[str, Any] | None:
@@ -78,7 +78,7 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
     """Return the declaration that data of ``as_json`` describe.
 
     Raises:
-        SpaceError: they describe none, or parameters of more than ``WIDEST`` levels.
+        SpaceError: they describe none, or one of more than ``WIDEST`` variables.
     """
     try:
         return _read(data)
@@ -87,19 +87,19 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
 
 
 def _read(data: Mapping[str, Any]) -> Declaration:
-    limit = data["expand_limit"]
-    if limit > WIDEST:
-        raise SpaceError(f"an expansion limit of {limit} is above {WIDEST}")
-    declaration = Declaration(data["name"], expand_limit=limit)
+    _check(data["expand_limit"])
+    declaration = Declaration(data["name"], expand_limit=data["expand_limit"])
     model, named = declaration.model, dict[str, Variable]()
     for label, each in data["parameters"].items():
         _declare(declaration, label, each, named)
         named.update((v.name, v) for v in model.parameters[label].component_data_objects(pyo.Var))
+        _check(len(named))
     for label, each in data["parameters"].items():
         for algorithm, own in each.get("algorithms", {}).items():
             module = declaration.parameters[label]
             module.hyperparameters[algorithm] = {name: declaration.parameters[of] for name, of in own.items()}
     for each in data["rules"]:
+        _check(len(named) + each["selectors"])
         for _ in range(each["selectors"]):
             variable = declaration.selector(each["name"])
             named[variable.name] = variable
@@ -112,6 +112,11 @@ def _read(data: Mapping[str, Any]) -> Declaration:
     if data["fidelity"] is not None:
         declaration.fidelity = Fidelity(*data["fidelity"])
     return declaration
+
+
+def _check(number: int) -> None:
+    if number > WIDEST:
+        raise SpaceError(f"{number} variables are more than the {WIDEST} that are read")
 
 
 def _parameter(declaration: Declaration, label: str, names: dict[int, str]) -> dict[str, Any]:

@@ -100,8 +100,10 @@ def test_data_that_describe_no_space_are_refused() -> None:
     data = json.loads(json.dumps(as_json(declaration_of(space))))
     wide = {**data, "expand_limit": 10**12}
     wide["parameters"] = {"a": {"domain": {"kind": "integer", "low": 0, "high": 10**11}, "when": []}}
-    with pytest.raises(SpaceError, match="limit"):
-        from_json(wide)
+    (rule,) = data["rules"]
+    for large in (wide, {**data, "rules": [{**rule, "selectors": 10**12}]}):
+        with pytest.raises(SpaceError, match="variables are more than the 100000 that are read"):
+            from_json(large)
     for part in data:
         for wrong in (3, "a", None, [[1]], {"a": {}}):
             with suppress(MipcashError):  # any other error fails the test
