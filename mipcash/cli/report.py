@@ -93,11 +93,9 @@ def dash(
     """Serve the page of `mipcash report` to a browser on this machine, updated during a run; Ctrl-C ends it."""
     with errors(debug):
         from mipcash.cli import archive
-        from mipcash.report.data.run import Place as Known
         from mipcash.report.server import Watched, dashboard
 
-        space = _space(model, option)
-        watched = Watched(archive.place_of(journal), None if space is None else Known(space))
+        watched = Watched(archive.place_of(journal), _space(model, option))
         _, run = watched.run()
         with dashboard(watched, port) as server:
             say(f"{server.url}  (reachable from this machine only; Ctrl-C stops the page, not the run)")

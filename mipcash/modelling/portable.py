@@ -27,7 +27,7 @@ from mipcash.modelling.fidelity import Fidelity
 from mipcash.modelling.formulas import ALL, ANY, Formula
 from mipcash.modelling.names import selectors_of
 from mipcash.modelling.parameters import ChoiceParameter, ModuleParameter
-from mipcash.modelling.quadratic import Condition, Quadratic, Variable
+from mipcash.modelling.quadratic import Condition, Quadratic, Variable, put_together
 from mipcash.modelling.rules import Rule
 
 KINDS: dict[str, Any] = {kind.kind: kind for kind in (Real, Integer, Ordinal, Categorical, Permutation)}
@@ -87,19 +87,19 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
 
 
 def _read(data: Mapping[str, Any]) -> Declaration:
-    _check(data["expand_limit"])
+    _check_size(data["expand_limit"])
     declaration = Declaration(data["name"], expand_limit=data["expand_limit"])
     model, named = declaration.model, dict[str, Variable]()
     for label, each in data["parameters"].items():
         _declare(declaration, label, each, named)
         named.update((v.name, v) for v in model.parameters[label].component_data_objects(pyo.Var))
-        _check(len(named))
+        _check_size(len(named))
     for label, each in data["parameters"].items():
         for algorithm, own in each.get("algorithms", {}).items():
             module = declaration.parameters[label]
             module.hyperparameters[algorithm] = {name: declaration.parameters[of] for name, of in own.items()}
     for each in data["rules"]:
-        _check(len(named) + each["selectors"])
+        _check_size(len(named) + each["selectors"])
         for _ in range(each["selectors"]):
             variable = declaration.selector(each["name"])
             named[variable.name] = variable
@@ -114,7 +114,7 @@ def _read(data: Mapping[str, Any]) -> Declaration:
     return declaration
 
 
-def _check(number: int) -> None:
+def _check_size(number: int) -> None:
     if number > WIDEST:
         raise SpaceError(f"{number} variables are more than the {WIDEST} that are read")
 
@@ -200,9 +200,9 @@ def _polynomial(body: Quadratic, names: dict[int, str]) -> list[Any]:
 
 def _read_polynomial(data: Sequence[Any], named: Mapping[str, Variable]) -> Quadratic:
     constant, linear, products = data
-    used = {id(v): v for name in (*linear, *(n for i, j, _ in products for n in (i, j))) for v in (named[name],)}
-    squares = {(id(named[i]), id(named[j])): c for i, j, c in products}
-    return Quadratic(constant, {id(named[name]): c for name, c in linear.items()}, squares, used)
+    ones = [(named[name], c) for name, c in linear.items()]
+    pairs = [(named[i], named[j], c) for i, j, c in products]
+    return put_together(constant, ones, pairs, [*(v for v, _ in ones), *(v for *both, _ in pairs for v in both)])
 
 
 def _rule(rule: Rule, names: dict[int, str]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Quadratic:
         of = self.variables
         linear = [(of[i], c) for i, c in self.linear.items()]
         products = [(of[i], of[j], c) for (i, j), c in self.products.items()]
-        return _put_together, (self.constant, linear, products, list(of.values()))
+        return put_together, (self.constant, linear, products, list(of.values()))
 
     def value(self, assignment: Mapping[int, float]) -> float:
         """Return the polynomial's value; every variable that occurs must be in ``assignment``."""
@@ -139,12 +139,13 @@ def _largest(variable: Variable) -> float:
     return max(math.inf if b is None else abs(float(b)) for b in variable.bounds)
 
 
-def _put_together(
+def put_together(
     constant: float,
     linear: Iterable[tuple[Variable, float]],
     products: Iterable[tuple[Variable, Variable, float]],
     variables: Iterable[Variable],
 ) -> Quadratic:
+    """Return a polynomial by its terms: (variable, coefficient) and (variable, variable, coefficient)."""
     return Quadratic(
         constant,
         {id(v): c for v, c in linear},

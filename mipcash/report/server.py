@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from mipcash.errors import MipcashError, StorageError
 from mipcash.report.data.run import Place, Run
 from mipcash.report.page.document import content, page
+from mipcash.space.space import Space
 
 HOST = "127.0.0.1"
 PORT = 8765
@@ -38,7 +39,7 @@ HEADERS = {
 class Watched:
     """A journal and its page, updated when the journal changes. Methods are thread-safe."""
 
-    def __init__(self, journal: Path | str, place: Place | None = None) -> None:
+    def __init__(self, journal: Path | str, place: Space | Place | None = None) -> None:
         self.journal, self.place = journal, place
         self._lock = threading.Lock()
         self._stamp: tuple[float, ...] = ()

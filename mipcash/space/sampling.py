@@ -275,17 +275,18 @@ def _by_volume(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.rando
     low, high = minimiser.program.low - SLACK, minimiser.program.high + SLACK
     of = [column for x in minimiser.program.numbers for column in (x.column, x.latent)]
     before = rng.bit_generator.state
-    for tried in range(int(n / SOME) + TRIED if bound and minimiser.separable else 0):
+    for tried in range(4 * int(n / SOME) + TRIED if bound and minimiser.separable else 0):
+        if minimiser.deadline.passed:
+            return found
         numbers = {t.label: float(t.domain.from_unit(rng.random())) for t in space.tuned if t.label in bound}
         legality = minimiser.legality(numbers)
-        if legality is None or minimiser.deadline.passed or (tried == TRIED and len(found) < SOME * TRIED):
+        if legality is None or (tried == TRIED and len(found) < SOME * TRIED):
             break
         levels = legality.effective(uniform_levels(minimiser, 1, rng))
         if legality.check(levels)[0]:
             columns = minimiser.columns(levels[0], numbers)
-            if np.all(
-                (columns[of] >= low[of]) & (columns[of] <= high[of])
-            ):  # a user may have narrowed or fixed a variable
+            # a user may have narrowed or fixed a variable on the live model
+            if np.all((columns[of] >= low[of]) & (columns[of] <= high[of])):
                 found.append(DiscreteSample(levels[0], columns))
         if len(found) == n:
             return found

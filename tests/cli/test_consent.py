@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from commands import mipcash, said, told
 
+from mipcash.report.server import Watched
 from tests.forging import forge
 
 Write = Callable[..., Path]
@@ -161,9 +162,10 @@ def test_options_of_a_journal_are_shown_and_not_used(stranger: Path) -> None:
         refused = said(2, *command.split(), "--budget", "4")
         assert f"names the options data={stranger}" in refused
         assert f"run: mipcash {command} {again}" in refused
-    made = said(0, "report", "run.db")
+    made = said(0, "report", "run.db") + said(2, "report", "run.db", "--model", "sklearn_pipeline")
     assert "1000000" not in made + Path("run.html").read_text()
     said(0, "show", "run.db")
+    Watched(Path("run.db")).run()
     set_column("options", json.dumps({"data": "openml_name"}))  # the name of a data set is not looked up either
     said(2, *MORE)
     said(0, "report", "run.db")

@@ -43,8 +43,10 @@ def test_a_report_reads_the_space_from_the_journal_and_runs_no_file(write: Write
     assert (whole.exit_code, whole.stdout, whole.stderr) == (0, "report: run.html\n", "")
     assert "Slices through" in Path("run.html").read_text()
     assert not Path("ran").exists()
-    assert mipcash("report", "run.db", "--model", "bowl.py").exit_code == 0
+    given = mipcash("report", "run.db", "-o", "whole.html", "--model", "bowl.py")
+    assert (given.exit_code, given.stderr) == (0, "")
     assert Path("ran").exists()
+    assert "Slices through" in Path("whole.html").read_text()
 
 
 def test_a_report_of_a_space_on_a_pyomo_model_needs_the_file_that_declares_it(write: Write) -> None:

@@ -29,7 +29,7 @@ def returned(space: mc.Space) -> mc.Space:
 
 
 def same(space: mc.Space, other: mc.Space) -> None:
-    """Compare listings, samples, violations and optima."""
+    """Compare listings, samples and violations."""
     assert listing(other) == listing(space)
     assert list(other.parameters) == list(space.parameters)
     samples = space.sample(4, seed=0)

@@ -109,7 +109,7 @@ def _banner(run: Run) -> str:
         return ""
     what = (
         "Importance, interactions, slices, legal ranges, gaps, the program's size and the legal share need the space, "
-        "which a journal does not describe if it is on a Pyomo model."
+        "which this journal does not describe, as it is on a Pyomo model, or was changed there."
     )
     cure = "Give the file that declares it by --model FILE, or the space itself by space=."
     return f'<aside class="banner"><p>{escaped(what)}</p><p>{escaped(cure)}</p></aside>'
