@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import mipcash, said, told
+from commands import mipcash, said, start, told
 
 import mipcash as mc
 from mipcash import __version__
@@ -265,18 +265,6 @@ def test_models_solvers_and_version() -> None:
 
 
 # -- as a process ---------------------------------------------------------------------------------------------------
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mipcash", *arguments]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible
-    )
-
-
-def interruptible() -> None:
-    """Restore the default SIGINT handler, because background shells ignore SIGINT and child processes inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def until_evaluation(process: subprocess.Popen[str], number: int) -> None:

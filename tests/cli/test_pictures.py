@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from commands import mipcash, said
+from commands import mipcash, said, start
 
 import mipcash as mc
 from mipcash.cli import modelfile
@@ -113,8 +113,7 @@ def test_json_leaves_only_json_on_standard_output(write: Write) -> None:
 def test_the_live_page_ends_with_ctrl_c(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--storage", "run.db", "-q")
-    command = [sys.executable, "-m", "mipcash", "dash", "run.db", "--port", "0", "--model", "bowl.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with start("dash", "run.db", "--port", "0", "--model", "bowl.py") as process:
         try:
             assert process.stdout is not None
             address = process.stdout.readline().split()[0]
