@@ -30,12 +30,11 @@ import numpy as np
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
-from mipcash.acquisition.catalogue import ACQUISITIONS
+from mipcash.acquisition.catalogue import ACQUISITIONS, Screened, rough
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.inputs import AcquisitionInputs, Drawn, Limited
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.acquisition.screened import Screened, rough
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.reductions.reduction import reduced

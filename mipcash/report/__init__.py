@@ -24,7 +24,7 @@ _HOMES = {
     "plot_parallel_coordinates": "mipcash.report.axes",
     "plot_residuals": "mipcash.report.axes",
     "plot_slice": "mipcash.report.axes",
-    "plot_timeline": "mipcash.report.timeline",
+    "plot_timeline": "mipcash.report.axes",
     "plot_times": "mipcash.report.axes",
     "predict": "mipcash.report.predictions",
     "write_page": "mipcash.report.page.writing",
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from mipcash.report.axes import plot_parallel_coordinates as plot_parallel_coordinates
     from mipcash.report.axes import plot_residuals as plot_residuals
     from mipcash.report.axes import plot_slice as plot_slice
+    from mipcash.report.axes import plot_timeline as plot_timeline
     from mipcash.report.axes import plot_times as plot_times
     from mipcash.report.comparison import compare_runs as compare_runs
     from mipcash.report.contour import plot_contour as plot_contour
     from mipcash.report.page.writing import write_page as write_page
     from mipcash.report.predictions import importances as importances
     from mipcash.report.predictions import predict as predict
-    from mipcash.report.timeline import plot_timeline as plot_timeline
 
 
 if not TYPE_CHECKING:

@@ -33,9 +33,8 @@ from mipcash.study.execution import Execution, ExecutionGiven, execution_of
 from mipcash.study.loop import Loop
 from mipcash.study.method import OptimizerGiven
 from mipcash.study.policies.defects import EndAtDefect
-from mipcash.study.policies.ended import Callback, Callbacks, OptimizerStops
 from mipcash.study.policies.policy import BEST_OF_ALL, BUDGET, CONFIRMED, EXHAUSTED, Policy
-from mipcash.study.policies.spent import Deadline, WithinBudget
+from mipcash.study.policies.spent import Callback, Callbacks, Deadline, OptimizerStops, WithinBudget
 from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.pruning import PruningGiven, pruning_of

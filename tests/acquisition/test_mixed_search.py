@@ -12,12 +12,12 @@ import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound
+from mipcash.acquisition.catalogue import Screened, rough
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.acquisition.screened import Screened, rough
 from mipcash.backends.task import SolverSettings
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -59,7 +59,7 @@ def value_of(acquisition: Acquisition, point: Point) -> float:
 
 
 def test_a_large_batch_is_screened_and_a_small_one_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipcash.acquisition.screened.KEPT", 8)
+    monkeypatch.setattr("mipcash.acquisition.catalogue.KEPT", 8)
     monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", 8)
     setting = Setting(ALL["conv_net"](), 1, ConfidenceBound(1.0))
     exact, loss = setting.acquisition, setting.acquisition.posterior

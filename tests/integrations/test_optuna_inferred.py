@@ -13,7 +13,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import create_trial
 
 from mipcash.integrations.optuna import MipcashSampler, notes
-from mipcash.integrations.optuna.inferred import Inference, inferred, space_of
+from mipcash.integrations.optuna.sampler import Inference, inferred, space_of
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

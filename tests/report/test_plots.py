@@ -21,6 +21,7 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.program.points import Points
 from mipcash.report import convergence as plots
+from mipcash.report.axes import rows
 from mipcash.report.comparison import distribution, ranks
 from mipcash.report.contour import predicted
 from mipcash.report.data.convergence import curve
@@ -30,7 +31,6 @@ from mipcash.report.data.settings import Variable
 from mipcash.report.data.slices import along_equations, slices
 from mipcash.report.page.document import page
 from mipcash.report.residuals import Residuals
-from mipcash.report.timeline import rows
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 

@@ -20,9 +20,8 @@ from mipcash.surrogates.protocols import Surrogate
 from mipcash.surrogates.structured import surrogate as module
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
-from mipcash.surrogates.structured.factor import factor
 from mipcash.surrogates.structured.kernel import Kernel
-from mipcash.surrogates.structured.posterior import StructuredPosterior
+from mipcash.surrogates.structured.posterior import StructuredPosterior, factor
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 from mipcash.surrogates.structured.training_tables import Tables
@@ -96,7 +95,7 @@ def test_conditioning_is_a_fit_to_all_values_at_the_same_hyperparameters(
 def test_a_factor_grows_as_it_is_computed_anew_and_a_cached_one_has_the_same_bits(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mipcash.surrogates.structured.factor.EXTENSIONS", 6)
+    monkeypatch.setattr("mipcash.surrogates.structured.posterior.EXTENSIONS", 6)
     observed = observed_in(name)
     structure, t = structure_of(observed), len(observed.values)
     kernel, x = Kernel(structure, some_theta(structure)), Encoded.of(structure, observed.points)
@@ -111,7 +110,7 @@ def test_a_factor_grows_as_it_is_computed_anew_and_a_cached_one_has_the_same_bit
     np.testing.assert_allclose(factor(kernel, other_order, 0.0, t - 5), factor(kernel, other_order, 0.0), atol=1e-9)
     repeated = x.joined(x[:1])  # its variance given the others is about the noise
     np.testing.assert_allclose(factor(kernel, repeated, 0.0, t), factor(kernel, repeated, 0.0), atol=1e-6)
-    monkeypatch.setattr("mipcash.surrogates.structured.factor.CACHED", t * t)
+    monkeypatch.setattr("mipcash.surrogates.structured.posterior.CACHED", t * t)
     other = Kernel(structure, some_theta(structure, 2))
     np.testing.assert_allclose(factor(other, x, 0.0, t - 5), factor(other, x, 0.0), atol=1e-9)
     assert len(structure.factors) == 1

@@ -5,14 +5,22 @@ Notation
     error    sum over the functions of their largest rounding error, so that |q - Q / scale| <= error everywhere
 
 The value of an answer is q at its point, in floating point; its bound is toulbar2's bound on Q / scale less ``error``.
+
+toulbar2 ends when SIGVTALRM comes, for which it sets up a handler. Its own timer counts whole seconds of processor time, and
+``setitimer`` counts processor time, too; on a busy machine that may be any number of seconds. On Linux a POSIX timer sends the
+signal by the monotonic clock (timer_create(2)); other systems use processor time.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
+import signal
+import sys
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -33,7 +41,6 @@ from mipcash.backends.task import (
     Task,
     relative_gap,
 )
-from mipcash.backends.toulbar2.alarm import alarm
 from mipcash.backends.toulbar2.consistency import Consistent, Functions, extended, made_consistent
 from mipcash.backends.toulbar2.cost_network import CostNetwork, make_cost_network, with_cuts
 from mipcash.errors import SolverError
@@ -354,3 +361,66 @@ def _answer(
     bound = min(bound, value)
     proven = not found.limited or relative_gap(value, bound) <= settings.gap
     return Answer(OPTIMAL if proven else FEASIBLE, columns, value, bound, seconds, Toulbar2Backend.name)
+
+
+CLOCK_MONOTONIC, SIGEV_SIGNAL = 1, 0
+LEAST = 1e-3
+"""Shortest alarm in seconds: an immediate one would come before the search starts."""
+
+
+class _Event(ctypes.Structure):
+    """struct sigevent, the notification at the end of a timer; 64 bytes."""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signo", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("rest", ctypes.c_byte * 48),
+    )
+
+
+class _Spec(ctypes.Structure):
+    """struct itimerspec: interval and first expiry, each in seconds and nanoseconds."""
+
+    _fields_ = tuple((name, ctypes.c_long) for name in ("every", "every_ns", "first", "first_ns"))
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Send SIGVTALRM once, ``seconds`` from now, unless the block ends before; the caller has set up its handler."""
+    library = _library()
+    if library is None:
+        with _processor_alarm(seconds):
+            yield
+        return
+    timer = ctypes.c_void_p()
+    event = _Event(None, signal.SIGVTALRM, SIGEV_SIGNAL)
+    if library.timer_create(CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)) != 0:
+        with _processor_alarm(seconds):
+            yield
+        return
+    whole, part = divmod(max(LEAST, min(seconds, 1e9)), 1.0)
+    library.timer_settime(timer, 0, ctypes.byref(_Spec(0, 0, int(whole), int(part * 1e9))), None)
+    try:
+        yield
+    finally:
+        library.timer_delete(timer)
+
+
+@contextmanager
+def _processor_alarm(seconds: float) -> Iterator[None]:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(LEAST, min(seconds, 1e9)))
+    try:
+        yield
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+
+
+def _library() -> Any | None:
+    """Return the C library if it has POSIX timers, else None."""
+    if not sys.platform.startswith("linux"):
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    return library if hasattr(library, "timer_create") else None

@@ -1,17 +1,44 @@
-"""Policies for the budget of a run and its deadline."""
+"""Policies that end a run: its budget, its deadline, a request of the optimizer or of a callback."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from mipcash.errors import BudgetError
-from mipcash.study.policies.policy import BUDGET, TIMEOUT, Policy
+from mipcash.study.policies.policy import BUDGET, CALLBACK, OPTIMIZER, TIMEOUT, Policy
 from mipcash.study.spending import Reserve, Spending
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
+
+Callback = Callable[[Study, Trial], object]
+"""Called after each evaluation; returning True ends the run."""
+
+
+class OptimizerStops(Policy):
+    """Ends the run if the optimizer requests it."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+
+    def refuses(self, in_flight: Collection[Trial]) -> str:
+        stop_request = self._study.table.stop_request
+        return f"{OPTIMIZER}: {stop_request}" if stop_request else ""
+
+
+class Callbacks(Policy):
+    """Ends the run if a callback returns True."""
+
+    def __init__(self, study: Study, callbacks: Sequence[Callback]) -> None:
+        self._study, self._callbacks = study, callbacks
+
+    def evaluated(self, trial: Trial, evaluation: object) -> str:
+        returned = [callback(self._study, trial) for callback in self._callbacks]
+        return CALLBACK if any(isinstance(value, (bool, np.bool_)) and value for value in returned) else ""
 
 
 class WithinBudget(Policy):

@@ -6,6 +6,11 @@ Notation
     mean of f at x: (K + R)(x, X) w,    variance: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
     mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule, wilson2020)
 
+    S = L L',   L_+ = [[L, 0], [h', c]],   L h = (K + R)(X, x),   c^2 = S(x, x) - h'h      (L of one observation more)
+
+L is that of the observations of the last search of the hyperparameters, extended by one observation after another, O(t^2) each. A
+fit that continues a cached L therefore has the same bits as one that computes all of it, and a resumed run equals an unbroken one.
+
 The kernel part is exact. q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
 Mean and samples of q are functions that a MIP can minimise (``mipcash.surrogates.structured.functions.surface``).
 """
@@ -24,12 +29,79 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
-from mipcash.surrogates.structured.factor import factor
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.structured.functions.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.warping import Warp
+
+BLOCK = 256
+"""Number of rows of a covariance computed at a time; its factor needs no entries right of the diagonal."""
+EXTENSIONS = 32
+"""Largest number of rows by which a factor is extended; with more, it is computed anew."""
+CACHED = 1 << 24
+"""Largest number of entries of all cached factors of a space."""
+
+
+def covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
+    """Return S between t points, up to BLOCK entries right of its diagonal, and zeros beyond: (t, t)."""
+    k = np.zeros((len(x), len(x)))
+    for first in range(0, len(x), BLOCK):
+        last = min(first + BLOCK, len(x))
+        k[first:last, :last] = kernel.whole(x[first:last], x[:last])
+    k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
+    return k
+
+
+def factor(kernel: Kernel, x: Encoded, noise: Noise, base: int = 0) -> Vector:
+    """Return L: (t, t).
+
+    Args:
+        noise: v, a number or shape (t,).
+        base: number of observations of the last search of the hyperparameters.
+
+    Raises:
+        numpy.linalg.LinAlgError: S is singular.
+    """
+    t = len(x)
+    if not 0 < t - EXTENSIONS <= base <= t or np.any(noise):
+        return _whole(kernel, x, noise)
+    cached, key = kernel.structure.factors, (base, kernel.theta.tobytes())
+    before: Encoded
+    lower: Vector
+    before, lower = cached.pop(key, (x[:0], np.zeros((0, 0))))
+    n = len(before)
+    if not (base <= n <= t and _same(before, x[:n])):
+        n, lower = base, _whole(kernel, x[:base])
+    for k in range(n, t):
+        lower = _extended(kernel, x[: k + 1], lower)
+    cached[key] = (x, lower)
+    while len(cached) > 1 and sum(held.size for _, held in cached.values()) > CACHED:
+        del cached[next(iter(cached))]
+    return lower
+
+
+def _same(a: Encoded, b: Encoded) -> bool:
+    return np.array_equal(a.levels, b.levels) and np.array_equal(a.u, b.u)
+
+
+def _whole(kernel: Kernel, x: Encoded, noise: Noise = 0.0) -> Vector:
+    lower, _ = cho_factor(covariance(kernel, x, noise), lower=True, overwrite_a=True, check_finite=False)
+    return np.tril(lower)
+
+
+def _extended(kernel: Kernel, x: Encoded, lower: Vector) -> Vector:
+    """Return the factor at t points from that of the first t - 1."""
+    t = len(x)
+    k = kernel.whole(x[t - 1 :], x)[0]
+    h = solve_triangular(lower, k[:-1], lower=True, check_finite=False)
+    square = k[-1] + kernel.noise + JITTER - h @ h
+    if square <= 0.0:
+        return _whole(kernel, x)
+    found = np.zeros((t, t))
+    found[:-1, :-1], found[-1, :-1], found[-1, -1] = lower, h, np.sqrt(square)
+    return found
+
 
 LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
 """Shares of the mean variance that are added to the diagonal of a covariance of draws, tried in turn."""

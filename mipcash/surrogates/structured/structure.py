@@ -84,7 +84,7 @@ class Structure:
 
     @cached_property
     def factors(self) -> dict[tuple[int, bytes], Any]:
-        """Cache of ``mipcash.surrogates.structured.factor``: base and theta -> points and their factor."""
+        """Cache of ``mipcash.surrogates.structured.posterior``: base and theta -> points and their factor."""
         return {}
 
     @cached_property
