@@ -132,8 +132,8 @@ def measured(case: str, size: int) -> Results:
 
 @benchmark("load", "CPU seconds and memory against the number of trials, parameters, rules")
 def run(size: str, progress: Progress) -> Results:
-    rows = []
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+    rows, fresh = [], None if size == "smoke" else 1
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=fresh) as pool:
         for case, (_, sizes) in CASES.items():
             for number in sizes[: COUNT[size]]:
                 rows.append(pool.submit(measured, case, number).result())

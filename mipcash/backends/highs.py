@@ -28,6 +28,7 @@ from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import LatentRanges, Tightening
 from mipcash.backends.silent import SilentHighs
+from mipcash.backends.spatial import ImpreciseError
 from mipcash.backends.task import (
     FEASIBLE,
     INFEASIBLE,
@@ -80,6 +81,8 @@ UNREDUCED: Mapping[str, float | str] = {"presolve": "off"}
 and a feasible program as infeasible without it."""
 SMALLEST = 1e-12
 """Coefficients below this are dropped. The default, 1e-9, would drop a coefficient that matters over a range of 1e9."""
+DROPPED = 1e-9
+"""Largest value of a term that may be dropped, in units of its scaled row."""
 
 
 IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
@@ -129,7 +132,7 @@ class HighsBackend:
             first: options of the first run.
 
         Raises:
-            SolverError: HiGHS returned no answer.
+            SolverError: HiGHS returned no answer, or would drop coefficients.
         """
         began = time.perf_counter()
         easier = reduced(task, self._reductions)
@@ -137,7 +140,7 @@ class HighsBackend:
         if scaled.scaled.contradictory:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         program = scaled.task.program
-        _, highs = self._instances.get(id(program), lambda: (program, _load(program)))
+        _, highs = self._instances.get(id(program), lambda: (program, _load(_undropped(program))))
         usual: Mapping[str, float | str] = {**({} if scaled.start is None else STARTED), **(first or {})}
         tiny = scaled.scaled.tiny  # in rows; tiny costs are handled by the unit of the objective
         with _posed(highs, scaled):
@@ -271,6 +274,21 @@ def _set_options(highs: Any, options: Mapping[str, int | float | str]) -> None:
     for option, value in options.items():
         if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS rejects option {option}={value!r}; see its list of options for names and ranges")
+
+
+def _undropped(program: BinaryProgram) -> BinaryProgram:
+    """Return the program.
+
+    Raises:
+        ImpreciseError: HiGHS would drop a coefficient that matters over the range of its integer; reals are scaled.
+    """
+    sizes, reach = np.abs(program.matrix.data), np.maximum(np.abs(program.low), np.abs(program.high))
+    if np.any((sizes < SMALLEST) & (sizes * reach[program.matrix.indices] > DROPPED)):
+        raise ImpreciseError(
+            "HiGHS drops coefficients of this space, where an integer has 1e12 times the range of another term of its rule; "
+            "narrow it"
+        )
+    return program
 
 
 def _load(program: BinaryProgram) -> Any:

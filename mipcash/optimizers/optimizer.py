@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration, Value, same_value
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, VARIANCE, Outcome
 from mipcash.optimizers.outcome import Limit as Limit
-from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.solution import Solution
+
+if TYPE_CHECKING:  # imports scipy, which a journal that is only shown does without
+    from mipcash.space.exclusion import MinimumDistance
 
 
 @dataclass(frozen=True)

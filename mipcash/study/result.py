@@ -18,7 +18,7 @@ from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import Objectives
-from mipcash.optimizers.optimizer import Limit
+from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.feasibility import (
     Feasibility,
@@ -190,7 +190,7 @@ class Result:
         from mipcash.optimizers.noise import evident_noise
 
         best = self.best
-        noise = evident_noise([observation_of(t) for t in self.history])
+        noise = evident_noise(self._observations)
         losses = [
             t.loss for t in self.history if self.feasibility.feasible(t.number) and t.loss is not None and not t.repeat
         ]
@@ -210,7 +210,11 @@ class Result:
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
         """Configurations that ``confirm=`` re-evaluated, with their losses in the search and on fresh repeats."""
-        return tuple(finalists_of([observation_of(t) for t in self.history], self.under))
+        return tuple(finalists_of(self._observations, self.under))
+
+    @cached_property
+    def _observations(self) -> list[Observation]:
+        return [observation_of(t) for t in self.history]
 
     @property
     def fresh(self) -> float:

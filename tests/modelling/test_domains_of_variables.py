@@ -123,6 +123,15 @@ def test_a_wide_domain_with_a_step_becomes_an_integer() -> None:
 SEMI = pyo.RangeSet(ranges=[NumericRange(0, 0, 0), NumericRange(2, 5, 0)])
 
 
+@pytest.mark.parametrize("end", [10**9, 10**12, 10**15])
+def test_bounds_of_a_wide_integer_are_adopted_exactly(end: int) -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(domain=pyo.Integers, bounds=(-end, end))
+    model.c = pyo.Constraint(expr=model.x >= 3 - end)
+    domain = mc.Space.from_pyomo(model).parameters["x"].domain
+    assert (domain.low, domain.high) == (-end, end)
+
+
 def test_a_semi_continuous_variable() -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var(domain=SEMI, bounds=(None, 4.5))

@@ -22,6 +22,39 @@ def test_a_conditional_rule_over_a_wide_integer() -> None:
     assert space.optimum(w - off, "max").value == 99900
 
 
+def test_a_disjunction_over_a_wide_integer() -> None:
+    model = pyo.ConcreteModel()
+    model.w = pyo.Var(domain=pyo.Integers, bounds=(0, 10**9))
+    model.choice = Disjunction(expr=[model.w <= 5, model.w >= 10**9 - 5])
+    with pytest.raises(mc.errors.RuleError, match="'w' in it has 1,000,000,000 values, with more than 100,000,000"):
+        mc.Space.from_pyomo(model)
+
+
+@pytest.mark.parametrize("width", [10**9, 10**12, 10**15])
+def test_a_wide_integer_beside_a_real(width: int) -> None:
+    space = mc.Space("share")
+    w, share, away = space.integer("w", 0, width), space.real("share", 0.0, 1.0), space.real("away", 0.0, 1.0)
+    space.rule("share", w <= width * share)
+    space.rule("over", width * away >= w - width // 2)
+    space.rule("under", width * away >= width // 2 - w)
+    nearest = space.optimum(away, "min")
+    assert (nearest.status, nearest.value) == ("optimal", pytest.approx(0.0, abs=1e-6))
+    assert space.optimum(share - 0.5 * w / width, "max").value == pytest.approx(1.0, abs=1e-6)
+    middle = {"w": width // 2, "share": 0.25, "away": 0.0}
+    found = space.nearest(middle)
+    assert found["share"] == pytest.approx(0.5, abs=1e-3) or found["w"] == pytest.approx(0.25 * width, rel=1e-3)
+
+
+@pytest.mark.parametrize("width", [10**9, 10**12, 10**15])
+def test_the_nearest_pair_of_wide_integers(width: int) -> None:
+    space = mc.Space("pair")
+    x, y = space.integer("x", 0, width), space.integer("y", 0, width)
+    space.rule("next", x - y == 1)
+    found = space.nearest({"x": width // 2, "y": width // 2 + 3})
+    assert found["x"] - found["y"] == 1
+    assert abs(found["x"] - width // 2) <= 1e-3 * width
+
+
 def test_ends_of_a_range_that_is_narrow_beside_its_values() -> None:
     space = mc.Space("narrow")
     v = space.integer("v", 0, 2)

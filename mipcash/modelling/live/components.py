@@ -26,6 +26,7 @@ from mipcash.modelling.live.special_sets import special_set_key, write_special_s
 from mipcash.modelling.live.value_sets import ROUNDING, is_plain
 from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Variable
+from mipcash.modelling.refusals import refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.wording import written
 
@@ -174,19 +175,22 @@ def _constraints(declaration: Declaration) -> Iterator[Rule]:
     """Yield the active constraints that the user added to the model, including those in disjuncts, as rules.
 
     Raises:
-        RuleError: a constraint that is no sum of products of variables.
+        RuleError: a constraint that is no sum of products of variables, or one in a disjunct over an integer of many values.
     """
     model: Any = declaration.model
     for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=BLOCKS):
         if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
             continue
         try:
-            yield make_rule(data.name, data.expr, constant=True)
+            rule = make_rule(data.name, data.expr, constant=True)
         except (AttributeError, DeveloperError) as error:
             raise RuleError(
                 f"constraint {data.name!r} holds something that is no sum of products of variables ({error}); transform it "
                 "with Pyomo first (core.expand_connectors, contrib.piecewise...), or write it out"
             ) from error
+        if any(block.ctype is Disjunct for block in owners(data)):
+            refuse_many_values(data.name, (n for n in declaration.numbers if id(n.variable) in rule.body.ids))
+        yield rule
 
 
 def _check_rule(declaration: Declaration, rule: Rule) -> None:

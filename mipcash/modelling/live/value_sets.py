@@ -29,6 +29,8 @@ ROUNDING = 1e-9
 """Tolerance within which a bound counts as a whole number."""
 SAME = 1e-12
 """Relative difference between bounds below which the variable is a constant: 0.3 and 0.1 + 0.2."""
+STEP_SHARE = 1e-3
+"""Largest share of a step by which a value may miss a bound, however large it is."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,8 @@ def _clipped_run(r: Any, low: float, high: float) -> _Run | None:
     """Return the members of a discrete range between two bounds, or None; the count is infinite if they never end."""
     start, step = r.start, abs(r.step) or 1
     first, last = (r.end, start) if r.step < 0 else (start, r.end)
-    low, high = low - ROUNDING - SAME * abs(low), high + ROUNDING + SAME * abs(high)
+    low -= min(ROUNDING + SAME * abs(low), STEP_SHARE * step)
+    high += min(ROUNDING + SAME * abs(high), STEP_SHARE * step)
     least, most = max(low, first), min(high, last)
     if not (math.isfinite(least) and math.isfinite(most)):
         return None if least > most else _Run(start, step, math.inf)  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.modelling.domains import (
     Categorical,
     Configuration,
@@ -83,6 +82,8 @@ def decode_solution(space: Space, text: str) -> Solution:
     Raises:
         DamageError: the text is no such solution.
     """
+    from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN  # imports scipy
+
     record = parse(text, "proof")
     record.setdefault("of", "")  # earlier journals lack this field
     if set(record) != {f.name for f in fields(Solution)}:
