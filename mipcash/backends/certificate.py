@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.spatial import ImpreciseError, solve_spatially, split_integers
+from mipcash.backends.spatial import ImpreciseError, resolved, solve_spatially, split_integers
 from mipcash.backends.task import (
     CUT_SLACK,
     FEASIBLE,
@@ -68,8 +68,8 @@ def certified(
 ) -> Answer:
     """Return the answer of ``solve`` after certification: its columns, if any, satisfy every row.
 
-    A program with products of reals is solved by spatial branch and bound. So is a program with integers of more than two values
-    for which the solver's tolerances are too coarse: splitting the ranges of its integers reduces the rounding errors.
+    A program with products of reals is solved by spatial branch and bound. So is a program with integers that are so large, or
+    for which the solver's tolerances turn out to be so coarse, that rounding errors matter: they are relaxed and split.
 
     Args:
         name: name of the solver, for messages.
@@ -84,7 +84,7 @@ def certified(
     def each(node: Task, limits: SolverSettings) -> Answer:
         return _certified(node, limits, solve, name, second, exact)
 
-    if not task.program.bilinear:
+    if not task.program.bilinear and resolved(task.program):
         try:
             return each(task, settings)
         except ImpreciseError:

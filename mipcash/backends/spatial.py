@@ -17,8 +17,9 @@ steps:
 The node with the least bound comes next, so that a limit ends the search with an incumbent and a bound for all legal points.
 
 An integer of more than WHOLE values is relaxed to a real, and branched on like a factor if it is fractional, until its box is
-narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances. If nothing
-else is left to split, the range of an integer is split: once its integers are fixed, a node is decided exactly.
+narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances. Where the
+solver is too imprecise for a node, all integers are relaxed. If nothing else is left to split, the range of an integer is split:
+once its integers are fixed, a node is decided exactly.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,6 +68,8 @@ WORTH = 0.99
 """Further passes are made while some range shrinks to less than this share."""
 WHOLE = 2.0**24
 """Number of values of an integer from which on it is relaxed to a real."""
+RESOLVED = 2.0**26
+"""Largest integer of a program that is left to a solver."""
 FRACTION = 1e-6
 """Distance to a whole number from which on an integer counts as fractional."""
 SHARE = 0.25
@@ -198,17 +202,19 @@ class _Search:
             program = relaxation(self.program, box.low, box.high, self.products)
         else:
             program = linearised(self.program, box.low, box.high, self.products, at)
-        real = self.integers[(box.high - box.low)[self.integers] >= WHOLE]
-        if len(real):
-            whole = program.integer.copy()
-            whole[real] = 0.0
-            program = replace(program, integer=whole)
         # a node that takes long is split into smaller ones instead
         limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
-        try:
-            return solve(replace(self.task, program=program, start=start), limits)
-        except (ImpreciseError, UndecidedError):  # the solver may be precise or fast enough in a smaller box
-            return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
+        for least in (WHOLE, 0.0):
+            real = self.integers[(box.high - box.low)[self.integers] >= least]
+            whole = program.integer.copy()
+            whole[real] = 0.0
+            part = replace(program, integer=whole)
+            if least == 0.0 or resolved(part):
+                with suppress(ImpreciseError, UndecidedError):
+                    return solve(replace(self.task, program=part, start=start), limits)
+        return Answer(
+            UNKNOWN, None, math.nan, -math.inf, 0.0
+        )  # the solver may be precise or fast enough in a smaller box
 
     def _node(self, bound: float, box: _Box, first: bool) -> None:
         answer = self._relaxed(box, self.native, self.task.start if first else None)
@@ -332,6 +338,16 @@ class _Search:
         bound = min(bound, self.value)
         status = OPTIMAL if self._closed(bound) else FEASIBLE
         return Answer(status, self.best, self.value, bound, seconds, self.prover)
+
+
+def resolved(program: BinaryProgram) -> bool:
+    """Return True if no integer exceeds RESOLVED.
+
+    Solvers do not scale integers. Beside larger ones, tolerances of 1e-9 are below the rounding errors of a row, or above the terms
+    of a scaled one, and a solver may prune the optimum, or all points that satisfy an equation.
+    """
+    size = np.maximum(np.abs(program.low), np.abs(program.high))[: program.n]
+    return not np.any(size[program.integer[: program.n] > 0] > RESOLVED)
 
 
 def split_integers(program: BinaryProgram) -> Indices:

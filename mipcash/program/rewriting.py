@@ -57,14 +57,14 @@ def with_columns(
     low: Vector,
     high: Vector,
     entries: sparse.csr_array | None = None,
-    integer: bool = False,
+    integer: ArrayLike = False,
 ) -> BinaryProgram:
     """Return the program with k additional base columns, inserted after the existing ones.
 
     Args:
         low, high: bounds, shape (k,).
         entries: their coefficients in the rows, shape (m, k); None: they are in no row.
-        integer: True if they are integer.
+        integer: True for those that are integer, shape (k,) or one for all.
     """
     n, k = program.n, len(names)
     entries = sparse.csr_array((program.matrix.shape[0], k)) if entries is None else entries
@@ -75,7 +75,9 @@ def with_columns(
         matrix=sparse.csr_array(matrix),
         low=np.concatenate([program.low[:n], low, program.low[n:]]),
         high=np.concatenate([program.high[:n], high, program.high[n:]]),
-        integer=np.concatenate([program.integer[:n], np.full(k, float(integer)), program.integer[n:]]),
+        integer=np.concatenate(
+            [program.integer[:n], np.broadcast_to(np.asarray(integer, dtype=float), k), program.integer[n:]]
+        ),
         names=(*program.names[:n], *names, *program.names[n:]),
         products=tuple(replace(p, start=p.start + k) for p in program.products),
     )

@@ -25,6 +25,8 @@ NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
 """Solver limits of the search. A legal configuration is enough; proof that none is nearer by a thousandth is not needed."""
 SOFT = 1e-3
 """Weight of a value that is given for want of a better one."""
+WIDE = 2**24
+"""Number of values of an integer from which on its distance is an integer too."""
 ABSENT_COST = 1.0
 """Cost of activating a parameter that the given configuration leaves out, or of deactivating one that it contains."""
 
@@ -139,8 +141,8 @@ def nearest_point(
             price = 0.0 if number.label in soft else ABSENT_COST
             constant += price * (float(sign < 0) + sign * switch.constant)
             np.add.at(linear, switch.columns, sign * price * switch.coefficients)
-    lifted, label = with_distances(program, wanted), {n.latent: n.label for n in program.numbers}
-    cost = np.concatenate([linear, [SOFT if label[c] in soft else 1.0 for c in wanted]])
+    (lifted, costs), label = with_distances(program, wanted), {n.latent: n.label for n in program.numbers}
+    cost = np.concatenate([linear, costs * [SOFT if label[c] in soft else 1.0 for c in wanted]])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
     return backend.solve(Task(lifted, form), settings)
 
@@ -182,20 +184,23 @@ def _costs(group: Group, config: Configuration) -> Vector:
     return cost
 
 
-def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
-    """Return the program with a column ``d >= |v - target| / width`` per column and target in ``wanted``; width: its range or 1."""
+def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> tuple[BinaryProgram, Vector]:
+    """Return the program with a column ``d >= |v - target| / unit`` per column and target in ``wanted``, and the costs of the d.
+
+    The unit is the range of v, and the cost 1. For an integer of more than WIDE values, d is an integer with the unit and the cost
+    1 / range, since a solver drops coefficients that are too small.
+    """
     if not wanted:
-        return program
-    k = len(wanted)
-    width = np.array([program.high[c] - program.low[c] for c in wanted])
-    width = np.where(width > 0, width, 1.0)
-    far = [max(abs(program.high[c] - v), abs(v - program.low[c])) for c, v in wanted.items()]
+        return program, np.zeros(0)
+    k, columns, target = len(wanted), np.array([*wanted]), np.array([*wanted.values()], dtype=float)
+    low, high = program.low[columns], program.high[columns]
+    width = np.where(high > low, high - low, 1.0)
+    wide = (program.integer[columns] > 0) & (width > WIDE)
+    unit, far = np.where(wide, 1.0, width), np.maximum(np.abs(high - target), np.abs(target - low))
     names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
-    wide = with_columns(program, names, np.zeros(k), 1.0 + np.array(far) / width)
-    rows = np.zeros((2 * k, wide.n_columns))
-    low = np.zeros(2 * k)
-    for j, (column, target) in enumerate(wanted.items()):
-        rows[2 * j, [program.n + j, column]] = width[j], -1.0  # width d - v >= -target
-        rows[2 * j + 1, [program.n + j, column]] = width[j], 1.0  # width d + v >= target
-        low[2 * j : 2 * j + 2] = -target, target
-    return with_rows(wide, sparse.csr_array(rows), low, np.full(2 * k, np.inf))
+    lifted = with_columns(program, names, np.zeros(k), 1.0 + np.where(wide, np.ceil(far), far / unit), integer=wide)
+    rows = np.zeros((2, k, lifted.n_columns))  # unit d - v >= -target, unit d + v >= target
+    rows[:, np.arange(k), program.n + np.arange(k)] = unit
+    rows[:, np.arange(k), columns] = np.array([[-1.0], [1.0]])
+    ends = np.concatenate([-target, target])
+    return with_rows(lifted, sparse.csr_array(rows.reshape(2 * k, -1)), ends, np.full(2 * k, np.inf)), unit / width

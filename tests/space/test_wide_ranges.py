@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 from pyomo.gdp import Disjunction
@@ -256,3 +259,36 @@ def test_a_product_of_two_integers_reaches_the_last_value_of_each(span: int, low
     space.rule("product", x * y >= (low + span) * 3000)
     assert space.optimum(x + y, "max", solver="highs").config == {"x": low + span, "y": 3000}
     assert space.count().number == 1
+
+
+RANGES = [(0, 10**6), (0, 10**9), (-(10**10), 10**10), (1, 10**11), (0, 10**12), (0.0, 1.0), (0.0, 1e3), (-1e6, 1e6)]
+
+
+@pytest.mark.parametrize("seed", [7, 10, 15, 16, 37, 43, 50, 52, 65, 82, 86, 89])
+def test_wide_integers_under_rules_through_a_known_point(seed: int) -> None:
+    """Assert that no answer is beaten by a legal point: the one that the rules were drawn through, and samples."""
+    rng = np.random.default_rng(seed)
+    space, planted, parts, sizes = mc.Space("planted"), dict[str, float](), list[Any](), list[float]()
+    for k, (low, high) in enumerate(RANGES[j] for j in rng.choice(len(RANGES), 3, replace=False)):
+        whole = isinstance(high, int)
+        parts.append(space.integer(f"x{k}", int(low), int(high)) if whole else space.real(f"x{k}", low, high))
+        planted[f"x{k}"] = int(rng.integers(low, high)) if whole else low + (high - low) * int(rng.integers(17)) / 16
+        sizes.append(float(high))
+    for j in range(2):
+        factors = [
+            f if isinstance(v, int) else f * max(sizes) / h
+            for f, v, h in zip(rng.choice([-3, -1, 1, 2], 3).tolist(), planted.values(), sizes, strict=True)
+        ]
+        body = sum(f * x for f, x in zip(factors, parts, strict=True))
+        value = sum(f * v for f, v in zip(factors, planted.values(), strict=True))
+        space.rule(f"rule {j}", body == value if rng.random() < 0.3 else body <= value)
+    assert space.validate(planted) == []
+    points = [planted, *space.sample(3, seed)]
+    assert all(space.is_legal(point) for point in points)
+    found = space.optimum(sum(x / h for x, h in zip(parts, sizes, strict=True)), "min")
+    least = min(sum(p[f"x{k}"] / h for k, h in enumerate(sizes)) for p in points)
+    assert found.bound <= least + 1e-6
+    assert found.value <= least + 1e-3
+    nearest = space.nearest({**planted, "x0": 1, "x1": 1})
+    assert space.is_legal(nearest)
+    assert sum(abs(nearest[n] - v) / h for h, (n, v) in zip(sizes, planted.items(), strict=True)) <= 2.1

@@ -77,8 +77,8 @@ class Projection:
         units = np.clip(variables.units(theta), 0.0, 1.0)
         natural = self.domain.scale.natural(units)
         wanted = {n.latent: natural[n.label] for n in program.numbers}
-        lifted = with_distances(program, wanted)
-        form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, np.ones(len(wanted))]))
+        lifted, costs = with_distances(program, wanted)
+        form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, costs]))
         answer = self.domain.minimiser.backend.solve(Task(lifted, form, self._held(z)), QUESTION)
         if decided(answer).columns is None:
             return None
