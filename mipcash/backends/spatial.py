@@ -204,12 +204,12 @@ class _Search:
             program = linearised(self.program, box.low, box.high, self.products, at)
         # a node that takes long is split into smaller ones instead
         limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
-        for least in (WHOLE, 0.0):
-            real = self.integers[(box.high - box.low)[self.integers] >= least]
+        wide = self.integers[(box.high - box.low)[self.integers] >= WHOLE]
+        for real in (wide, self.integers) if len(wide) < len(self.integers) else (wide,):
             whole = program.integer.copy()
             whole[real] = 0.0
             part = replace(program, integer=whole)
-            if least == 0.0 or resolved(part):
+            if len(real) == len(self.integers) or resolved(part):
                 with suppress(ImpreciseError, UndecidedError):
                     return solve(replace(self.task, program=part, start=start), limits)
         return Answer(
