@@ -72,7 +72,8 @@ class TrialTable:
         self._arrived: list[int] = []
         self._pending: set[int] = set()
         self._known: list[int] = []
-        self._seen: list[Observation | None] = []
+        self._seen: dict[int, Observation] = {}
+        self._unseen: set[int] = set()
         storage.open(record)
         with self._explained():
             for row, trial in self._checked(storage.rows()):
@@ -124,10 +125,11 @@ class TrialTable:
     @property
     def history(self) -> tuple[Observation, ...]:
         """Trials as an optimizer sees them. An unchanged trial stays the same object."""
-        for number, trial in enumerate(self.trials):
-            if self._seen[number] is None:
-                self._seen[number] = observation(trial)
-        return tuple(self._seen)  # type: ignore[arg-type]
+        with self.lock:
+            for number in sorted(self._unseen):
+                self._seen[number] = observation(self.trials[number])
+            self._unseen.clear()
+            return tuple(self._seen.values())
 
     # -- other writers ------------------------------------------------------------------------------------------
 
@@ -351,11 +353,11 @@ class TrialTable:
         if row.number == len(self._rows):
             self._rows.append(row)
             self.trials.append(trial)
-            self._seen.append(None)
             if trial.known:
                 self._known.append(row.number)
         else:
-            self._rows[row.number], self.trials[row.number], self._seen[row.number] = row, trial, None
+            self._rows[row.number], self.trials[row.number] = row, trial
+        self._unseen.add(row.number)
         (self._pending.add if trial.pending else self._pending.discard)(row.number)
 
     def _checked(self, rows: Sequence[TrialRow]) -> Iterator[tuple[TrialRow, Trial]]:
