@@ -84,7 +84,7 @@ def certified(
     def each(node: Task, limits: SolverSettings) -> Answer:
         return _certified(node, limits, solve, name, second, exact)
 
-    if not task.program.bilinear and resolved(task.program):
+    if not task.program.bilinear and (exact or resolved(task.program)):
         try:
             return each(task, settings)
         except ImpreciseError:

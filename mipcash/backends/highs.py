@@ -156,7 +156,7 @@ class HighsBackend:
                 if (answer is not None and not tiny and not _doubtful(answer, scaled, settings)) or left <= 0.0:
                     break
             if answer is None:
-                raise ImpreciseError(
+                raise SolverError(
                     f"HiGHS stopped with status {highs.modelStatusToString(highs.getModelStatus())!r} on a program of "
                     f"{task.program.n} columns; try another solver"
                 )

@@ -202,19 +202,16 @@ class _Search:
             program = relaxation(self.program, box.low, box.high, self.products)
         else:
             program = linearised(self.program, box.low, box.high, self.products, at)
-        # a node that takes long is split into smaller ones instead
-        limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
-        wide = self.integers[(box.high - box.low)[self.integers] >= WHOLE]
-        for real in (wide, self.integers) if len(wide) < len(self.integers) else (wide,):
+        large = (box.high - box.low >= WHOLE) | (np.maximum(np.abs(box.low), np.abs(box.high)) > RESOLVED)
+        every = np.isin(np.arange(len(large)), self.integers)
+        for real in (large, large | every) if np.any(every & ~large) else (large,):
             whole = program.integer.copy()
-            whole[real] = 0.0
-            part = replace(program, integer=whole)
-            if len(real) == len(self.integers) or resolved(part):
-                with suppress(ImpreciseError, UndecidedError):
-                    return solve(replace(self.task, program=part, start=start), limits)
-        return Answer(
-            UNKNOWN, None, math.nan, -math.inf, 0.0
-        )  # the solver may be precise or fast enough in a smaller box
+            whole[: len(real)][real] = 0.0
+            # a node that takes long, or for which the solver is imprecise, is split into smaller ones instead
+            limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
+            with suppress(ImpreciseError, UndecidedError):
+                return solve(replace(self.task, program=replace(program, integer=whole), start=start), limits)
+        return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
 
     def _node(self, bound: float, box: _Box, first: bool) -> None:
         answer = self._relaxed(box, self.native, self.task.start if first else None)
@@ -419,7 +416,9 @@ class _Rows:
             noise = ROUNDING * len(at) * np.maximum(np.abs(least), np.abs(most))
             if least.sum() > row_high + noise.sum() or most.sum() < row_low - noise.sum():
                 return False
-            others = 1.0 - np.eye(len(at))[places]  # summed anew: large terms must not cancel small ones
+            others = 1.0 - (
+                np.arange(len(at)) == places[:, None]
+            )  # summed anew: large terms must not cancel small ones
             room = others @ noise
             with np.errstate(invalid="ignore"):
                 above = (row_high - others @ least + room) / values[places]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mipcash.errors import MipcashError
-from mipcash.report.data.convergence import curve
+from mipcash.report.data.convergence import curve, span_of, time_unit
 from mipcash.report.data.coordinates import coordinates
 from mipcash.report.data.effects import effects
 from mipcash.report.data.front import fronts, word_of
@@ -23,6 +23,7 @@ from mipcash.report.data.slices import slices
 from mipcash.report.data.solving import solving
 from mipcash.report.drawing import (
     BAR,
+    CROSS,
     DOT,
     GREEN,
     GRID,
@@ -48,16 +49,6 @@ from mipcash.study.text import shown, told_apart, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-from typing import TYPE_CHECKING
-
-from mipcash.report.data.convergence import span_of, time_unit
-from mipcash.report.drawing import CROSS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 BY = ("evaluations", "seconds")
 SHOWN = 12

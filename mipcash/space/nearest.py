@@ -26,7 +26,7 @@ NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
 SOFT = 1e-3
 """Weight of a value that is given for want of a better one."""
 WIDE = 2**24
-"""Number of values of an integer from which on its distance is an integer too."""
+"""Range of an integer from which on its distance is an integer too."""
 ABSENT_COST = 1.0
 """Cost of activating a parameter that the given configuration leaves out, or of deactivating one that it contains."""
 
@@ -187,7 +187,7 @@ def _costs(group: Group, config: Configuration) -> Vector:
 def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> tuple[BinaryProgram, Vector]:
     """Return the program with a column ``d >= |v - target| / unit`` per column and target in ``wanted``, and the costs of the d.
 
-    The unit is the range of v, and the cost 1. For an integer of more than WIDE values, d is an integer with the unit and the cost
+    The unit is the range of v, and the cost 1. For an integer of a range beyond WIDE, d is an integer with the unit and the cost
     1 / range, since a solver drops coefficients that are too small.
     """
     if not wanted:
@@ -196,6 +196,7 @@ def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> tuple
     low, high = program.low[columns], program.high[columns]
     width = np.where(high > low, high - low, 1.0)
     wide = (program.integer[columns] > 0) & (width > WIDE)
+    target = np.where(wide, np.round(target), target)  # else no whole d is near
     unit, far = np.where(wide, 1.0, width), np.maximum(np.abs(high - target), np.abs(target - low))
     names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
     lifted = with_columns(program, names, np.zeros(k), 1.0 + np.where(wide, np.ceil(far), far / unit), integer=wide)

@@ -175,7 +175,7 @@ def _constraints(declaration: Declaration) -> Iterator[Rule]:
     """Yield the active constraints that the user added to the model, including those in disjuncts, as rules.
 
     Raises:
-        RuleError: a constraint that is no sum of products of variables, or one in a disjunct over an integer of many values.
+        RuleError: a constraint that is no sum of products of variables; one in a disjunct over an integer parameter of many values.
     """
     model: Any = declaration.model
     for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=BLOCKS):
