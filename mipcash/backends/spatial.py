@@ -16,10 +16,10 @@ steps:
 
 The node with the least bound comes next, so that a limit ends the search with an incumbent and a bound for all legal points.
 
-An integer of more than WHOLE values is relaxed to a real, and branched on like a factor if it is fractional, until its box is
-narrower. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a solver's tolerances. Where the
-solver is too imprecise for a node, all integers are relaxed. If nothing else is left to split, the range of an integer is split:
-once its integers are fixed, a node is decided exactly.
+An integer beyond RESOLVED is relaxed to a real, and one of more than WHOLE values until its box is narrower. It is branched on
+like a factor if it is fractional. As an integer it could not be rescaled, and coefficients of 1e-10 beside it are lost in a
+solver's tolerances. Where the solver is too imprecise for a node, all integers are relaxed. If nothing else is left to split, the
+range of an integer is split: once its integers are fixed, a node is decided exactly.
 """
 
 from __future__ import annotations
@@ -202,11 +202,12 @@ class _Search:
             program = relaxation(self.program, box.low, box.high, self.products)
         else:
             program = linearised(self.program, box.low, box.high, self.products, at)
-        large = (box.high - box.low >= WHOLE) | (np.maximum(np.abs(box.low), np.abs(box.high)) > RESOLVED)
-        every = np.isin(np.arange(len(large)), self.integers)
-        for real in (large, large | every) if np.any(every & ~large) else (large,):
+        size = np.maximum(np.abs(box.low), np.abs(box.high))
+        large = np.flatnonzero((box.high - box.low >= WHOLE) | (size > RESOLVED))
+        every = np.union1d(large, self.integers)
+        for real in (large, every) if len(large) < len(every) else (every,):
             whole = program.integer.copy()
-            whole[: len(real)][real] = 0.0
+            whole[real] = 0.0
             # a node that takes long, or for which the solver is imprecise, is split into smaller ones instead
             limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
             with suppress(ImpreciseError, UndecidedError):
@@ -416,9 +417,8 @@ class _Rows:
             noise = ROUNDING * len(at) * np.maximum(np.abs(least), np.abs(most))
             if least.sum() > row_high + noise.sum() or most.sum() < row_low - noise.sum():
                 return False
-            others = 1.0 - (
-                np.arange(len(at)) == places[:, None]
-            )  # summed anew: large terms must not cancel small ones
+            # summed anew: large terms must not cancel small ones
+            others = 1.0 - (np.arange(len(at)) == places[:, None])
             room = others @ noise
             with np.errstate(invalid="ignore"):
                 above = (row_high - others @ least + room) / values[places]

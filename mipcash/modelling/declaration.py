@@ -331,7 +331,7 @@ class Declaration:
         low, high = self.interval(rule.body)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
-        refuse_many_values(name, [n for n in self.numbers if id(n.variable) in rule.body.ids])
+        refuse_many_values(name, rule.body.ids, self.numbers)
         missing = sum(1 - expression_of(w) for w in rule.when)
         if rule.upper < high:
             rules[name, "<=", *part] = body <= rule.upper + (high - rule.upper) * missing

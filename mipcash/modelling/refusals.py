@@ -7,7 +7,7 @@ fits the argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pyomo.core.expr.numeric_expr import SumExpression
@@ -29,15 +29,19 @@ MOST_VALUES = 10**8
 wrong optimum in 2, 6 and 8, and up to 1e8 in none."""
 
 
-def refuse_many_values(name: str, numbers: Iterable[Number]) -> None:
+def refuse_many_values(name: str, ids: Collection[int], numbers: Iterable[Number]) -> None:
     """Refuse integers with too many values in a conditional rule.
+
+    Args:
+        name, ids: of the rule, and of its variables.
+        numbers: of the space.
 
     Raises:
         RuleError: there is one.
     """
     for number in numbers:
         many = (number.domain.high - number.domain.low) / (number.domain.step or 1)
-        if isinstance(number.domain, Integer) and many > MOST_VALUES:
+        if id(number.variable) in ids and isinstance(number.domain, Integer) and many > MOST_VALUES:
             raise RuleError(
                 f"rule {name!r} holds only under a condition, and integer {number.label!r} in it has {many:,.0f} values, "
                 f"with more than {MOST_VALUES:,} of which solvers are not exact there; declare it with a step, or as a real"

@@ -189,7 +189,7 @@ def _constraints(declaration: Declaration) -> Iterator[Rule]:
                 "with Pyomo first (core.expand_connectors, contrib.piecewise...), or write it out"
             ) from error
         if any(block.ctype is Disjunct for block in owners(data)):
-            refuse_many_values(data.name, (n for n in declaration.numbers if id(n.variable) in rule.body.ids))
+            refuse_many_values(rule.name, rule.body.ids, declaration.numbers)
         yield rule
 
 
@@ -322,7 +322,7 @@ def refuse_logic(model: Any) -> None:
             disjunct that no active disjunction lists.
     """
     for data in model.component_data_objects(pyo.LogicalConstraint, active=True, descend_into=BLOCKS):
-        _check(data.name, data.expr)
+        _check_logic(data.name, data.expr)
     listed = set[int]()
     for data in model.component_data_objects(Disjunction, active=True, descend_into=BLOCKS):
         listed.update(map(id, data.disjuncts))
@@ -334,7 +334,7 @@ def refuse_logic(model: Any) -> None:
             )
 
 
-def _check(name: str, expression: Any) -> None:
+def _check_logic(name: str, expression: Any) -> None:
     if isinstance(expression, RelationalExpression):
         raise RuleError(
             f"logical constraint {name!r} holds the relation {expression}; put it into a Disjunct and use its indicator_var, "
@@ -356,4 +356,4 @@ def _check(name: str, expression: Any) -> None:
             "and, or, not, implies, atleast, atmost, exactly"
         )
     for argument in arguments:
-        _check(name, argument)
+        _check_logic(name, argument)
