@@ -22,7 +22,6 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.registry import Progress, Results, benchmark
-from benchmarks.scale_out import network
 from mipcash.models import artificial
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import DONE, PENDING
@@ -44,6 +43,19 @@ def clock(seconds: Seconds, what: str) -> Iterator[None]:
 def _children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def network() -> mc.Space:
+    """Return the space of the README."""
+    space = mc.Space("network")
+    layers = space.integer("layers", 1, 3)
+    width = space.ordinal("width", [16, 32, 64, 128])
+    act = space.categorical("activation", ["relu", "tanh", "selu"])
+    space.real("lr", 1e-4, 1e-1, log=True)
+    space.real("drop", 0.0, 0.5, when=layers.is_(2, 3))
+    space.rule("memory", layers * width <= 200)
+    space.rule("selu only when deep", act["selu"] <= layers / 3)
+    return space
 
 
 def loss(config: Any) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.rivals.constraints import RivalSettings
+from benchmarks.rivals.adaptive_percentile import PercentileSettings
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.methods.cmes.cmes import CmesSettings
 from mipcash.optimizers.hybrid import HybridSettings
@@ -43,15 +43,11 @@ def _hybrid(name: str, told: str, acquisition: str = "log-ei") -> Method:
     return Method(name, told, "hybrid", HybridSettings(acquisition=acquisition))
 
 
-def _rival(name: str, told: str, optimizer: str) -> Method:
-    return Method(name, told, optimizer, RivalSettings())
-
-
 METHODS = {
     m.name: m
     for m in (
         Method("random", HIDDEN, "random"),
-        _rival("AP", HIDDEN, "adaptive-percentile"),
+        Method("AP", HIDDEN, "adaptive-percentile", PercentileSettings()),
         _cmes("cMES real", REAL),
         _cmes("cMES real, marginal", REAL, sampling="marginal"),
         _hybrid("cEI real", REAL),

@@ -21,7 +21,7 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.faults.runs import BUDGET, Kind, append, lines
-from benchmarks.scale_out import network
+from benchmarks.load import network
 from mipcash.cli.main import app
 from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.registry import read_study
@@ -32,7 +32,7 @@ KILLED, TERMINATED, INTERRUPTED, WORKER = "SIGKILL", "SIGTERM", "Ctrl-C twice", 
 RAY_UNPROTECTED = {"RAY_AUTH_MODE": "disabled"}  # the cluster and the programs have no token in common
 MODEL = """from pathlib import Path
 from benchmarks.faults.runs import Logged
-from benchmarks.scale_out import network
+from benchmarks.load import network
 space, objective = network(), Logged(Path(__file__).parent)
 """
 CLUSTERS = {

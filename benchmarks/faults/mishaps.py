@@ -17,7 +17,7 @@ from typing import Any
 import mipcash as mc
 from benchmarks.faults.kills import compare, ended, forked, run
 from benchmarks.faults.runs import BUDGET, KINDS, Logged, append, lines
-from benchmarks.scale_out import network
+from benchmarks.load import network
 from mipcash.study.storage.registry import read_study
 
 PLAIN = KINDS["sequential"]

@@ -93,19 +93,6 @@ class LogEI:
 
 
 @dataclass(frozen=True)
-class ConfidenceBound:
-    """Lower confidence bound ``mu - kappa sd`` (UCB of the negated loss; Srinivas et al. 2010)."""
-
-    kappa: float
-
-    def __call__(self, mu: Vector, sd: Vector) -> Vector:
-        return np.asarray(mu - self.kappa * sd)
-
-    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
-        return mu - self.kappa * sd, 1.0, -self.kappa
-
-
-@dataclass(frozen=True)
 class AnalyticAcquisition:
     """A closed form of the mean and deviation of one posterior, as an ``mipcash.acquisition.acquisition.Acquisition``.
 

@@ -25,7 +25,7 @@ observations the residual is at its mean, 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,14 +94,10 @@ class Excess:
     end: float
 
     @classmethod
-    def of(cls, limited: Limited, function: Callable[[float], Acquisition]) -> list[Excess]:
-        """Return the excess for each finite bound of a constrained output.
-
-        Args:
-            function: returns the function to compare with a bound of the given sign.
-        """
+    def of(cls, limited: Limited, function: Acquisition) -> list[Excess]:
+        """Return the excess for each finite bound of a constrained output, which is the given function."""
         ends = ((1.0, limited.high), (-1.0, limited.low))
-        return [cls(function(sign), sign, end) for sign, end in ends if math.isfinite(end)]
+        return [cls(function, sign, end) for sign, end in ends if math.isfinite(end)]
 
 
 @dataclass(frozen=True)
@@ -121,8 +117,7 @@ class FeasibleFirst:
         cls, loss: MixedFunction, outputs: Mapping[str, MixedFunction], limited: Mapping[str, Limited]
     ) -> FeasibleFirst:
         """Return the function for one joint draw of the loss and every constrained output."""
-        drawn = {name: whole(sample) for name, sample in outputs.items()}
-        excess = [e for name, l in limited.items() for e in Excess.of(l, lambda _, f=drawn[name]: f)]  # type: ignore[misc]
+        excess = [e for name, each in limited.items() for e in Excess.of(each, whole(outputs[name]))]
         return cls(whole(loss), excess)
 
     def values(self, points: Points) -> Vector:

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import Configuration
 from mipcash.space.compiled import CompiledSpace
 
 
@@ -80,10 +79,6 @@ def _target(given: Path, suffix: str) -> Path:
         )
         raise SolverError(f"the program cannot be written to {str(target)!r}: the folder {str(missing)!r} {what}")
     return target
-
-
-DEFAULTS = 16
-"""Number of legal configurations that are tried as the default of a ConfigSpace space."""
 
 
 def _converter(name: str) -> Any:
@@ -167,23 +162,6 @@ class ExchangeMixin:
         made = cls._empty(name or getattr(space, "name", None) or "space")
         _converter("from_configspace").declare_configspace(made._declaration, space)
         return made
-
-    def to_configspace(self) -> Any:
-        """Return a ``ConfigSpace.ConfigurationSpace`` of the same configurations, with a legal default.
-
-        Returns:
-            The ``ConfigurationSpace``.
-
-        Raises:
-            SpaceError: a rule, a condition or an ordering that ConfigSpace cannot express; the message names it.
-            InfeasibleSpaceError: the space is empty.
-        """
-        legal = (each for n in (1, DEFAULTS) for each in self._some(n))
-        return _converter("to_configspace").configspace_of(self._declaration, legal)
-
-    def _some(self, n: int) -> list[Configuration]:
-        """Return n legal configurations."""
-        raise NotImplementedError
 
     @classmethod
     def _empty(cls, name: str) -> Self:

@@ -622,9 +622,6 @@ class Space(ExchangeMixin):
             )
         return found
 
-    def _some(self, n: int) -> list[Configuration]:
-        return self.sample(n)
-
     def optimum(
         self,
         expression: Any,

@@ -11,7 +11,7 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
-from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound
+from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm
 from mipcash.acquisition.catalogue import Screened, rough
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
@@ -19,6 +19,7 @@ from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.backends.task import SolverSettings
+from mipcash.program.forms import Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -28,6 +29,19 @@ from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.spaces import ALL
 from tests.surrogates.test_surrogates import posterior
+
+
+class ConfidenceBound:
+    """Lower confidence bound ``mu - kappa sd``: an acquisition with a closed form that this package does not have."""
+
+    def __init__(self, kappa: float) -> None:
+        self.kappa = kappa
+
+    def __call__(self, mu: Vector, sd: Vector) -> Vector:
+        return np.asarray(mu - self.kappa * sd)
+
+    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
+        return mu - self.kappa * sd, 1.0, -self.kappa
 
 
 class Setting:

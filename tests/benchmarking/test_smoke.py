@@ -21,12 +21,10 @@ ROWS = {
     "admm-artificial": ("| random, legal | 1 |",),
     "admm-real": ("| `random` |",),
     "admmbo": ("| (17) | admmbo, apart | 1 |", "| (17) | random, together | 1 |"),
-    "asks": ("| sklearn_pipeline | noise | 20 |", "| artificial | structured | 20 |"),
     "automl": ("| random |",),
     "cmes": ("| cMES |", "| cMES real |", "| random |"),
     "faults": ("| one at a time | ", "| full disk | 1 | 1 of 1 |"),
     "fair-pipelines": ("| random, legal, filtered |",),
-    "fronts": ("| network | hybrid | 1 |", "| vessel |", "| beam |"),
     "load": ("| trials in a journal | 100 | run ", "| rules over 100 integers | 50 | declare "),
     "limits": ("first kept", "| hybrid |", "| random |"),
     "many-workers": ("| `hybrid` | 8 |",),
@@ -35,10 +33,9 @@ ROWS = {
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
     "papers": ("MiVaBO is first of SMAC",),
     "portfolio": ("| 11 | defaults |", "| 11 | portfolio |"),
-    "sampler-cost": ("| seven | `MipcashSampler` | 12 |", "| two | `TPESampler` | 12 |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }
-"""Rows of the printed tables. ``startup`` and ``scale-out`` have none, since they only time other processes."""
+"""Rows of the printed tables."""
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -61,10 +58,10 @@ def test_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in benchmarks())
-    assert set(benchmarks()) == {*ROWS, "startup", "scale-out"}
+    assert set(benchmarks()) == {*ROWS}
     with pytest.raises(ValueError, match="registered twice"):
-        benchmark("asks", "another")(lambda size, progress: {})
-    for arguments in (["run", "nothing"], ["collect", "asks"]):
+        benchmark("load", "another")(lambda size, progress: {})
+    for arguments in (["run", "nothing"], ["collect", "load"]):
         with pytest.raises(SystemExit):
             main(arguments)
     kept = {n for n, b in benchmarks().items() if b.collected}

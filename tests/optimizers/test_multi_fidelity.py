@@ -161,8 +161,7 @@ def test_what_does_not_go_together_is_refused() -> None:
         mc.Study(space)
 
 
-@pytest.mark.parametrize(("package", "name"), [("ConfigSpace", "to_configspace"), ("optuna", "to_optuna")])
-def test_formats_without_fidelities_refuse_one(package: str, name: str) -> None:
-    pytest.importorskip(package)
+def test_optunas_distributions_have_no_fidelity() -> None:
+    pytest.importorskip("optuna")
     with pytest.raises(SpaceError, match="the fidelity 'epochs'"):
-        getattr(training(), name)()
+        training().to_optuna()

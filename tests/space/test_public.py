@@ -5,7 +5,7 @@ from __future__ import annotations
 import mipcash as mc
 
 DECLARE = "real integer fidelity ordinal categorical module ordering auxiliary rule from_pyomo"
-EXCHANGE = "from_sklearn from_optuna to_optuna from_configspace to_configspace"
+EXCHANGE = "from_sklearn from_optuna to_optuna from_configspace"
 DECLARED = "name expand_limit model parameters auxiliaries rules"
 LEGAL = "validate is_legal why_illegal nearest expect default"
 ASK = "sample optimum count bounds conflict explain"
