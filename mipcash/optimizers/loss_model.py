@@ -7,14 +7,15 @@ Notation
 
 F has the posterior's distribution on Z. Between the points of Z it is the mean given F_Z, so variation of f there is left out.
 This hardly affects averages over many points, such as importances.
-The surrogate is refitted, so results depend neither on the optimizer of the study nor on the course of the run.
+Unless a state of an earlier fit is given, results depend neither on the optimizer of the study nor on the course of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -53,15 +54,23 @@ class LossModel:
         domain: the space.
         posterior: the posterior of the loss.
         points: the observations.
+        state: hyperparameters, from which the next fit starts.
     """
 
     domain: Domain
     posterior: StructuredPosterior
     points: Points
+    state: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, domain: Domain, history: History, limits: tuple[Limit, ...] = ()) -> LossModel | None:
-        """Return the model fitted to all losses of a history; None if fewer than LEAST of them are different."""
+    def of(
+        cls, domain: Domain, history: History, limits: tuple[Limit, ...] = (), state: Mapping[str, Any] | None = None
+    ) -> LossModel | None:
+        """Return the model fitted to all losses of a history; None if fewer than LEAST of them are different.
+
+        Args:
+            state: of an earlier fit; None: hyperparameters are searched from scratch.
+        """
         data = Data.of(domain, history, limits)
         rows = data.known
         if len(np.unique(data.losses[rows])) < LEAST:
@@ -70,8 +79,9 @@ class LossModel:
         with threadpool_limits(1):
             tables = optimizer.surrogate.prepare(data.points).part(rows)
             surrogate = optimizer._loss_surrogate(data)
-            posterior, _ = surrogate.fit(tables, data.losses[rows], {}, np.random.default_rng(0), data.noise(rows))
-        return cls(domain, posterior, data.points[rows])
+            rng, noise = np.random.default_rng(0), data.noise(rows)
+            posterior, after = surrogate.fit(tables, data.losses[rows], state or {}, rng, noise)
+        return cls(domain, posterior, data.points[rows], after)
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return means and standard deviations of f: (B,), (B,)."""

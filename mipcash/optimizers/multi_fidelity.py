@@ -12,8 +12,9 @@ sub-space s = S. Its proposal x is evaluated at the fidelity with the largest ga
     EI(x, S) rho(s) / c(s),
 
 the augmented expected improvement of Huang, Allen, Notz and Miller (2006) without its factor for noise. EI(x, S) does not depend
-on s. Given f(x, s), the variance of f(x, S) is smaller by the factor 1 - rho(s)^2, from which rho is computed. A fidelity at which
-x was evaluated is not chosen again, so a promising x is evaluated at higher and higher fidelities.
+on s. In rho the variance of f(x, s) includes the fitted noise, so that 1 - rho(s)^2 is the share of the variance of f(x, S) that
+remains after the evaluation. A fidelity at which x was evaluated is not chosen again, so a promising x is evaluated at higher and
+higher fidelities.
 
 The first evaluation is at full fidelity, so that there is an incumbent. Before a surrogate can be fitted, fidelities take turns,
 the lowest first.
@@ -38,6 +39,8 @@ from mipcash.space.domain import Domain
 
 RATIO = 3.0
 """Ratio of the costs of successive fidelities among which one is chosen."""
+STATE = "fidelity"
+"""Key of the hyperparameters of the model that chooses the fidelity, in the state of the optimizer."""
 
 
 class MultiFidelity(Optimizer):
@@ -79,7 +82,7 @@ class MultiFidelity(Optimizer):
         ladder = self._ladder(found.config, request.before)
         if len(ladder) == 1 or not any(o.legal and o.status != FAILED for o in request.history):
             return found
-        model = LossModel.of(self.domain, request.history, request.limits)
+        model = LossModel.of(self.domain, request.history, request.limits, request.state.get(STATE))
         if model is None:
             chosen = ladder[-1 - len(request.history) % len(ladder)]
             return replace(found, config=chosen)
@@ -88,7 +91,8 @@ class MultiFidelity(Optimizer):
             **found.trace,
             "log gain per cost": dict(zip((str(c[self.fidelity.label]) for c in ladder), gains, strict=True)),
         }
-        return replace(found, config=ladder[int(np.argmax(gains))], trace=trace)
+        state = {**found.state, STATE: model.state}
+        return replace(found, config=ladder[int(np.argmax(gains))], trace=trace, state=state)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
         return self.at_full.ranked(history, limits)
@@ -118,11 +122,7 @@ class MultiFidelity(Optimizer):
 
     def _gains(self, model: LossModel, ladder: Sequence[Configuration]) -> list[float]:
         """Return log rho(s) - log c(s) of a configuration at each fidelity."""
-        points, posterior = self.domain.encode(ladder), model.posterior
-        mean, before = posterior.predict(points)
-        full, found = points[:1], []
-        for k, config in enumerate(ladder):
-            _, after = posterior.given(points[k : k + 1], mean[k : k + 1]).predict(full)
-            rho = np.sqrt(max(1e-12, 1.0 - float((after[0] / before[0]) ** 2)))
-            found.append(float(np.log(rho) - np.log(self.fidelity.cost(config))))
-        return found
+        covariance = model.posterior.beside(self.domain.encode(ladder)).between
+        observed = np.diag(covariance) + model.posterior.fitted_noise
+        rho = np.sqrt(np.maximum(1e-12, covariance[0] ** 2 / (covariance[0, 0] * observed)))
+        return [float(np.log(r) - np.log(self.fidelity.cost(c))) for r, c in zip(rho, ladder, strict=True)]
