@@ -47,17 +47,12 @@ def _pipeline(split: Split, config: Mapping[str, Any]) -> Any:
     return ordered.pipeline(config, split.seed)
 
 
-def pipelines_of(name: str, split: Split) -> sklearn_pipeline.Pipelines:
-    """Return the pipelines of a space of the model for a split. Ensembles of the tables have at most 100 members."""
-    ranges = AUTO_SKLEARN if name == "usual" else SMALL
-    return sklearn_pipeline.Pipelines(name, split.task == REGRESSION, split.x.shape[1], ranges, seed=split.seed)
-
-
 def _of_model(name: str) -> Pipelines:
-    """Return Table A2 or A3 of liu2020, or the usual space."""
+    """Return Table A2 or A3 of liu2020, or the usual space. Ensembles of the tables have at most 100 members."""
+    ranges = AUTO_SKLEARN if name == "usual" else SMALL
 
     def made(split: Split) -> sklearn_pipeline.Pipelines:
-        return pipelines_of(name, split)
+        return sklearn_pipeline.Pipelines(name, split.task == REGRESSION, split.x.shape[1], ranges, seed=split.seed)
 
     def declare(split: Split) -> mc.Space:
         return made(split).declare(Facts.of(Table(split.x, split.y, ""), FOLDS))

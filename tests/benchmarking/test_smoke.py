@@ -32,7 +32,6 @@ ROWS = {
     "paper-vae": ("| hybrid | 1 |", "| random | 1 |"),
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
     "papers": ("MiVaBO is first of SMAC",),
-    "portfolio": ("| 11 | defaults |", "| 11 | portfolio |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }
 """Rows of the printed tables."""
