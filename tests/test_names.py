@@ -79,7 +79,7 @@ def test_arguments_mean_the_same_in_minimize_and_in_a_study() -> None:
     assert all(existing[name].default == ours[name].default for name in set(existing) - {"study"})
     for function in (mc.minimize, mc.Study):
         described = set(
-            re.findall(r"[a-z_]+", " ".join(re.findall(r"^        ([a-z_, ]+): ", function.__doc__ or "", re.M)))
+            re.findall(r"[a-z_]+", " ".join(re.findall(r"^    ([a-z_, ]+): ", inspect.getdoc(function) or "", re.M)))
         )
         assert set(arguments(function)) <= described, function
 

@@ -32,7 +32,10 @@ def real_path(path: Path) -> Path:
         StorageError: the links form a cycle, or the path is invalid.
     """
     try:
-        return path.expanduser().resolve()
+        found = path.expanduser().resolve()
+        if found.is_symlink():  # Python 3.13 and later leave a cycle as it is
+            raise OSError("its symbolic links form a cycle")
+        return found
     except (OSError, RuntimeError, ValueError) as error:
         raise StorageError(
             f"{without_credentials(path)} leads to no file ({without_credentials(error)}); give another storage"

@@ -76,7 +76,9 @@ class Journal(Database):
         # not mode=ro: after a run was killed inside a write, the first reader has to apply SQLite's rollback journal
         name = f"{self._file.as_uri()}?mode=rw"
         try:
-            self._connection = sqlite3.connect(name, 30.0, isolation_level=None, check_same_thread=False, uri=True)
+            self._connection = sqlite3.connect(
+                name, timeout=30.0, isolation_level=None, check_same_thread=False, uri=True
+            )
             for setting in self.settings:
                 self._connection.execute(f"PRAGMA {setting}")
         except (sqlite3.Error, UnicodeDecodeError) as error:
