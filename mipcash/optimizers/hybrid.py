@@ -43,7 +43,7 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.model_based import ModelBased, Step
-from mipcash.optimizers.noise import by_posterior_mean, evident_noise
+from mipcash.optimizers.noise import by_posterior_mean, measured_noise
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
@@ -208,8 +208,8 @@ class Hybrid(ModelBased):
         return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
-        """Return the observations ranked by posterior mean if they are noisy (``mipcash.optimizers.noise``), else by loss."""
-        usual, noise = super().ranked(history, limits), evident_noise(history)
+        """Return the observations ranked by posterior mean if noise was measured (``mipcash.optimizers.noise``), else by loss."""
+        usual, noise = super().ranked(history, limits), measured_noise(history)
         if not noise or len(usual) < 2:
             return usual
         data = self.data(history, limits)

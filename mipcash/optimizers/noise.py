@@ -6,10 +6,11 @@ Notation
     s^2 = sum e_ik^2 / ((n - 1)(K - 1)) over the better half of n configurations, since worse ones vary more
     v = s^2 / K: the variance of L_i, for comparisons with other configurations on the same folds
 
-Noise is evident from evaluations alone: losses of single fits, one configuration that was measured several times with
-different losses, or variances that the objective returned, of which v is the mean. The noise variance fitted by a surrogate is no
-evidence. It may be a fifth of all variance for a rough deterministic function, and a thousandth for few observations of a noisy
-one (measured; see the decision on answers under noise).
+Noise is measured if one configuration was evaluated several times with different losses, or if the objective returned variances, of
+which v is the mean. Losses of single fits are evidence of noise too: they correct the reported value. They do not change which
+configuration is recommended, since the posterior mean over fits was no better on fresh rows than the lowest loss. The noise
+variance fitted by a surrogate is no evidence. It may be a fifth of all variance for a rough deterministic function, and a
+thousandth for few observations of a noisy one (see the decision on answers under noise).
 """
 
 from __future__ import annotations
@@ -34,9 +35,18 @@ LEAST = 4
 
 def evident_noise(history: History) -> float:
     """Return v, the evident noise variance of losses; 0 if there is no evidence."""
-    done = [o for o in history if o.status == DONE and o.loss is not None and not o.outcome.pruned and not o.repeat]
+    return max(_of_fits(_complete(history)), measured_noise(history))
+
+
+def measured_noise(history: History) -> float:
+    """Return v as far as it was measured: by several evaluations of one configuration, or by returned variances; else 0."""
+    done = _complete(history)
     returned = [o.returned_variance for o in done if o.returned_variance]
-    return max(_of_fits(done), _of_measurements(done), float(np.mean(returned)) if returned else 0.0)
+    return max(_of_measurements(done), float(np.mean(returned)) if returned else 0.0)
+
+
+def _complete(history: History) -> list[Observation]:
+    return [o for o in history if o.status == DONE and o.loss is not None and not o.outcome.pruned and not o.repeat]
 
 
 def _of_fits(done: Sequence[Observation]) -> float:

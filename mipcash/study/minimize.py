@@ -260,14 +260,14 @@ def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
 
 
 def _is_noisy(study: Study, objective: Objective, noisy: str | bool | None) -> bool:
-    """Return True if the remaining budget goes to repeats: if ``confirm=`` says so, or by default if evaluations show noise."""
+    """Return True if the remaining budget goes to repeats: if ``confirm=`` says so, or by default if noise was measured."""
     if noisy is not None or study.objectives.several or study.costs:
         return noisy == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
-    from mipcash.optimizers.noise import evident_noise  # imports surrogates
+    from mipcash.optimizers.noise import measured_noise  # imports surrogates
 
-    return evident_noise(study.table.history) > 0.0
+    return measured_noise(study.table.history) > 0.0
 
 
 def _all_known(study: Study) -> bool:

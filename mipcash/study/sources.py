@@ -66,7 +66,7 @@ class Repeats:
     """Waiting repeats of a study.
 
     Args:
-        chosen: if True, enqueue another repeat of the configuration that is most likely the best before each trial
+        chosen: if True and no repeat waits, enqueue another one of the configuration that is most likely the best
             (``mipcash.study.replication``).
     """
 
@@ -74,9 +74,11 @@ class Repeats:
         self._study, self._chosen = study, chosen
 
     def next(self, in_flight: Collection[Trial]) -> Trial | str:
-        if self._chosen:
-            self._study.queue.replicate()
-        return self._study.queue.repeat() or ("" if in_flight else CONFIRMED)
+        queue = self._study.queue
+        found = queue.repeat()  # first a repeat that was interrupted, as its loss decides which one is next
+        if found is None and self._chosen and queue.replicate():
+            found = queue.repeat()
+        return found or ("" if in_flight else CONFIRMED)
 
     def ahead(self) -> bool | str:
         return False

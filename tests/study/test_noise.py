@@ -117,6 +117,35 @@ def test_a_resumed_run_goes_on_with_its_repeats(tmp_path: Any) -> None:
     assert resumed.value == whole.value
 
 
+def interrupted(stop: int) -> tuple[Any, list[int]]:
+    """Return a noisy objective whose call ``stop`` raises KeyboardInterrupt, and the repeats of its calls."""
+    calls: list[int] = []
+
+    def objective(config: dict[str, Any], repeat: int = 0) -> float:
+        calls.append(repeat)
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+        return float(config["k"] / 50 + np.random.default_rng([repeat, config["k"]]).normal())
+
+    return objective, calls
+
+
+@pytest.mark.parametrize("stop", [13, 14, 16])
+def test_a_run_that_was_interrupted_in_a_repeat_equals_an_unbroken_one(stop: int, tmp_path: Any) -> None:
+    def run(objective: Any, **options: Any) -> mc.Result:
+        space = mc.Space("line")
+        space.integer("k", 0, 99)
+        return mc.minimize(objective, space, 16, optimizer="random", confirm="replicate", progress=False, **options)
+
+    objective, calls = interrupted(stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(objective, storage=tmp_path / "part.db")
+    assert calls[-1] > 0
+    results = run(interrupted(0)[0]), run(objective, storage=tmp_path / "part.db")
+    found = [[(t.config, t.repeat, t.loss, t.status) for t in result.history] for result in results]
+    assert found[0] == found[1]
+
+
 def test_replication_needs_a_single_loss_from_one_function() -> None:
     with pytest.raises(ValueError, match=r"several objectives"):
         minimize(lambda c: {"a": 1.0, "b": 2.0}, direction=["a", "b"], confirm="replicate")
