@@ -115,11 +115,8 @@ def _limited(task: Task, settings: SolverSettings) -> SolverSettings:
 def _suited(task: Task) -> tuple[str, ...]:
     """Return the solvers that are faster than HiGHS for a task, the fastest first."""
     program = task.program
-    if any(
-        not program.integer[n.column] and n.column not in task.fixed and n.latent not in task.fixed
-        for n in program.numbers
-    ):
-        return ()  # toulbar2 needs finite domains
+    if any(n.column not in task.fixed and n.latent not in task.fixed for n in program.numbers):
+        return ()  # toulbar2 needs finite domains, and its propagation over wide integers may be endless
     return (NATIVE, DISCRETE) if _dense_bits(task) else (DISCRETE,)
 
 

@@ -23,6 +23,7 @@ Validation evaluates the leaves and never their big-M form.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,7 +34,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 from pyomo.core.expr.visitor import identify_mutable_parameters
 from pyomo.environ import Var
 
-from mipcash.errors import RuleError
+from mipcash.errors import RuleError, RuleWarning, stack_level
 from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
@@ -148,17 +149,19 @@ class Composer:
         self._leaves, self._text = 0, ""
 
     def parts(self, relation: Any, when: Sequence[Quadratic] = ()) -> list[Part]:
-        """Return the parts of a rule.
+        """Return the parts of a rule; none, with a warning, if it always holds.
 
         Raises:
-            RuleError: the rule always or never holds, has too many parts, or a part that has no exact form.
+            RuleError: the rule never holds, has too many parts, or a part that has no exact form.
         """
         self._text = written(relation)
         tree = self._settled(self.tree(relation, True))
-        if isinstance(tree, bool):
-            raise RuleError(
-                f"{self.what} always {'holds' if tree else 'fails'}, whatever the configuration; check its terms"
-            )
+        if tree is False:
+            raise RuleError(f"{self.what} always fails, whatever the configuration; check its terms")
+        if tree is True:
+            told = f"{self.what} always holds, whatever the configuration; check its terms"
+            warnings.warn(told, RuleWarning, stacklevel=stack_level())
+            return []
         return list(self._parts(tree, tuple(when)))
 
     # -- expressions to trees -----------------------------------------------------------------------------------

@@ -111,6 +111,11 @@ class Declaration:
         """
         for reserved in ("parameters", "rules"):
             if self.model.component(reserved) is not None:
+                if self.model.component("parameters") is not None and self.model.component("rules") is not None:
+                    raise SpaceError(
+                        "the Pyomo model belongs to a space already, which added its components 'parameters' and 'rules'; go on "
+                        "with that space, or build the model anew"
+                    )
                 raise SpaceError(
                     f"the Pyomo model already has a component {reserved!r}, a name mipcash needs; rename it"
                 )
@@ -324,6 +329,8 @@ class Declaration:
     def write(self, rule: Rule, *part: int) -> None:
         """Write a rule, or a part of one, on the live model."""
         name, rules, body = rule.name, self.model.rules, row_of(rule.body)
+        if math.isinf(rule.lower) and math.isinf(rule.upper):
+            return  # it always holds
         if not rule.when:
             equal, interval = rule.lower == rule.upper, (_open(rule.lower), body, _open(rule.upper))
             rules[(name, "==", *part) if part else name] = body == rule.lower if equal else pyo.inequality(*interval)

@@ -7,6 +7,7 @@ relations, 0/1 indicators and formulas.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -155,7 +156,7 @@ def _no_condition(part: Any) -> str | None:
 
 
 def _conditions(function: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(parts) == 1 and isinstance(parts[0], (list, tuple)):
+    if len(parts) == 1 and isinstance(parts[0], (list, tuple, Iterator)):
         parts = tuple(parts[0])
     if not parts:
         raise RuleError(f"{function}() needs at least one condition, such as (a <= 3) or act['relu']")

@@ -180,6 +180,10 @@ def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[A
             raise RuleError(f"rule {name!r} has a bound that is not a constant: {shortened(str(error))}") from error
     if any(map(math.isnan, bounds)):
         raise RuleError(f"rule {name!r} has a bound that is nan; check the numbers it is built from")
+    if bounds[0] == math.inf or bounds[1] == -math.inf:
+        raise RuleError(
+            f"rule {name!r} has an infinite bound that nothing satisfies; check the numbers it is built from"
+        )
     return body, bounds[0], bounds[1]
 
 

@@ -1,8 +1,9 @@
 """Rules that force a parameter to be active, most likely by mistake: an inactive parameter counts as 0, which violates them.
 
-For a conditional parameter p let R be the rules without ``when=`` in which p occurs. They force p if no legal configuration
-leaves p inactive but one would without R. If single rules of R do so alone, they are named; if only several do together, all
-are named. Each question is a feasibility problem for the solver, posed only if interval arithmetic does not decide it.
+For a conditional parameter p let R be the rules without ``when=`` in which p occurs. They force p if the space is not empty, and
+no legal configuration leaves p inactive but one would without R. If single rules of R do so alone, they are named; if only several
+do together, all are named. Each question is a feasibility problem for the solver, posed only if interval arithmetic does not
+decide it.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def forced(
         if not _is_empty(inactive, backend, deadline) or _is_empty(without_rules(inactive, names), backend, deadline):
             continue
         alone = [n for n in names if _is_empty(without_rules(inactive, names - {n}), backend, deadline)]
-        if deadline.passed:
-            return
+        if deadline.passed or _is_empty(program, backend, deadline):
+            return  # an empty space forces nothing
         ordered = dict.fromkeys(rule.name for rule in suspects)
         yield from (Forced(label, (n,)) for n in ordered if n in alone)
         if not alone:

@@ -70,7 +70,8 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
                     first, second = (user_name(body.variables[k]) for k in (i, j))
                     raise SpaceError(
                         f"the objective multiplies two numbers ({first} and {second}); "
-                        "a product may hold at most one real or wide integer"
+                        "a product may hold at most one real or wide integer; declare a real, set it equal to the product by a "
+                        "rule, and optimise that"
                     )
                 rows.append(a)
                 cols.append(b)

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.backends.heuristics.repair import MANY, REPAIRING, many_over_levels, repaired
-from mipcash.backends.task import INFEASIBLE, UNKNOWN, Answer, SolverSettings
+from mipcash.backends.task import INFEASIBLE, UNKNOWN, Answer, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError, SpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -32,6 +33,8 @@ from mipcash.space.counting import rewards, uniform_legal_levels
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
+from mipcash.space.nearest import with_distances
+from mipcash.space.numbers.assembly import PARTS
 
 SEEDS = 24
 """Number of starting points that the solver makes for a large sample."""
@@ -327,6 +330,8 @@ def seed(
     linear[program.starts + target] -= pull * rng.exponential(size=len(target))
     if bonus is not None:
         linear[: program.n_z] -= bonus
+    if _pins_numbers(program):
+        return _near_numbers(minimiser, settings, rng, linear, excluded)
     for number in program.numbers:
         span = max(1e-12, program.high[number.latent] - program.low[number.latent])
         linear[number.latent] += rng.normal() / span
@@ -335,6 +340,36 @@ def seed(
     if not starts:
         return minimiser.minimise(form, settings, excluded=excluded)
     return minimiser.minimise(form, settings, excluded=excluded, starts=starts, rng=rng, restarts=DESCENTS)
+
+
+def _pins_numbers(program: BinaryProgram) -> bool:
+    """Return True if rules contain auxiliary variables of many values, at which the numerical parameters cannot be drawn later."""
+    numbers = {c for x in program.numbers for c in (x.column, x.latent)}
+    others = np.array([c for c in range(program.n_z, program.n) if c not in numbers], dtype=np.int64)
+    few = (program.integer[others] > 0) & (program.high[others] - program.low[others] < PARTS)
+    return bool(program.numbers) and not few.all()
+
+
+def _near_numbers(
+    minimiser: Minimiser,
+    settings: SolverSettings,
+    rng: np.random.Generator,
+    linear: Vector,
+    excluded: Sequence[Exclusion],
+) -> Answer:
+    """Solve for the legal point nearest to random values of the numerical parameters in rules, beside costs of the base columns."""
+    program, wanted = minimiser.program, dict[int, float]()
+    for number in program.numbers:
+        domain: Any = program.domains[number.label]
+        value = float(domain.from_unit(rng.random()))
+        wanted[number.latent] = min(program.high[number.latent], max(program.low[number.latent], value))
+    lifted, costs = with_distances(program, wanted)
+    form = replace(
+        QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, costs * rng.exponential(size=len(costs))])
+    )
+    cuts = [e.cut(lifted) for e in excluded]
+    answer = minimiser.backend.solve(Task(lifted, form, {}, cuts), settings)
+    return answer if answer.columns is None else replace(answer, columns=answer.columns[: program.n])
 
 
 def cover(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from numbers import Real
+from numbers import Integral, Real
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -281,6 +281,8 @@ class Result:
         Raises:
             MipcashError: the result was read from a journal without its space.
         """
+        if not (trial is None or isinstance(trial, (Trial, Integral))):
+            raise TypeError(f"probability() takes a trial or its number, got {shown(trial)}")
         found = self.best if trial is None else trial
         number = found.number if isinstance(found, Trial) else found
         rows = zip(self.feasibility.rows, self._probabilities, strict=True)

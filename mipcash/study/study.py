@@ -188,6 +188,8 @@ class Study:
             ValueError: n is below 1, the distance negative, or ``seconds`` not above 0.
         """
         limit = seconds_of("seconds", seconds)
+        if not (fixed is None or isinstance(fixed, Mapping)):
+            raise TypeError(f"fixed= takes a dict of parameters and values, got {shown(fixed)}")
         if n is None:
             return self._ask(None, limit, fixed)
         if not (isinstance(n, Integral) and isinstance(distance, Integral)) or n < 1 or distance < 0:

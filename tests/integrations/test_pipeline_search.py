@@ -31,6 +31,7 @@ import mipcash as mc
 from mipcash.errors import MipcashError
 from mipcash.integrations.sklearn import PipelineSearchCV
 from mipcash.integrations.sklearn.search import search as base
+from mipcash.integrations.sklearn.search.pipeline_search import preparation_of
 
 X, Y = load_iris(return_X_y=True)
 
@@ -125,11 +126,31 @@ def test_tables_with_text_and_missing_values() -> None:
     assert PipelineSearchCV(n_iter=1, cv=2, optimizer="random").fit(nullable, Y).predict(nullable).shape == (150,)
     with pytest.raises(ValueError, match="X has the column 'a' twice"):
         PipelineSearchCV(n_iter=2).fit(table.rename(columns={"b": "a"}), Y)
+    with pytest.raises(ValueError, match=r"X is the single column 'a'; give a table, X.to_frame\(\)"):
+        PipelineSearchCV(n_iter=2).fit(table["a"], Y)
+    with pytest.raises(ValueError, match=r"X is an array with texts; give a data frame, pd.DataFrame\(X\)"):
+        PipelineSearchCV(n_iter=2).fit(table.to_numpy(), Y)
     gaps = X.copy()
     gaps[0, 0] = np.nan
     assert PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(gaps, Y).score(gaps, Y) > 0.5
     with pytest.raises(ValueError, match=r"X is sparse.*toarray"):
         PipelineSearchCV(n_iter=2).fit(csr_array(X), Y)
+
+
+def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> None:
+    when = pd.date_range("2020-02-27", periods=len(X), tz="Europe/Berlin")
+    table = pd.DataFrame({"when": when, "took": pd.to_timedelta(np.arange(len(X)), unit="h"), "a": X[:, 0]})
+    table.loc[[3, 5], ["when", "took"]] = pd.NaT
+    made = preparation_of(table).fit(table)
+    days = made.transform(table)
+    assert days.shape == (len(X), 3)
+    assert days[10, 1] - days[9, 1] == 1.0
+    assert days[0, 1] == pd.Timestamp("2020-02-26 23:00").timestamp() / 86400
+    assert days[24, 2] == 1.0
+    assert days[3, 1] == np.median(np.delete(days[:, 1], [3, 5]))
+    assert preparation_of(table[["a"]]) is None
+    with pytest.warns(UserWarning, match=r"the column 'id' of X has 150 different texts in 150 rows.*names the rows"):
+        preparation_of(table.assign(id=[f"row {k}" for k in range(len(X))]))
 
 
 def test_modules_are_steps_and_algorithms_are_estimators() -> None:

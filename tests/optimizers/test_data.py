@@ -190,7 +190,9 @@ def test_a_noisy_objective_is_answered_by_its_lowest_posterior_mean() -> None:
         assert len({t.number for t in study.finalists(3)}) == 3
     with told("random", measured) as study:
         assert study.result.config == {"x": 24}
-    with told("hybrid", folds) as study:  # losses on the same folds: the lowest mean is the answer, and its value is corrected
+    with told(
+        "hybrid", folds
+    ) as study:  # losses on the same folds: the lowest mean is the answer, and its value is corrected
         assert study.result.config == {"x": 24}
         assert study.result.value > -0.3
 

@@ -113,6 +113,18 @@ def test_rules_that_force_a_parameter_only_together_are_reported() -> None:
     assert "force parameter 'estimator.forest.n' to be active" in message
 
 
+def test_an_empty_space_forces_nothing() -> None:
+    space = mc.Space("plants")
+    opened = [space.categorical(f"open{k}", [False, True]) for k in range(3)]
+    sizes = [space.ordinal(f"size{k}", [10, 20], when=opened[k][True]) for k in range(3)]
+    loads = [space.integer(f"load{k}", 0, 20) for k in range(3)]
+    for k in range(3):
+        space.rule(f"capacity {k}", loads[k] <= sizes[k])
+    space.rule("demand", sum(loads) >= 35)
+    space.rule("one plant", sum(o[True] for o in opened) <= 1)
+    assert told(space.explain) == []
+
+
 def test_a_warning_is_issued_once_at_the_line_of_the_caller(recwarn: pytest.WarningsRecorder) -> None:
     space = network()
     space.rule("at least", space["dropout"] >= 0.2)

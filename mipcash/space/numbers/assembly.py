@@ -1,8 +1,13 @@
-"""The parts of the legal set of the numerical parameters at fixed levels, one per combination of auxiliary values."""
+"""The parts of the legal set of the numerical parameters at fixed levels, one per combination of integer auxiliary values.
+
+Continuous auxiliary variables in linear rules are eliminated (``mipcash.space.numbers.projection``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -10,19 +15,23 @@ from mipcash.modelling.auxiliary import AuxiliarySearch, ids_of
 from mipcash.modelling.clusters import clusters
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import SNAP
+from mipcash.modelling.quadratic import Variable
 from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules
+from mipcash.space.numbers.projection import Row, is_possible, projected
 from mipcash.space.numbers.rule_rows import LinearPart, RuleRows, unknown_of
 
 PARTS = 64
 """Largest number of combinations of auxiliary values, each with its own rules."""
+REALS = 12
+"""Largest number of continuous auxiliary variables that are eliminated."""
 
 
 def number_rules(
     rules: RuleRows, assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
-) -> Iterator[NumberRules]:
-    """Yield the rules on the active numerical parameters, one set of rules per part of the legal set.
+) -> list[NumberRules]:
+    """Return the rules on the active numerical parameters, one set of rules per part of the legal set.
 
     Args:
         rules: all rules of the space, logic resolved.
@@ -32,31 +41,109 @@ def number_rules(
     """
     position = {id(n.variable): k for k, n in enumerate(active)}
     fixed = {i: v for i, v in assignment.items() if i not in position}
-    linear, left = rules.split(fixed, position)
-    mixed = [(k, r) for k, r in left if r.body.ids & position.keys() and _may_apply(r, fixed)]
+    linear, others = rules.split(fixed, position)
+    mixed = [(k, r) for k, r in others if r.body.ids & position.keys() and _may_apply(r, fixed)]
     unknown = unknown_of(mixed, fixed, position)
     if not unknown:
-        yield _part(rules, linear, mixed, fixed, active, position)
-        return
+        return [_part(rules, linear, mixed, fixed, active, position)]
     pure = _related(
         [r for r in rules.rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
     )
-    variables = {i: v for _, r in mixed for q in (r.body, *r.when) for i, v in q.variables.items() if i in unknown}
-    search = AuxiliarySearch(pure, fixed, also=variables)
-    found = []
-    for solution in search.solutions():
-        found.append(solution)
-        if len(found) > PARTS:
-            break
-    if search.over or len(found) > PARTS:
-        known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
-        found = [known] if unknown <= known.keys() else found[:PARTS]
-    seen: set[Hashable] = set()
-    for solution in found:
-        part = _part(rules, linear, mixed, {**fixed, **solution}, active, position)
-        if part.point_set_key not in seen:
-            seen.add(part.point_set_key)
-            yield part
+    both = [*pure, *(r for _, r in mixed)]
+    auxiliary = {i: v for r in both for i, v in _variables(r) if i not in fixed and i not in position}
+    reals = _eliminable(auxiliary, both, fixed)
+    known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
+    own = [(k, r) for k, r in mixed if not r.body.ids & reals.keys()]
+    tied = [r for r in both if ids_of(r) & reals.keys()]
+    found = dict[Hashable, NumberRules]()
+    for solution in _solutions(pure, tied, fixed, unknown, auxiliary, reals, known):
+        values = {**fixed, **solution}
+        rows = projected(_rows(tied, values, reals, position), len(position)) if tied else []
+        if rows is None:  # too many rows: continuous auxiliary variables keep their known values, too
+            held = {**fixed, **known}
+            return [_part(rules, linear, mixed, held, active, position)] if unknown <= known.keys() else []
+        if is_possible(rows):
+            part = _with_rows(_part(rules, linear, own, values, active, position), rows)
+            found.setdefault(part.point_set_key, part)
+    return list(found.values())
+
+
+def _solutions(
+    pure: Sequence[Rule],
+    tied: Sequence[Rule],
+    fixed: Mapping[int, float],
+    unknown: Set[int],
+    others: Mapping[int, Variable],
+    reals: Mapping[int, Variable],
+    known: Mapping[int, float],
+) -> list[Mapping[int, float]]:
+    """Return the combinations of values of the auxiliary variables that are not eliminated; the known one if they are too many.
+
+    Args:
+        pure: rules without numbers that involve the unknown variables; tied: rules with variables that are eliminated.
+        unknown: variables in rules with numbers; others: all auxiliary variables; reals: those that are eliminated.
+    """
+    asked = set(unknown).union(*map(ids_of, tied)) - reals.keys()
+    also = {i: v for i, v in others.items() if i in asked}
+    search = AuxiliarySearch([r for r in pure if not ids_of(r) & reals.keys()], fixed, also=also)
+    found = list(islice(search.solutions(), PARTS + 1))
+    if not search.over and len(found) <= PARTS:
+        return list(found)
+    held = {i: v for i, v in known.items() if i not in reals}
+    return [held] if unknown - reals.keys() <= held.keys() else list(found[:PARTS])
+
+
+def _variables(rule: Rule) -> Iterator[tuple[int, Variable]]:
+    for body in (rule.body, *rule.when):
+        yield from body.variables.items()
+
+
+def _eliminable(
+    others: Mapping[int, Variable], rules: Sequence[Rule], fixed: Mapping[int, float]
+) -> dict[int, Variable]:
+    """Return the continuous auxiliary variables, if they are few and bounded, and linear in rules without conditions on them."""
+    reals = {i: v for i, v in others.items() if v.is_continuous()}
+    settled = fixed.keys() | (others.keys() - reals.keys())
+    for rule in rules:
+        curved = any(i not in settled and j not in settled for i, j in rule.body.products)
+        if (curved and rule.body.ids & reals.keys()) or any(w.ids & reals.keys() for w in rule.when):
+            return {}
+    bounded = all(None not in v.bounds and np.isfinite(v.bounds).all() for v in reals.values())
+    return reals if bounded and len(reals) <= REALS else {}
+
+
+def _rows(
+    tied: Sequence[Rule], fixed: Mapping[int, float], reals: Mapping[int, Variable], position: Mapping[int, int]
+) -> list[Row]:
+    """Return rules as rows over the numbers and the continuous auxiliary variables, with the bounds of the latter."""
+    at = {**position, **{i: len(position) + n for n, i in enumerate(reals)}}
+    rows = [Row(np.eye(len(at))[at[i]], float(v.lb), float(v.ub), 0.0, 0.0, "") for i, v in reals.items()]
+    for rule in tied:
+        if rule.applies(fixed):
+            rest, c = rule.body.partial(fixed), np.zeros(len(at))
+            for i, value in rest.linear.items():
+                c[at[i]] += value
+            size = abs(rest.constant) + rule.scale + _substituted(rule, fixed)
+            rows.append(Row(c, rule.lower - rest.constant, rule.upper - rest.constant, rule.slack, size, rule.name))
+    return rows
+
+
+def _with_rows(part: NumberRules, rows: Sequence[Row]) -> NumberRules:
+    """Return a part with further rows over its numbers."""
+    rows, k = [r for r in rows if r.c.any()], len(part.labels)
+    if not rows:
+        return part
+    more = replace(
+        part,
+        linear=np.concatenate([part.linear, *(r.c[None, :k] for r in rows)]),
+        row_low=np.append(part.row_low, [r.low for r in rows]),
+        row_high=np.append(part.row_high, [r.high for r in rows]),
+        slack=np.append(part.slack, [r.slack for r in rows]),
+        size=np.append(part.size, [r.size for r in rows]),
+        plain=np.append(part.plain, np.zeros(len(rows), dtype=bool)),
+        names=(*part.names, *(r.name for r in rows)),
+    )
+    return _with_equations(more)
 
 
 def _related(rules: Sequence[Rule], fixed: Mapping[int, float], unknown: Set[int]) -> list[Rule]:
@@ -113,7 +200,7 @@ def _part(
     )
     rule_at, constant, moved_all, plain = rule_at[order], constant[order], moved_all[order], plain[order]
     curved = np.flatnonzero(np.isin(rule_at, list(products)))
-    return NumberRules(
+    made = NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
         np.array([float(n.domain.high) for n in active]),
@@ -130,6 +217,28 @@ def _part(
         plain,
         tuple(rules.rules[int(r)].name for r in rule_at),
     )
+    return _with_equations(made)
+
+
+def _with_equations(rules: NumberRules) -> NumberRules:
+    """Return the rules with each pair ``a . x <= b`` and ``a . x >= b`` as one equation, along which a walk can move.
+
+    Functions such as ``t == mc.maximum(x, y)`` give such pairs, since each half holds under a condition of its own.
+    """
+    upper, lower, kept = rules.row_high.copy(), rules.row_low.copy(), np.ones(len(rules.row_high), dtype=bool)
+    seen: dict[Hashable, int] = {}
+    for r in np.flatnonzero(~rules.curved & (np.isinf(lower) != np.isinf(upper))).tolist():
+        sign, end = (1.0, upper[r]) if np.isinf(lower[r]) else (-1.0, lower[r])
+        row = sign * rules.linear[r] + 0.0  # no negative zeros
+        other = seen.get((*(0.0 - row).tolist(), -sign * end))
+        if other is None:
+            seen[(*row.tolist(), sign * end)] = r
+        else:
+            kept[r] = False
+            lower[other] = upper[other] = lower[other] if np.isinf(upper[other]) else upper[other]
+    if kept.all():
+        return rules
+    return replace(rules, row_low=lower, row_high=upper).part(np.flatnonzero(kept))
 
 
 def _substituted(rule: Rule, fixed: Mapping[int, float]) -> float:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from mipcash.modelling.domains import SNAP
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Indices, Vector
 from mipcash.space.numbers.part import NumberRules
 
 SHRINKAGES = 40
@@ -45,10 +46,37 @@ class LegalNumbers:
 
     def part_at(self, x: Vector, tolerance: float = 1.0) -> NumberRules | None:
         """Return the first part that contains x, or None."""
-        for part in self.parts:
-            if part.legal(x, tolerance):
-                return part
-        return None
+        if not self._stacks:
+            return next((part for part in self.parts if part.legal(x, tolerance)), None)
+        if tolerance not in self._edges:
+            edges = [part.edges(tolerance) for part in self.parts]
+            self._edges[tolerance] = tuple(np.concatenate([of[end] for of in edges]) for end in (2, 3))
+        (low, high, *_), (row_low, row_high) = self.parts[0].edges(tolerance), self._edges[tolerance]
+        if (x < low).any() or (x > high).any():
+            return None
+        body = self._linear @ x
+        inside = np.logical_and.reduceat((body >= row_low) & (body <= row_high), self._first)
+        return self.parts[int(np.argmax(inside))] if inside.any() else None
+
+    @cached_property
+    def _stacks(self) -> bool:
+        """True if the rows of all parts are evaluated together: there are several parts, all with linear rules alone."""
+        return len(self.parts) > 1 and all(len(p.row_low) and not len(p.products) for p in self.parts)
+
+    @cached_property
+    def _linear(self) -> Vector:
+        """Rows of all parts, one part after the other."""
+        return np.concatenate([part.linear for part in self.parts])
+
+    @cached_property
+    def _first(self) -> Indices:
+        """Index of the first row of each part."""
+        return np.cumsum([0, *(len(part.row_low) for part in self.parts[:-1])])
+
+    @cached_property
+    def _edges(self) -> dict[float, tuple[Vector, ...]]:
+        """Tolerance -> lower and upper bounds of all rows."""
+        return {}
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
         """Return True if x lies in some part; ``tolerance`` as in ``NumberRules.legal``."""

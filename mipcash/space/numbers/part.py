@@ -163,8 +163,7 @@ class NumberRules:
         Args:
             tolerance: factor of the slack of inequalities. Equations keep at least half of theirs, rules over integers all of it.
         """
-        edges = self._edges.get(tolerance) or self._edges.setdefault(tolerance, self._edges_at(tolerance))
-        low, high, row_low, row_high = edges
+        low, high, row_low, row_high = self.edges(tolerance)
         if (x < low).any() or (x > high).any():
             return False
         body = self.body(x)
@@ -175,8 +174,11 @@ class NumberRules:
         """Tolerance -> what ``legal`` compares with, for the tolerances that were asked for."""
         return {}
 
-    def _edges_at(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
+    def edges(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the bounds of the numbers, (k,), and of the rules, (m,), as ``legal`` compares them."""
+        return self._edges.get(tolerance) or self._edges.setdefault(tolerance, self._edges_at(tolerance))
+
+    def _edges_at(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
         slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
         room = 1e-9 * np.maximum(np.abs(self.low), np.abs(self.high))
         return self.low - room, self.high + room, self.row_low - slack, self.row_high + slack

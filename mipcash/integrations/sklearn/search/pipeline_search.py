@@ -6,6 +6,7 @@ Preprocessing of mixed tables: the imputer and the encoder in front of a pipelin
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -32,16 +33,20 @@ from mipcash.space.space import Space
 
 PREPARE = "prepare"
 """Name of the step."""
+MANY_TEXTS = 50
+"""Number of different texts from which on a column is suspected to name its rows, if they are more than half of the rows."""
+NANOSECONDS = 8.64e13
+"""Of a day."""
 
 
 def preparation_of(x: Any) -> Any:
-    """Return an unfitted transformer that one-hot encodes texts and fills missing numbers with the median.
+    """Return an unfitted transformer that one-hot encodes texts, counts dates in days, and fills missing numbers with the median.
 
     Returns:
         None if the table has only numbers and no missing value.
 
     Raises:
-        DataError: x is sparse, or two columns have one name.
+        DataError: x is sparse, is one column, is an array with texts, or two of its columns have one name.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
@@ -55,24 +60,59 @@ def preparation_of(x: Any) -> Any:
         )
     if not hasattr(x, "iloc"):
         rows = np.asarray(x)
+        if rows.dtype.kind in "OUS" and not _are_numbers(rows):
+            raise DataError(
+                "X is an array with texts; give a data frame, pd.DataFrame(X), whose text columns are encoded"
+            )
         missing = rows.dtype.kind == "f" and rows.ndim == 2 and bool(np.isnan(rows).any())
         return SimpleImputer(strategy="median") if missing else None
+    if x.ndim == 1:
+        raise DataError(f"X is the single column {x.name!r}; give a table, X.to_frame()")
     if not x.columns.is_unique:
         twice = x.columns[x.columns.duplicated()][0]
         raise DataError(f"X has the column {twice!r} twice; rename one of them, or leave it out")
     numbers = [c for c in x.columns if getattr(x[c].dtype, "kind", "O") in "iuf"]
-    texts = [c for c in x.columns if c not in numbers]
-    if not texts and not bool(x.isna().to_numpy().any()):
+    dates = [c for c in x.columns if getattr(x[c].dtype, "kind", "O") in "mM"]
+    texts = [c for c in x.columns if c not in numbers and c not in dates]
+    for column in texts:
+        if (count := x[column].nunique()) > max(MANY_TEXTS, len(x) // 2):
+            warnings.warn(
+                f"the column {column!r} of X has {count} different texts in {len(x)} rows, and is one-hot encoded into as many "
+                "columns; leave it out if it names the rows",
+                stacklevel=2,
+            )
+    if not texts and not dates and not bool(x.isna().to_numpy().any()):
         return None
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     encoded = make_pipeline(FunctionTransformer(_as_texts), encoder)
-    made = ColumnTransformer([("numbers", SimpleImputer(strategy="median"), numbers), ("texts", encoded, texts)])
+    days = make_pipeline(FunctionTransformer(_as_days), SimpleImputer(strategy="median"))
+    made = ColumnTransformer(
+        [("numbers", SimpleImputer(strategy="median"), numbers), ("dates", days, dates), ("texts", encoded, texts)]
+    )
     return made.set_output(transform="default")
 
 
 def _as_texts(x: Any) -> Any:
     """Return a data frame with all values as texts, and None for missing ones, since encoders do not take several types."""
     return x.astype(str).astype(object).where(x.notna(), None)
+
+
+def _as_days(x: Any) -> Any:
+    """Return dates of a data frame as days since 1970, and durations as days; nan for missing ones."""
+    found = np.full(x.shape, np.nan)
+    for k, name in enumerate(x.columns):
+        kind = "datetime64[ns]" if x[name].dtype.kind == "M" else "timedelta64[ns]"
+        there = x[name].notna().to_numpy()
+        found[there, k] = x[name].to_numpy(dtype=kind)[there].astype(np.int64) / NANOSECONDS
+    return found
+
+
+def _are_numbers(rows: Any) -> bool:
+    try:
+        rows.astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)

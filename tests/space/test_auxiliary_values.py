@@ -1,0 +1,154 @@
+"""Samples, designs and searches where rules tie parameters to auxiliary variables, functions and disjuncts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from pyomo.gdp import Disjunction
+from scipy.optimize import linprog
+
+import mipcash as mc
+from mipcash.program.forms import Vector
+from mipcash.space.compiled import compiled
+from mipcash.space.numbers.legal_numbers import LegalNumbers
+from mipcash.space.numbers.projection import Row, projected
+
+
+def even() -> mc.Space:
+    space = mc.Space("even")
+    x, h = space.integer("x", 0, 1000), space.auxiliary("h", 0, 500)
+    space.rule("even", x == 2 * h)
+    return space
+
+
+def piecewise() -> mc.Space:
+    model = pyo.ConcreteModel("piecewise")
+    model.x, model.y = pyo.Var(bounds=(0, 10)), pyo.Var(bounds=(0, 100))
+    ends: dict[str, Any] = {
+        "pw_pts": [0, 3, 6, 10],
+        "f_rule": [0, 9, 12, 30],
+        "pw_constr_type": "EQ",
+        "pw_repn": "SOS2",
+    }
+    model.curve = pyo.Piecewise(model.y, model.x, **ends)
+    return mc.Space.from_pyomo(model)
+
+
+def function(of: Callable[[Any, Any], Any]) -> mc.Space:
+    space = mc.Space("function")
+    x, y, t = (space.integer(name, 0, 500) for name in "xyt")
+    space.rule("t", t == of(x, y))
+    space.rule("together", x + y <= 600)
+    return space
+
+
+SPACES: dict[str, Callable[[], mc.Space]] = {
+    "an equation with an auxiliary": even,
+    "a piecewise function": piecewise,
+    "a maximum": lambda: function(mc.maximum),
+    "a distance": lambda: function(lambda x, y: abs(x - y)),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_samples_are_spread_over_the_legal_values(name: str) -> None:
+    space = SPACES[name]()
+    found = [c["x"] for c in space.sample(24)]
+    assert len({round(float(x), 6) for x in found}) >= 12
+    high = 10 if name == "a piecewise function" else 500
+    assert min(np.histogram(np.minimum(found, high), 4, (0, high))[0]) >= 1
+    assert len(space.sample(8, criterion="maximin")) == 8
+
+
+def test_a_search_reaches_values_inside_the_pieces() -> None:
+    result = mc.minimize(lambda c: (c["x"] - 4.5) ** 2, piecewise(), 16, seed=0, progress=False)
+    assert result.value < 1e-3
+    assert len({round(t.config["x"], 3) for t in result.history} - {0, 3, 6, 10}) >= 8
+
+
+def packed() -> mc.Space:
+    """Three boxes on a strip that do not overlap: a disjunction of four for each pair."""
+    wide, high = {"a": 3, "b": 4, "c": 2}, {"a": 2, "b": 1, "c": 4}
+    model = pyo.ConcreteModel("strip")
+    model.x, model.y = pyo.Var(wide, bounds=(0, 9)), pyo.Var(wide, bounds=(0, 5))
+    model.fits = pyo.Constraint(wide, rule=lambda m, i: m.y[i] + high[i] <= 4)
+    x, y = model.x, model.y
+    model.apart = Disjunction(
+        list(itertools.combinations(wide, 2)),
+        rule=lambda m, i, j: [
+            [x[i] + wide[i] <= x[j]],
+            [x[j] + wide[j] <= x[i]],
+            [y[i] + high[i] <= y[j]],
+            [y[j] + high[j] <= y[i]],
+        ],
+    )
+    return mc.Space.from_pyomo(model)
+
+
+def test_a_point_is_looked_up_in_all_parts_at_once_as_in_each() -> None:
+    space = packed()
+    now = compiled(space)
+    (config,) = space.sample(1)
+    legal = now.legal_numbers(now.program.encode(config), np.zeros(now.program.n))
+    assert isinstance(legal, LegalNumbers)
+    assert len(legal.parts) > 20
+    rng = np.random.default_rng(0)
+    low, high = legal.parts[0].low, legal.parts[0].high
+    points: list[Vector] = [rng.uniform(low - 0.1, high + 0.1) for _ in range(400)]
+    points += [legal.spread(np.array([config[label] for label in legal.labels]), rng) for _ in range(20)]
+    for tolerance in (0.0, 1.0):
+        each = [next((p for p in legal.parts if p.legal(x, tolerance)), None) for x in points]
+        assert [legal.part_at(x, tolerance) for x in points] == each
+        assert None in each
+        assert any(part is not None for part in each)
+
+
+def feasible(rows: list[Row], x: Vector) -> bool:
+    """Return True if some values of the variables after those in x satisfy the rows, by linear programming."""
+    k = len(x)
+    a = np.array([r.c for r in rows])
+    bodies = a[:, :k] @ x
+    above, below = np.array([r.high for r in rows]) - bodies, np.array([r.low for r in rows]) - bodies
+    matrix, ends = np.concatenate([a[:, k:], -a[:, k:]]), np.concatenate([above, -below])
+    there = np.isfinite(ends)
+    found = linprog(np.zeros(a.shape[1] - k), matrix[there], ends[there] + 1e-9, bounds=(None, None))
+    return bool(found.status == 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_projection_holds_where_a_linear_program_finds_values(seed: int) -> None:
+    rng, k, q = np.random.default_rng(seed), 2, 3
+    rows = [Row(np.eye(k + q)[k + j], -3.0, 3.0, 0.0, 0.0, "") for j in range(q)]
+    for n in range(5):
+        c, end = rng.integers(-3, 4, k + q).astype(float), float(rng.integers(-4, 5))
+        low = end if n == 0 else -np.inf if n % 2 else end - 6.0
+        rows.append(Row(c, low, end, 0.0, 0.0, f"r{n}"))
+    left = projected(rows, k)
+    assert left is not None
+    for x in rng.uniform(-4.0, 4.0, (150, k)):
+        bodies = [float(r.c[:k] @ x) for r in left]
+        margin = min((min(b - r.low, r.high - b) for b, r in zip(bodies, left, strict=True)), default=1.0)
+        if abs(margin) > 1e-6:
+            assert (margin > 0.0) == feasible(rows, x)
+
+
+def test_legal_numbers_are_those_that_the_solver_accepts() -> None:
+    model = pyo.ConcreteModel()
+    model.x, model.y, model.t = pyo.Var(bounds=(0, 4)), pyo.Var(bounds=(0, 4)), pyo.Var(bounds=(0, 2))
+    model.s = pyo.Var(bounds=(-1, 1))
+    model.a = pyo.Constraint(expr=model.x - 2 * model.t + model.s == 0.5)
+    model.b = pyo.Constraint(expr=model.y + model.t <= 3)
+    model.c = pyo.Constraint(expr=model.y - model.s >= 0.3)
+    space = mc.Space.from_pyomo(model, auxiliary=["t", "s"])
+    now = compiled(space)
+    legal = now.legal_numbers(np.zeros(0, dtype=np.int64), np.zeros(now.program.n))
+    assert isinstance(legal, LegalNumbers)
+    points = np.random.default_rng(0).uniform(0, 4, (120, 2))
+    accepted = [space.is_legal(dict(zip(legal.labels, x.tolist(), strict=True))) for x in points]
+    assert [legal.legal(x) for x in points] == accepted
+    assert 20 < sum(accepted) < 100
