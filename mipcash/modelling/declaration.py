@@ -111,14 +111,8 @@ class Declaration:
         """
         for reserved in ("parameters", "rules"):
             if self.model.component(reserved) is not None:
-                if self.model.component("parameters") is not None and self.model.component("rules") is not None:
-                    raise SpaceError(
-                        "the Pyomo model belongs to a space already, which added its components 'parameters' and 'rules'; go on "
-                        "with that space, or build the model anew"
-                    )
-                raise SpaceError(
-                    f"the Pyomo model already has a component {reserved!r}, a name mipcash needs; rename it"
-                )
+                cure = "rename it; if a space added it, go on with that space, or build the model anew"
+                raise SpaceError(f"the Pyomo model already has a component {reserved!r}, a name mipcash needs: {cure}")
         self.model.parameters = pyo.Block(pyo.Any)
         self.model.rules = pyo.Constraint(pyo.Any)
 

@@ -16,8 +16,9 @@ on s. In rho the variance of f(x, s) includes the fitted noise, so that 1 - rho(
 remains after the evaluation. A fidelity at which x was evaluated is not chosen again, so a promising x is evaluated at higher and
 higher fidelities.
 
-The first evaluation is at full fidelity, so that there is an incumbent. Before a surrogate can be fitted, fidelities take turns,
-the lowest first.
+The first evaluation is at full fidelity, so that there is an incumbent. As long as it failed or violated an outcome constraint, low
+fidelities may cost as much as one evaluation before the next one at full fidelity. Before a surrogate can be fitted, fidelities
+take turns, the lowest first.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class MultiFidelity(Optimizer):
         """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         found = self.at_full.propose(request)
         ladder = self._ladder(found.config, request.before)
+        if self._lacks_answer(request):
+            return found
         if len(ladder) == 1 or not any(o.legal and o.status != FAILED for o in request.history):
             return found
         model = LossModel.of(self.domain, request.history, request.limits, request.state.get(STATE))
@@ -111,6 +114,16 @@ class MultiFidelity(Optimizer):
         steps = int(np.floor(np.log(high / low) * self.fidelity.power / np.log(RATIO) + 1e-9))
         wanted = [high * RATIO ** (-k / self.fidelity.power) for k in range(steps + 1)] + [low]
         return list(dict.fromkeys(parameter.from_unit(parameter.to_unit(value)) for value in wanted))
+
+    def _lacks_answer(self, request: Request) -> bool:
+        """Return True if no answer is known, and low fidelities have cost as much as one evaluation since the latest full one."""
+        spent = 0.0
+        for o in reversed(request.history):
+            cost = self.fidelity.cost(o.config)
+            if cost >= 1.0:
+                break
+            spent += cost
+        return spent >= 1.0 and self.recommend(request.history, request.limits) is None
 
     def _ladder(self, config: Configuration, before: Sequence[Configuration]) -> list[Configuration]:
         """Return the configuration at full fidelity, then at lower ones, as far as these are legal and new."""

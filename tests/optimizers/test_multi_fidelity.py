@@ -47,7 +47,7 @@ def test_low_fidelities_find_more_at_the_same_cost(seed: int) -> None:
     assert len(done) > 20
     assert run.config["epochs"] == run.history[0].config["epochs"] == 81
     assert len({repr(t.config) for t in run.history}) == len(run.history)
-    assert run.value < 0.2 * plain.value
+    assert run.value < 0.5 * plain.value
     full = [t.loss for t in done if t.complete]
     assert run.value == min(full)
     assert not any(t.pruned for t in done)

@@ -169,19 +169,17 @@ class NumberRules:
         body = self.body(x)
         return bool((body >= row_low).all() and (body <= row_high).all())
 
-    @cached_property
-    def _edges(self) -> dict[float, tuple[Vector, Vector, Vector, Vector]]:
-        """Tolerance -> what ``legal`` compares with, for the tolerances that were asked for."""
-        return {}
-
     def edges(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the bounds of the numbers, (k,), and of the rules, (m,), as ``legal`` compares them."""
-        return self._edges.get(tolerance) or self._edges.setdefault(tolerance, self._edges_at(tolerance))
+        if tolerance not in self._edges:
+            slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
+            room = 1e-9 * np.maximum(np.abs(self.low), np.abs(self.high))
+            self._edges[tolerance] = self.low - room, self.high + room, self.row_low - slack, self.row_high + slack
+        return self._edges[tolerance]
 
-    def _edges_at(self, tolerance: float) -> tuple[Vector, Vector, Vector, Vector]:
-        slack = np.where(self.whole, 1.0, np.where(self.equal, max(0.5, tolerance), tolerance)) * self.slack
-        room = 1e-9 * np.maximum(np.abs(self.low), np.abs(self.high))
-        return self.low - room, self.high + room, self.row_low - slack, self.row_high + slack
+    @cached_property
+    def _edges(self) -> dict[float, tuple[Vector, Vector, Vector, Vector]]:
+        return {}  # tolerance -> edges
 
     def missed(self, x: Vector) -> float:
         """Return the total violation of the rules at x, relative to their slacks."""
