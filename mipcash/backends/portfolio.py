@@ -114,9 +114,11 @@ def _limited(task: Task, settings: SolverSettings) -> SolverSettings:
 
 def _suited(task: Task) -> tuple[str, ...]:
     """Return the solvers that are faster than HiGHS for a task, the fastest first."""
-    program = task.program
-    if any(n.column not in task.fixed and n.latent not in task.fixed for n in program.numbers):
-        return ()  # toulbar2 needs finite domains, and its propagation over wide integers may be endless
+    program, cost = task.program, task.form.linear
+    for n in program.numbers:
+        free = n.column not in task.fixed and n.latent not in task.fixed
+        if free and (not program.integer[n.column] or cost[n.column] or cost[n.latent]):
+            return ()  # toulbar2 needs finite domains, and its propagation of a cost of a wide integer may be endless
     return (NATIVE, DISCRETE) if _dense_bits(task) else (DISCRETE,)
 
 
