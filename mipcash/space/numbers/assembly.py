@@ -24,7 +24,7 @@ from mipcash.space.numbers.rule_rows import LinearPart, RuleRows, unknown_of
 
 PARTS = 64
 """Largest number of combinations of auxiliary values, each with its own rules."""
-REALS = 12
+REALS = 64
 """Largest number of continuous auxiliary variables that are eliminated."""
 
 
@@ -77,7 +77,7 @@ def _solutions(
     reals: Mapping[int, Variable],
     known: Mapping[int, float],
 ) -> list[Mapping[int, float]]:
-    """Return the combinations of values of the auxiliary variables that are not eliminated; the known one if they are too many.
+    """Return the combinations of values of the integer auxiliary variables; only the known one if there are too many.
 
     Args:
         pure: rules without numbers that involve the unknown variables; tied: rules with variables that are eliminated.
@@ -90,7 +90,7 @@ def _solutions(
     if not search.over and len(found) <= PARTS:
         return list(found)
     held = {i: v for i, v in known.items() if i not in reals}
-    return [held] if unknown - reals.keys() <= held.keys() else list(found[:PARTS])
+    return [held] if also.keys() <= held.keys() else list(found[:PARTS])
 
 
 def _variables(rule: Rule) -> Iterator[tuple[int, Variable]]:

@@ -60,22 +60,62 @@ class Row:
 def projected(rows: Sequence[Row], k: int) -> list[Row] | None:
     """Return rows over the first k variables that hold exactly if some values of the others satisfy the given rows.
 
+    The variables in equations come first, then those that make the fewest rows.
+
     Returns:
         None if there would be more than MOST rows.
     """
-    for column in range(len(rows[0].c) - 1 if rows else 0, k - 1, -1):
-        there, rest = [r for r in rows if r.c[column]], [r for r in rows if not r.c[column]]
-        pivots = [r for r in there if r.low == r.high]
-        if pivots:
-            pivot = max(pivots, key=lambda r: abs(r.c[column]) / np.abs(r.c).max())
-            left = [r.plus(-r.c[column] / pivot.c[column], pivot) for r in there if r is not pivot]
-        else:
-            above, below = ([r for each in there if (r := each.bound(column, sign))] for sign in (1.0, -1.0))
-            left = [_pair(upper, lower, column) for upper in above for lower in below]
-        rows = [*rest, *(r for r in left if r.c.any() or _fails(r))]
+    rows = _merged(rows)
+    while columns := sorted({int(c) for r in rows for c in np.flatnonzero(r.c[k:]) + k}):
+        rows = _merged(_eliminated(rows, min(columns, key=lambda c: _growth(rows, c))))
         if len(rows) > MOST:
             return None
-    return list(rows)
+    return rows
+
+
+def _growth(rows: Sequence[Row], column: int) -> int:
+    """Return the number of rows that the elimination of a variable makes; 0 if an equation has it."""
+    there = [r for r in rows if r.c[column]]
+    if any(r.low == r.high for r in there):
+        return 0
+    above, below = (sum(r.bound(column, sign) is not None for r in there) for sign in (1.0, -1.0))
+    return above * below
+
+
+def _eliminated(rows: Sequence[Row], column: int) -> list[Row]:
+    """Return rows without a variable, which is substituted by an equation or else by pairs of its bounds."""
+    there, rest = [r for r in rows if r.c[column]], [r for r in rows if not r.c[column]]
+    pivots = [r for r in there if r.low == r.high]
+    if pivots:
+        pivot = max(pivots, key=lambda r: abs(r.c[column]) / np.abs(r.c).max())
+        left = [r.plus(-r.c[column] / pivot.c[column], pivot) for r in there if r is not pivot]
+    else:
+        above, below = ([r for each in there if (r := each.bound(column, sign))] for sign in (1.0, -1.0))
+        left = [_pair(upper, lower, column) for upper in above for lower in below]
+    return [*rest, *left]
+
+
+def _merged(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows, those with the same coefficients up to a factor as one; rows without variables only if they fail."""
+    found: dict[tuple[float, ...], Row] = {}
+    for row in rows:
+        if not row.c.any():
+            if _fails(row):
+                return [row]
+            continue
+        scale = 1.0 / float(row.c[np.flatnonzero(row.c)[0]])
+        lower, upper = sorted((row.low * scale, row.high * scale))
+        c, slack, size = row.c * scale, row.slack * abs(scale), row.size * abs(scale)
+        other = found.get(tuple(c.tolist()))
+        if other is None:
+            found[tuple(c.tolist())] = Row(c, lower, upper, slack, size, row.name)
+            continue
+        low, high = max(lower, other.low), min(upper, other.high)
+        slack, size = max(slack, other.slack), max(size, other.size)
+        if low > high + slack:
+            return [Row(np.zeros(len(c)), low - high, math.inf, slack, size, row.name)]
+        found[tuple(c.tolist())] = Row(c, min(low, high), high, slack, size, other.name or row.name)
+    return list(found.values())
 
 
 def is_possible(rows: Sequence[Row]) -> bool:
