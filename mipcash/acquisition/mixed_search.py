@@ -13,6 +13,7 @@ Every intermediate point is legal, so the search can stop at any time. It stops 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,8 @@ import numpy as np
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.errors import at_least
+from mipcash.errors import SolverError, at_least
+from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
@@ -33,6 +35,8 @@ LENGTHS = (2, 4, 8, 24)
 """Numbers of steps of the random walks over levels; each is used for a quarter of the walks."""
 ALIKE = 0.02
 """Largest difference on the unit scale of points that are near duplicates."""
+NEARBY, NEARER = 6, 3.0
+"""Number of starts near which the solver looks for legal points, and orders of magnitude by which these are nearer at most."""
 LEAST_GAIN = 1e-12
 """Least improvement by a move over the levels."""
 
@@ -201,7 +205,18 @@ class MixedSearch:
             units = np.repeat(moved[None], len(levels), axis=0)
             units[:, self._free] = self._jittered(units, rng)[:, self._free]
             found.append(Points(levels, units))
-        return Points.joined(*found)
+        return Points.joined(*found, self._nearby(starts, rng) if self.step.domain.pinned else starts[:0])
+
+    def _nearby(self, starts: Points, rng: np.random.Generator) -> Points:
+        """Return legal points nearest to random ones around the starts, by the solver, which moves auxiliary variables too."""
+        domain, found = self.step.domain, list[Configuration]()
+        for start in starts[:NEARBY]:
+            far = 10.0 ** -rng.uniform(0.0, NEARER)
+            units = np.clip(start.units + far * rng.normal(size=len(start.units)), 0.0, 1.0)
+            if not domain.deadline.passed:
+                with suppress(SolverError):
+                    found.append(domain.nearest(domain.raw(Point(start.levels, self.scale.rounded(units)))))
+        return domain.encode(found)
 
     def _jittered(self, units: Vector, rng: np.random.Generator) -> Vector:
         """Return unit values (R, D), of which each is drawn anew, perturbed or unchanged at random."""

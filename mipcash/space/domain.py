@@ -42,7 +42,7 @@ from mipcash.space.minimiser import RESTARTS, Minimiser
 from mipcash.space.nearest import nearest
 from mipcash.space.novelty import exclusions, repeats
 from mipcash.space.numbers.legal_numbers import LegalNumbers
-from mipcash.space.sampling import sample
+from mipcash.space.sampling import pins_numbers, sample
 from mipcash.space.solution import Solution
 
 
@@ -210,6 +210,11 @@ class Domain:
     def wide(self) -> bool:
         """True if there are too many levels or parameters to form anything over pairs of them."""
         return is_wide(self.program.n_z, len(self.program.groups) + len(self.scale))
+
+    @property
+    def pinned(self) -> bool:
+        """True if rules tie numerical parameters to integer auxiliary variables of many values, at which these cannot move."""
+        return pins_numbers(self.program, reals=False)
 
     @property
     def backend(self) -> Backend:

@@ -330,7 +330,7 @@ def seed(
     linear[program.starts + target] -= pull * rng.exponential(size=len(target))
     if bonus is not None:
         linear[: program.n_z] -= bonus
-    if _pins_numbers(program):
+    if pins_numbers(program):
         return _near_numbers(minimiser, settings, rng, linear, excluded)
     for number in program.numbers:
         span = max(1e-12, program.high[number.latent] - program.low[number.latent])
@@ -342,12 +342,17 @@ def seed(
     return minimiser.minimise(form, settings, excluded=excluded, starts=starts, rng=rng, restarts=DESCENTS)
 
 
-def _pins_numbers(program: BinaryProgram) -> bool:
-    """Return True if rules contain auxiliary variables of many values, at which the numerical parameters cannot be drawn later."""
+def pins_numbers(program: BinaryProgram, reals: bool = True) -> bool:
+    """Return True if rules contain auxiliary variables of many values, at which the numerical parameters cannot be drawn later.
+
+    Args:
+        reals: count continuous ones too, of which not all can be eliminated.
+    """
     numbers = {c for x in program.numbers for c in (x.column, x.latent)}
     others = np.array([c for c in range(program.n_z, program.n) if c not in numbers], dtype=np.int64)
-    few = (program.integer[others] > 0) & (program.high[others] - program.low[others] < PARTS)
-    return bool(program.numbers) and not few.all()
+    whole = program.integer[others] > 0
+    many = np.where(whole, program.high[others] - program.low[others] >= PARTS, reals)
+    return bool(program.numbers) and bool(many.any())
 
 
 def _near_numbers(

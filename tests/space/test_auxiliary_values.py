@@ -152,3 +152,9 @@ def test_legal_numbers_are_those_that_the_solver_accepts() -> None:
     accepted = [space.is_legal(dict(zip(legal.labels, x.tolist(), strict=True))) for x in points]
     assert [legal.legal(x) for x in points] == accepted
     assert 20 < sum(accepted) < 100
+
+
+def test_a_search_moves_wide_auxiliary_integers_too() -> None:
+    result = mc.minimize(lambda c: (c["x"] - 450) ** 2, even(), 24, seed=0, progress=False)
+    assert result.value <= 64
+    assert all(c["x"] % 2 == 0 for c in (t.config for t in result.history))
