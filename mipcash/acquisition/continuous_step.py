@@ -45,7 +45,7 @@ WALK_STEPS = 6
 SPREAD = 0.15
 """Standard deviation, on the unit scale, of the random steps in ``ContinuousStep.perturbed`` of numbers that are in no rule."""
 NEARER = 3.0
-"""Orders of magnitude by which ``ContinuousStep.perturbed`` shortens a move at most."""
+"""Orders of magnitude by which a random move is shortened at most."""
 
 
 class ContinuousStep:

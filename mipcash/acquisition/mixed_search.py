@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.acquisition.continuous_step import NEARER, ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.errors import SolverError, at_least
 from mipcash.modelling.domains import Configuration
@@ -35,8 +35,8 @@ LENGTHS = (2, 4, 8, 24)
 """Numbers of steps of the random walks over levels; each is used for a quarter of the walks."""
 ALIKE = 0.02
 """Largest difference on the unit scale of points that are near duplicates."""
-NEARBY, NEARER = 6, 3.0
-"""Number of starts near which the solver looks for legal points, and orders of magnitude by which these are nearer at most."""
+NEARBY = 6
+"""Number of starts near which the solver looks for legal points."""
 LEAST_GAIN = 1e-12
 """Least improvement by a move over the levels."""
 

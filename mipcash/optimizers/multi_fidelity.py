@@ -80,9 +80,9 @@ class MultiFidelity(Optimizer):
     def propose(self, request: Request) -> Proposal:
         """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         found = self.at_full.propose(request)
-        ladder = self._ladder(found.config, request.before)
         if self._lacks_answer(request):
             return found
+        ladder = self._ladder(found.config, request.before)
         if len(ladder) == 1 or not any(o.legal and o.status != FAILED for o in request.history):
             return found
         model = LossModel.of(self.domain, request.history, request.limits, request.state.get(STATE))

@@ -83,13 +83,15 @@ def forced(
     """Yield the parameters that rules force to be active, as far as this can be decided before the deadline."""
     if program.matrix.nnz > LARGEST:
         return
+    empty: bool | None = None  # asked once, of the first suspect that is forced
     for label, suspects in _suspects(declaration, rules, deadline).items():
         names = {rule.name for rule in suspects}
         inactive = _where_inactive(program, label)
         if not _is_empty(inactive, backend, deadline) or _is_empty(without_rules(inactive, names), backend, deadline):
             continue
         alone = [n for n in names if _is_empty(without_rules(inactive, names - {n}), backend, deadline)]
-        if deadline.passed or _is_empty(program, backend, deadline):
+        empty = _is_empty(program, backend, deadline) if empty is None else empty
+        if deadline.passed or empty:
             return  # an empty space forces nothing
         ordered = dict.fromkeys(rule.name for rule in suspects)
         yield from (Forced(label, (n,)) for n in ordered if n in alone)

@@ -348,11 +348,12 @@ def pins_numbers(program: BinaryProgram, reals: bool = True) -> bool:
     Args:
         reals: count continuous ones too, of which not all can be eliminated.
     """
+    if not program.numbers:
+        return False
     numbers = {c for x in program.numbers for c in (x.column, x.latent)}
     others = np.array([c for c in range(program.n_z, program.n) if c not in numbers], dtype=np.int64)
     whole = program.integer[others] > 0
-    many = np.where(whole, program.high[others] - program.low[others] >= PARTS, reals)
-    return bool(program.numbers) and bool(many.any())
+    return bool(np.where(whole, program.high[others] - program.low[others] >= PARTS, reals).any())
 
 
 def _near_numbers(

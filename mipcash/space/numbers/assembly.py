@@ -45,7 +45,7 @@ def number_rules(
     mixed = [(k, r) for k, r in others if r.body.ids & position.keys() and _may_apply(r, fixed)]
     unknown = unknown_of(mixed, fixed, position)
     if not unknown:
-        return [_part(rules, linear, mixed, fixed, active, position)]
+        return [_with_equations(_part(rules, linear, mixed, fixed, active, position))]
     pure = _related(
         [r for r in rules.rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
     )
@@ -60,10 +60,11 @@ def number_rules(
         values = {**fixed, **solution}
         rows = projected(_rows(tied, values, reals, position), len(position)) if tied else []
         if rows is None:  # too many rows: continuous auxiliary variables keep their known values, too
-            held = {**fixed, **known}
-            return [_part(rules, linear, mixed, held, active, position)] if unknown <= known.keys() else []
+            if not unknown <= known.keys():
+                return []
+            return [_with_equations(_part(rules, linear, mixed, {**fixed, **known}, active, position))]
         if is_possible(rows):
-            part = _with_rows(_part(rules, linear, own, values, active, position), rows)
+            part = _with_equations(_with_rows(_part(rules, linear, own, values, active, position), rows))
             found.setdefault(part.point_set_key, part)
     return list(found.values())
 
@@ -86,11 +87,11 @@ def _solutions(
     asked = set(unknown).union(*map(ids_of, tied)) - reals.keys()
     also = {i: v for i, v in others.items() if i in asked}
     search = AuxiliarySearch([r for r in pure if not ids_of(r) & reals.keys()], fixed, also=also)
-    found = list(islice(search.solutions(), PARTS + 1))
+    found: list[Mapping[int, float]] = list(islice(search.solutions(), PARTS + 1))
     if not search.over and len(found) <= PARTS:
-        return list(found)
+        return found
     held = {i: v for i, v in known.items() if i not in reals}
-    return [held] if also.keys() <= held.keys() else list(found[:PARTS])
+    return [held] if also.keys() <= held.keys() else found[:PARTS]
 
 
 def _variables(rule: Rule) -> Iterator[tuple[int, Variable]]:
@@ -133,7 +134,7 @@ def _with_rows(part: NumberRules, rows: Sequence[Row]) -> NumberRules:
     rows, k = [r for r in rows if r.c.any()], len(part.labels)
     if not rows:
         return part
-    more = replace(
+    return replace(
         part,
         linear=np.concatenate([part.linear, *(r.c[None, :k] for r in rows)]),
         row_low=np.append(part.row_low, [r.low for r in rows]),
@@ -143,7 +144,6 @@ def _with_rows(part: NumberRules, rows: Sequence[Row]) -> NumberRules:
         plain=np.append(part.plain, np.zeros(len(rows), dtype=bool)),
         names=(*part.names, *(r.name for r in rows)),
     )
-    return _with_equations(more)
 
 
 def _related(rules: Sequence[Rule], fixed: Mapping[int, float], unknown: Set[int]) -> list[Rule]:
@@ -200,7 +200,7 @@ def _part(
     )
     rule_at, constant, moved_all, plain = rule_at[order], constant[order], moved_all[order], plain[order]
     curved = np.flatnonzero(np.isin(rule_at, list(products)))
-    made = NumberRules(
+    return NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
         np.array([float(n.domain.high) for n in active]),
@@ -217,7 +217,6 @@ def _part(
         plain,
         tuple(rules.rules[int(r)].name for r in rule_at),
     )
-    return _with_equations(made)
 
 
 def _with_equations(rules: NumberRules) -> NumberRules:

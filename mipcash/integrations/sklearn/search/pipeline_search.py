@@ -71,9 +71,9 @@ def preparation_of(x: Any) -> Any:
     if not x.columns.is_unique:
         twice = x.columns[x.columns.duplicated()][0]
         raise DataError(f"X has the column {twice!r} twice; rename one of them, or leave it out")
-    numbers = [c for c in x.columns if getattr(x[c].dtype, "kind", "O") in "iuf"]
-    dates = [c for c in x.columns if getattr(x[c].dtype, "kind", "O") in "mM"]
-    texts = [c for c in x.columns if c not in numbers and c not in dates]
+    kinds = {c: getattr(x[c].dtype, "kind", "O") for c in x.columns}
+    numbers, dates = ([c for c, kind in kinds.items() if kind in of] for of in ("iuf", "mM"))
+    texts = [c for c, kind in kinds.items() if kind not in "iufmM"]
     for column in texts:
         if (count := x[column].nunique()) > max(MANY_TEXTS, len(x) // 2):
             warnings.warn(
