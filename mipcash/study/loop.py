@@ -7,6 +7,7 @@ The loop itself implements no feature. A source supplies its trials (``mipcash.s
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
@@ -47,6 +48,7 @@ class Loop:
         self._policies, self._display, self._others = policies, display, others
         self._in_flight: dict[Future[Evaluation], Trial] = {}
         self._ended, self._longest = "", math.inf
+        self._thread = threading.get_ident()
 
     def run(self) -> str:
         """Run to the end and return the reason.
@@ -55,7 +57,7 @@ class Loop:
             DefectError, BudgetError, ExecutorError, StorageError: the run cannot go on.
         """
         in_flight = self._in_flight
-        with self._given_back(in_flight.values()):
+        with self._given_back(in_flight.values()), self._study.table.meanwhile(self._collect_meanwhile):
             while True:
                 self._collect(seconds=0.0)
                 if self._free():
@@ -139,10 +141,21 @@ class Loop:
             )
         done, _ = wait(self._in_flight, seconds, FIRST_COMPLETED)
         for future in sorted(done, key=lambda f: self._in_flight[f].number):
-            self._collected(self._in_flight[future], future)
-            del self._in_flight[future]
+            trial = self._in_flight.pop(future, None)  # None: collected while the storage waited
+            if trial is None:
+                continue
+            try:
+                self._collected(trial, future)
+            except BaseException:
+                self._in_flight[future] = trial
+                raise
         for policy in self._policies if done else ():
             policy.check(self._in_flight.values())
+
+    def _collect_meanwhile(self) -> None:
+        """Record outcomes while the storage waits for its server, so that they are kept on this machine too."""
+        if threading.get_ident() == self._thread:
+            self._collect(seconds=0.0)
 
     def _collected(self, trial: Trial, future: Future[Evaluation]) -> None:
         try:

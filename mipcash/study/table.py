@@ -166,6 +166,15 @@ class TrialTable:
             numbers, self._arrived = self._arrived, []
             return [self.trials[number].copy() for number in numbers]
 
+    @contextmanager
+    def meanwhile(self, act: Callable[[], object]) -> Iterator[None]:
+        """Let ``act`` be called in this block whenever the storage waits for its server."""
+        self._storage.meanwhile = act
+        try:
+            yield
+        finally:
+            self._storage.meanwhile = None
+
     # -- new trials ---------------------------------------------------------------------------------------------
 
     def add(self, row: TrialRow, begin: bool = True) -> Trial:

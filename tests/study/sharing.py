@@ -41,6 +41,7 @@ class Client:
     """One writer of a :class:`Server`."""
 
     path = None
+    meanwhile: Callable[[], object] | None = None
 
     def __init__(self, server: Server, worker: str) -> None:
         self.server, self.worker, self.read = server, worker, 0

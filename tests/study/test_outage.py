@@ -212,6 +212,51 @@ def test_a_server_that_stays_away_ends_the_run_with_an_error_and_loses_no_outcom
     assert not kept.exists()
 
 
+@pytest.mark.parametrize("returns", [True, False], ids=["comes back", "stays away"])
+def test_all_outcomes_of_concurrent_evaluations_are_kept(
+    server: servers.Server, address: str, spool: Path, returns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address += "&heartbeat_seconds=1"
+    evaluated: list[float] = []
+    together, miss = threading.Barrier(3, lambda: server.stop()), sql.SQLStorage._miss
+
+    def objective(config: Any) -> float:
+        if not evaluated:  # all three have begun before the first one ends
+            together.wait()
+        evaluated.append(loss(config))
+        return evaluated[-1]
+
+    def missed(storage: sql.SQLStorage, error: UnreachableError) -> None:
+        if len([*spool.glob("*.json")]) < 3:
+            miss(storage, error)
+        elif returns:
+            server.start()
+        else:
+            raise error
+
+    def parallel() -> mc.Result:
+        space, execution = tiny.tiny_space(), mc.Execution(workers=3)
+        given = {"optimizer": "random", "storage": address, "progress": False}
+        return mc.minimize(objective, space, BUDGET, execution=execution, **given)
+
+    monkeypatch.setattr(sql.SQLStorage, "_miss", missed)
+    if returns:
+        with pytest.warns(UserWarning, match="is reached again"):
+            result = parallel()
+    else:
+        try:
+            with pytest.raises(StorageError, match="cannot be reached"), pytest.warns(UserWarning, match="is kept in"):
+                parallel()
+        finally:
+            server.start()
+        with pytest.warns(UserWarning, match="is recorded") as told:
+            result = parallel()
+        assert len([each for each in told if str(each.message).endswith("is recorded")]) == 3
+    assert not list(spool.iterdir())
+    assert sorted(evaluated) == sorted(t.loss for t in result.history if t.loss is not None)
+    assert len(evaluated) == BUDGET
+
+
 def test_a_run_goes_on_at_another_host_of_its_address(server: servers.Server, address: str) -> None:
     evaluated: list[float] = []
     other = str(servers.free_port())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mipcash.study.storage.attempts import ended
@@ -16,6 +16,7 @@ class MemoryStorage:
 
     path = None
     record: StudyRecord
+    meanwhile: Callable[[], object] | None = None
 
     def __init__(self) -> None:
         self._rows: list[TrialRow] = []

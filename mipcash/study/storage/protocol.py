@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -250,7 +250,13 @@ class TrialRow:
 
 @runtime_checkable
 class Storage(Protocol):
-    """Keeps one study. Methods are called by one thread at a time; all raise ``StorageError`` with file, cause and cure."""
+    """Keeps one study. Methods are called by one thread at a time; all raise ``StorageError`` with file, cause and cure.
+
+    Attributes:
+        meanwhile: called by a method that waits for a server; it may call ``write``, which then returns at once. None: no call.
+    """
+
+    meanwhile: Callable[[], object] | None
 
     @property
     def path(self) -> Path | None:

@@ -1,15 +1,15 @@
-"""Outcome that a server has not received yet, kept on this machine: a file of JSON for each writer that waits.
+"""Outcomes that a server has not received yet, kept on this machine: a file of JSON for each.
 
-The writer deletes the file when the server has the outcome. If it is killed before, the next writer of this machine records the
+The writer deletes a file when the server has its outcome. If it is killed before, the next writer of this machine records the
 outcome. The folder is ``MIPCASH_SPOOL``, by default ``~/.mipcash/spool``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
+import uuid
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -34,30 +34,26 @@ class Spool:
     def __init__(self, title: str, worker: str) -> None:
         self._folder = Path(os.environ.get(FOLDER) or Path.home() / ".mipcash" / "spool")
         self._study = hashlib.sha256(title.encode()).hexdigest()[:16]
-        self._path = self._folder / f"{self._study}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}.json"
+        self._mine = f"{self._study}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}-"
 
     def keep(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> Path | None:
         """Write what the server is to receive. Return the file, or None if the folder cannot be written."""
         told = {"trial": asdict(replace(row, evaluations=())), "evaluations": [asdict(e) for e in changed]}
-        part = self._path.with_suffix(".part")
+        path = self._folder / f"{self._mine}{uuid.uuid4().hex[:16]}.json"
+        part = path.with_suffix(".part")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             create_private(part)
             part.write_text(json.dumps(told), encoding="utf-8")
-            part.replace(self._path)
+            part.replace(path)
         except OSError:
             return None
-        return self._path
-
-    def drop(self) -> None:
-        """Delete this writer's file."""
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
+        return path
 
     def others(self) -> Iterator[tuple[Path, Kept]]:
         """Yield what other writers of this machine have kept. A file that cannot be read is named in a warning."""
         for path in sorted(self._folder.glob(f"{self._study}-*.json")):
-            if path == self._path:
+            if path.name.startswith(self._mine):
                 continue
             try:
                 told = json.loads(path.read_text(encoding="utf-8"))

@@ -13,7 +13,9 @@ If a server cannot be reached, a writer waits and repeats what it was about to d
 repeated only if the storage does not hold its rows. After an interruption no other writer counts as silent until this one has sent
 heartbeats for its promised time, since the others were cut off too. The same holds if this writer finds its own heartbeat late: the
 machine stood still, or the clock leapt. An outcome that waits is kept on this machine
-(``mipcash.study.storage.spool``), and recorded by the next writer of the machine if its own is killed.
+(``mipcash.study.storage.spool``), and recorded by the next writer of the machine if its own is killed. While a writer waits, it
+calls ``meanwhile``, which may write further outcomes. These are kept as well, and written in their order as soon as the server is
+reached.
 
 A single writer has seen everything in the storage. An attempt that is still running when it opens the study belongs to a run that
 was killed as a whole, and is returned.
@@ -55,6 +57,8 @@ from mipcash.study.storage.protocol import (
 from mipcash.study.storage.spool import Spool
 
 T = TypeVar("T")
+Late = tuple[Callable[[], object], Callable[[], bool], Path | None]
+"""A write that waits, the function that tells whether the storage holds it, and the file that keeps it."""
 BEATS = 4
 """Number of heartbeats in the time after which a silent worker counts as dead."""
 PATIENCE, PAUSE, LONGEST_PAUSE = 600.0, 0.1, 5.0
@@ -75,6 +79,7 @@ class SQLStorage:
     """
 
     record: StudyRecord
+    meanwhile: Callable[[], object] | None = None
 
     def __init__(self, database: Database, heartbeat_seconds: float | None = None) -> None:
         self.path, self.title = database.path, database.title
@@ -89,6 +94,8 @@ class SQLStorage:
         self._away: tuple[float, float] | None = (
             None  # the first and the latest miss of a server, by the monotonic clock
         )
+        self._late: list[Late] = []
+        self._waits = False  # True during a call of ``meanwhile``
         self._revisions: dict[int, int] = {}
 
     @property
@@ -144,6 +151,7 @@ class SQLStorage:
         return found
 
     def _look(self) -> Sequence[TrialRow]:
+        self._write_late()
         with self._database.transaction(write=False) as rows:
             if not self._is_steady(rows) or not rows.silent(self.worker):
                 return self._changed(rows)
@@ -215,6 +223,7 @@ class SQLStorage:
         if self._started:
             self._started = False
             with contextlib.suppress(StorageError):  # else the next run returns them, or they become lost
+                self._write_late()
                 self._end_all("") if self._alone else self._leave()
         self._database.close()
 
@@ -316,7 +325,7 @@ class SQLStorage:
             keep: writes what ``act`` writes into a file of this machine meanwhile.
 
         Returns:
-            What ``act`` returns, or None if it is done.
+            What ``act`` returns; None if it is done, or called by ``meanwhile`` and left for later.
 
         Raises:
             UnreachableError: the server cannot be reached for PATIENCE seconds.
@@ -324,19 +333,43 @@ class SQLStorage:
         pause, interrupted, kept = PAUSE, False, None
         while True:
             try:
+                self._write_late()
                 found = None if interrupted and done() else act()
             except UnreachableError as error:
                 if not interrupted and (kept := keep()):
                     warnings.warn(f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=3)
                 self._miss(error)
                 interrupted = True
-                time.sleep(pause)
+                if self._waits:
+                    self._late.append((act, done, kept))
+                    return None
+                self._pause(pause)
                 pause = min(2.0 * pause, LONGEST_PAUSE)
             else:
                 self._reach()
-                if kept:
-                    self._spool.drop()
+                _drop(kept)
                 return found
+
+    def _pause(self, seconds: float) -> None:
+        if self.meanwhile is not None:
+            self._waits = True
+            try:
+                self.meanwhile()
+            finally:
+                self._waits = False
+        time.sleep(seconds)
+
+    def _write_late(self) -> None:
+        """Write what was left for later."""
+        while self._late:
+            act, done, kept = self._late[0]
+            try:
+                if not done():
+                    act()
+            except TakenError as error:
+                warnings.warn(f"an outcome that waited for its server is ignored: {error}", stacklevel=5)
+            del self._late[0]
+            _drop(kept)
 
     def _miss(self, error: UnreachableError) -> None:
         """Note that the server cannot be reached, and raise the error if this writer has waited for PATIENCE seconds.
@@ -396,6 +429,12 @@ class SQLStorage:
         if self._alone:
             return tuple(evaluations)
         return tuple(replace(e, worker=self.worker) if e.status == RUNNING else e for e in evaluations)
+
+
+def _drop(kept: Path | None) -> None:
+    with contextlib.suppress(OSError):
+        if kept is not None:
+            kept.unlink(missing_ok=True)
 
 
 def _identity(row: TrialRow) -> tuple[object, ...]:
