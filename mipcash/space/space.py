@@ -539,9 +539,10 @@ class Space(ExchangeMixin):
     def nearest(self, config: Configuration, *, time_limit: float | None = QUESTION.time_limit) -> Configuration:
         """Return the nearest legal configuration: the given one if it is legal. Use it to repair proposals from other sources.
 
-        Unknown names are dropped, missing parameters filled in, and values outside their domain moved into it. The distance adds 1
-        for each change of a category, position in an order or activity. For an ordered value it adds the fraction of the levels
-        between, for a number the fraction of its natural range.
+        Unknown names are dropped, missing parameters filled in, and values outside their domain moved into it. A text in place of
+        a number counts as missing; ``mipcash.read_trials`` reads texts. The distance adds 1 for each change of a category, position
+        in an order or activity. For an ordered value it adds the fraction of the levels between, for a number the fraction of its
+        natural range.
 
         Args:
             config: name -> value, a dict with any names and values.

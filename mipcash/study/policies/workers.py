@@ -68,8 +68,15 @@ class Shown(Policy):
             warnings.warn(
                 f"output 'variance' is no noise variance, a finite number of at least 0: {given}", stacklevel=2
             )
-        if self._study.n_evaluated == SUSPICIOUS and self._study.result.problem():
-            self._display.note(self._study.result.problem())
+        if self._study.n_evaluated == SUSPICIOUS:
+            if problem := self._study.result.problem():
+                self._display.note(problem)
+            steps = (o.folds for t in self._study.trials for o in t.outcome.outputs.values())
+            if self._study.pruning is not None and trial.done and not any(steps):
+                warnings.warn(
+                    "pruning= has no effect, since the objective neither yields its steps nor reports them by trial.report",
+                    stacklevel=2,
+                )
         return ""
 
     def _arrived(self) -> None:
