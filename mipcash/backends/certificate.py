@@ -104,6 +104,7 @@ def _certified(
         return Answer(INFEASIBLE, None, np.nan, np.inf, time.perf_counter() - began, name)
     given, left = task, settings
     best: Answer | None = None
+    integral = _exact(task)
     for _ in range(ATTEMPTS):
         answer = solve(given, left)
         if answer.columns is None:
@@ -113,18 +114,18 @@ def _certified(
         if found is columns and best is None:
             answer = _improved(given, answer, columns) if _with_numbers(given) else answer
             sure = answer if exact else _gap_checked(given, answer, settings)
-            if sure.status == answer.status or not _exact(task):
+            if sure.status == answer.status or not integral:
                 return replace(sure, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
-        exact, proven, moved = _exact(task), False, None
+        proven, moved = False, None
         if found is None:
             moved, proven = _repaired(given, columns, left, solve)
-        elif exact:
+        elif integral:
             moved, proven = _with_integers(given, found)
         found = found if moved is None else moved
         if found is not None:
             # if all integers are binaries, the linear program finds the best numerical values: the levels need no second solve
-            known = exact and moved is not None and proven
+            known = integral and moved is not None and proven
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)

@@ -140,6 +140,8 @@ class Answer:
 
     def joined(self, later: Answer, seconds: float) -> Answer:
         """Combine this unproven answer with a later one for the same task."""
+        if later.status == INFEASIBLE and self.columns is not None:  # the point that is known refutes it
+            return replace(self, seconds=seconds)
         if later.status == INFEASIBLE or (self.columns is None and later.columns is None):
             return replace(later, bound=max(self.bound, later.bound), seconds=seconds)
         best = later if self.columns is None or later.value <= self.value else self

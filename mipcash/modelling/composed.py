@@ -39,7 +39,7 @@ from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
 from mipcash.modelling.quadratic import Quadratic, Variable, parse_quadratic
-from mipcash.modelling.rules import is_strict, slack_of, split_relation
+from mipcash.modelling.rules import is_within, slack_of, split_relation, strict_ends
 from mipcash.modelling.wording import shortened, written
 
 MOST_LEAVES = 256
@@ -62,9 +62,7 @@ class Leaf:
 
     def holds(self, value: float) -> bool:
         slack = slack_of(self.body, self.lower, self.upper)
-        if self.strict:
-            return self.lower + slack < value < self.upper - slack
-        return self.lower - slack <= value <= self.upper + slack
+        return is_within(value, self.lower, self.upper, slack, (self.strict, self.strict))
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def is_composed(relation: Any) -> bool:
         return True
     if not isinstance(relation, RelationalExpression):
         return False
-    return is_strict(relation) or _has_functions(relation)
+    return any(strict_ends(relation)) or _has_functions(relation)
 
 
 def mutable_params(relation: Any) -> list[Any]:
@@ -197,7 +195,7 @@ class Composer:
         return Tree((formula.kind == ALL) == wanted, tuple(self.tree(p, wanted) for p in parts))
 
     def _relation(self, relation: Any, wanted: bool) -> Tree | Leaf:
-        (body, lower, upper), strict = split_relation(self.name, relation, strict=True), is_strict(relation)
+        (body, lower, upper), strict = split_relation(self.name, relation, strict=True), strict_ends(relation)
         if not wanted and lower == upper:
             leaf = (
                 self._by_levels(Leaf(parse_quadratic(body, self.what), lower, upper), False)
@@ -207,12 +205,14 @@ class Composer:
             if leaf is not None:
                 return leaf
         sides: list[Tree | Leaf] = []
-        mode = OPEN if (strict if wanted else lower == upper) else CLOSED if wanted or strict else NEGATED
+        below, above = (
+            OPEN if (end if wanted else lower == upper) else CLOSED if wanted or end else NEGATED for end in strict
+        )
         if math.isfinite(upper):
-            sides.append(self._below(body if wanted else -1 * body, upper if wanted else -upper, mode))
+            sides.append(self._below(body if wanted else -1 * body, upper if wanted else -upper, above))
         if math.isfinite(lower):
-            sides.append(self._below(-1 * body if wanted else body, -lower if wanted else lower, mode))
-        if len(sides) == 2 and wanted and mode == CLOSED and all(isinstance(s, Leaf) for s in sides):
+            sides.append(self._below(-1 * body if wanted else body, -lower if wanted else lower, below))
+        if len(sides) == 2 and wanted and not any(strict) and all(isinstance(s, Leaf) for s in sides):
             return Leaf(parse_quadratic(body, self.what), lower, upper)
         return sides[0] if len(sides) == 1 else Tree(wanted, tuple(sides))
 

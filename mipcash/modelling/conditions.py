@@ -30,7 +30,7 @@ from mipcash.modelling.indicators import Activities
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
 from mipcash.modelling.quadratic import Condition, Junction, Quadratic, parse_quadratic
-from mipcash.modelling.rules import split_relation
+from mipcash.modelling.rules import is_within, slack_of, split_relation, strict_ends
 from mipcash.modelling.wording import shortened, written
 
 OFF = -1
@@ -120,14 +120,8 @@ def of_levels(declaration: Declared, what: str, relation: Any) -> Quadratic | No
     if len(groups) != 1 or polynomial.products or not polynomial.ids <= {id(v) for v in groups[0].variables}:
         return None
     values = {id(v): polynomial.constant + polynomial.linear.get(id(v), 0.0) for v in groups[0].variables}
-    ends = getattr(relation, "strict", False)
-    below, above = ends if isinstance(ends, tuple) else (ends, ends)
-    holding = [
-        v
-        for v in groups[0].variables
-        if (lower < values[id(v)] if below else lower <= values[id(v)])
-        and (values[id(v)] < upper if above else values[id(v)] <= upper)
-    ]
+    slack, strict = slack_of(polynomial, lower, upper), strict_ends(relation)
+    holding = [v for v in groups[0].variables if is_within(values[id(v)], lower, upper, slack, strict)]
     return Quadratic(0.0, {id(v): 1.0 for v in holding}, {}, {id(v): v for v in holding})
 
 

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import pyomo.environ as pyo
@@ -144,8 +145,8 @@ class Declaration:
             raise SpaceError(
                 f"fidelity {name!r}: its lowest value, {low!r}, must be above 0, as costs are relative to the highest"
             )
-        declare = self.integer if isinstance(low, int) and isinstance(high, int) else self.real
-        made = declare(name, low, high, log=log)  # type: ignore[arg-type]  # whole numbers for integer
+        declare = self.integer if isinstance(low, Integral) and isinstance(high, Integral) else self.real
+        made = declare(name, low, high, log=log)
         self.fidelity = Fidelity(name, float(high), float(power))
         return made
 

@@ -193,7 +193,8 @@ class Real:
             return f"{value!r} is not a number; expected a real in [{self.low!r}, {self.high!r}]{self._steps}"
         reach = max(abs(self.low), abs(self.high))
         slack = 1e-9 * reach if self.step is None else self.values.slack
-        if not self.low - slack <= float(value) <= self.high + slack:
+        below = 1e-9 * self.low if self.log else slack  # a value on a log scale is above 0
+        if not self.low - below <= float(value) <= self.high + slack:
             return f"{value!r} is outside [{self.low!r}, {self.high!r}]"
         if self.step is not None and abs(float(value) - (nearest := self.nearest(value))) > slack:
             return f"{value!r} is not reached from {self.low!r}{self._steps}; nearest is {nearest!r}"

@@ -59,7 +59,7 @@ def is_number(value: object) -> bool:
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -132,10 +132,18 @@ def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool
     return ROUNDING * (rest + min(largest, rest))
 
 
-def is_strict(relation: Any) -> bool:
-    """Return True if a relation excludes one of its bounds."""
+def strict_ends(relation: Any) -> tuple[bool, bool]:
+    """Return whether a relation excludes its lower and its upper bound."""
     strict = getattr(relation, "strict", False)
-    return any(strict) if isinstance(strict, tuple) else bool(strict)
+    return strict if isinstance(strict, tuple) else (bool(strict), bool(strict))
+
+
+def is_within(value: float, lower: float, upper: float, slack: float, strict: tuple[bool, bool]) -> bool:
+    """Return True if a value lies between bounds, with a tolerance outside, or inside of those that are excluded."""
+    below, above = strict
+    return (value > lower + slack if below else value >= lower - slack) and (
+        value < upper - slack if above else value <= upper + slack
+    )
 
 
 def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[Any, float, float]:
@@ -164,7 +172,7 @@ def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[A
         raise RuleError(
             f"rule {name!r} is {_kind(relation)}. A rule is a relation, a + b <= 3, or a condition, ~act['relu']"
         )
-    if is_strict(relation) and not strict:
+    if any(strict_ends(relation)) and not strict:
         raise RuleError(f"rule {name!r} is a strict inequality, which has no smallest violation; use <= or >=")
     for side in (left, right):
         if side is not None and is_potentially_variable(side):

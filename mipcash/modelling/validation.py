@@ -120,35 +120,29 @@ def check(
             continue
         if ids <= assignment.keys():
             if rule.applies(assignment) and rule.violated(value := rule.body.value(assignment)):
-                problems.append(_broken(rule, value))
+                problems.append(_broken(declaration, rule, value))
         else:
             pending.append(rule)
     settled = settle(pending, assignment)
     for misfit in settled.misfits:
         alone = misfit.rules[0]
         if len(misfit.rules) == 1 and not misfit.auxiliary and ids_of(alone) <= settled.assignment.keys():
-            problems.append(_broken(alone, alone.body.value(settled.assignment)))
+            problems.append(_broken(declaration, alone, alone.body.value(settled.assignment)))
         else:
-            problems.append(_unfit(misfit))
-    problems = [_as_written(declaration, p) for p in problems]
+            problems.append(_unfit(declaration, misfit))
     problems = list({(p.name, p.message): p for p in problems}.values())
     return Verdict(tuple(problems), tuple(r.name for r in settled.undecided), settled.assignment)
 
 
-def _broken(rule: Rule, value: float) -> Violation:
+def _broken(declaration: Declaration, rule: Rule, value: float) -> Violation:
+    whole = declaration.rules.get(rule.name)
+    if whole is not None and whole.parts:  # in the user's words
+        return Violation(rule.name, f"rule {rule.name!r} is violated: {whole} does not hold")
     if rule.bound_is_written or not rule.written:
         own = f"its value is {number_text(value)}, it must be {rule.range_text()}"
         return Violation(rule.name, f"rule {rule.name!r} is violated: {own}")
     missed = number_text(max(rule.lower - value, value - rule.upper))
     return Violation(rule.name, f"rule {rule.name!r} is violated: {shortened(rule.written)} does not hold, by {missed}")
-
-
-def _as_written(declaration: Declaration, violation: Violation) -> Violation:
-    """Return the violation in the user's words for a rule with functions or logic, instead of naming one of its parts."""
-    rule = declaration.rules.get(violation.name)
-    if rule is None or not rule.parts or "cannot hold together" in violation.message:
-        return violation
-    return Violation(rule.name, f"rule {rule.name!r} is violated: {rule} does not hold")
 
 
 def _assign_parameters(
@@ -188,10 +182,12 @@ def _assign_parameters(
             assignment[slot.number] = float(value)
 
 
-def _unfit(misfit: Unsatisfiable) -> Violation:
+def _unfit(declaration: Declaration, misfit: Unsatisfiable) -> Violation:
     """Return the violation for rules that no value of their auxiliary variables satisfies."""
     first, listed = misfit.rules[0], dict.fromkeys(r.name for r in misfit.rules)
-    names = ", ".join(map(repr, listed))
+    names, whole = ", ".join(map(repr, listed)), declaration.rules.get(first.name)
+    if len(listed) == 1 and whole is not None and whole.parts:
+        return _broken(declaration, first, misfit.value)
     if misfit.auxiliary:
         text = (
             f"rule {names} is violated: it needs {misfit.auxiliary} = {number_text(misfit.value)}, which it cannot be"

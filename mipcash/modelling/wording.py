@@ -146,9 +146,11 @@ def _product(left: Any, right: Any) -> tuple[str, int]:
 
 def _relation(relation: Any) -> str:
     strict = getattr(relation, "strict", False)
-    operator = "<" if strict is True or (isinstance(strict, tuple) and any(strict)) else "<="
     if isinstance(relation, relational.RangedExpression):
-        return f" {operator} ".join(_text(a)[0] for a in relation.args)
+        low, body, high = (_text(a)[0] for a in relation.args)
+        below, above = ("<" if end else "<=" for end in (strict if isinstance(strict, tuple) else (strict, strict)))
+        return f"{low} {below} {body} {above} {high}"
+    operator = "<" if strict else "<="
     if isinstance(relation, relational.EqualityExpression):
         operator = "=="
     elif not isinstance(relation, relational.InequalityExpression):

@@ -321,8 +321,9 @@ def _taken(data: Any, what: str) -> tuple[Quadratic, float, float]:
 
 
 def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> AlgebraicRow:
-    body, lower, upper = _taken(data, f"rule {rule!r}" if rule in declaration.rules else f"constraint {data.name!r}")
-    known = declaration.rules.get(rule)
+    # a constraint of the user's own may have the name of a declared rule
+    known = declaration.rules.get(rule) if _is_declared(data) else None
+    body, lower, upper = _taken(data, f"constraint {data.name!r}" if known is None else f"rule {rule!r}")
     if known is not None:
         known = known.parts[data.index()[2]] if known.parts else known
         if (
@@ -339,9 +340,14 @@ def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> Alge
     return AlgebraicRow(rule, parameter, body, lower, upper, slack_of(measured, lower, upper))
 
 
+def _is_declared(data: Any) -> bool:
+    component = data.parent_component()
+    return bool(component.local_name == "rules" and component.parent_block() is data.model())
+
+
 def _origin(data: Any) -> tuple[str, str]:
-    component, index = data.parent_component(), data.index()
-    if component.local_name == "rules" and component.parent_block() is data.model():
+    index = data.index()
+    if _is_declared(data):
         return (index[0] if isinstance(index, tuple) else index), ""
     block = data.parent_block()
     if block.parent_component().local_name == "parameters":

@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.task import CUT_SLACK, FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import (
+    ABSOLUTE_GAP,
+    CUT_SLACK,
+    FEASIBLE,
+    INFEASIBLE,
+    OPTIMAL,
+    Answer,
+    Backend,
+    SolverSettings,
+    Task,
+)
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
 from mipcash.modelling.wording import shortened
@@ -216,7 +226,7 @@ def _end(
     task = Task(program, replace(QuadraticForm.zero(program.n), linear=linear))
     answer = backend.solve(task, settings)
     if answer.status == OPTIMAL and answer.value - answer.bound > room:
-        answer = backend.solve(task, replace(settings, gap=0.5 * room / abs(answer.value)))
+        answer = backend.solve(task, replace(settings, gap=0.5 * room / max(abs(answer.value), ABSOLUTE_GAP)))
     if answer.status == OPTIMAL and answer.value - answer.bound <= room:
         return answer
     return replace(answer, value=answer.bound, status=FEASIBLE if answer.status == OPTIMAL else answer.status)

@@ -127,8 +127,7 @@ class Minimiser:
         kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
         """Run local search alone, for a folded form. Return legal levels and their value; None if it does not apply or fails."""
-        in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
-        if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
+        if rng is None or not self._over_levels(folded):
             return None
         search = self.search(numbers)
         if search is None or self.deadline.passed:
@@ -159,7 +158,7 @@ class Minimiser:
     ) -> tuple[Indices, float] | None:
         """Return the best legal start that is not excluded, with its value, or None if there is none or legality is undecided."""
         legality = self.legality(numbers) if len(starts) else None
-        if legality is None or np.any(folded.linear[self.program.n_z :]):
+        if legality is None or not self._over_levels(folded):
             return None
         levels = np.array(starts)
         levels = levels[legality.check(levels) & Exclusions.of(excluded).admitted(levels)]
@@ -168,6 +167,11 @@ class Minimiser:
         values = [folded.value(self._padded(s)) for s in levels]
         best = int(np.argmin(values))
         return levels[best], float(values[best])
+
+    def _over_levels(self, folded: QuadraticForm) -> bool:
+        """Return True if a form does not depend on numerical columns."""
+        n_z = self.program.n_z
+        return not (np.any(folded.linear[n_z:]) or np.any(folded.rows >= n_z) or np.any(folded.cols >= n_z))
 
     def _padded(self, levels: Indices) -> Vector:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])

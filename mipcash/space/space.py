@@ -274,7 +274,7 @@ class Space(ExchangeMixin):
         Args:
             name: its name in configurations.
             low: the lowest fidelity, above 0.
-            high: full fidelity. If both ends are whole numbers the parameter is an integer, else a real.
+            high: full fidelity. If both ends are given as integers the parameter is an integer, else a real.
             log: model it on the log scale.
             power: an evaluation at s costs ``(s / high) ** power`` evaluations at full fidelity: 1 for epochs, 3 for the number of
                 mesh points on an edge of a cube.
@@ -617,7 +617,7 @@ class Space(ExchangeMixin):
             )
         elif len(found) < n:
             warnings.warn(
-                f"{len(found)} of {n} samples of space {self.name!r} were found in {time_limit:g} s; "
+                f"{len(found)} of {n} samples of space {self.name!r} were found in the time limit, {time_limit} s; "
                 "give a larger time_limit for more",
                 stacklevel=2,
             )

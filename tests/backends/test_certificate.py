@@ -83,6 +83,21 @@ def test_illegal_levels_are_excluded_and_the_task_is_solved_again() -> None:
     assert answer.columns[[list(names).index(n) for n in ("k=off", "l=off")]].sum() < 2
 
 
+def test_the_gap_of_a_later_answer_is_checked_as_that_of_the_first() -> None:
+    space = switched()
+    names = compiled(space).program.names
+    solve, asked = lying(space, point(space, **{name: 1.0 for name in names if name in ("k=off", "l=off")}), 0.0)
+
+    def unclosed(task: Task, settings: SolverSettings) -> Answer:
+        found = solve(task, settings)
+        return found if not task.cuts or task.fixed else replace(found, bound=-3.0)
+
+    answer = certified(Task(compiled(space).program, total(space)), SETTINGS, unclosed, "liar")
+    assert asked[:2] == [0, 1]
+    assert answer.status == FEASIBLE
+    assert answer.bound < answer.value
+
+
 def test_inaccurate_numbers_of_an_answer_are_corrected() -> None:
     space = switched()
     names = list(compiled(space).program.names)

@@ -180,3 +180,11 @@ def test_the_level_among_thousands_of_values_needs_few_comparisons() -> None:
     domain = Ordinal([Counted(k) for k in range(3000)])
     assert [domain.level(Counted(k)) for k in range(0, 3000, 100)] == list(range(0, 3000, 100))
     assert compared < 10 * len(domain)
+
+
+def test_a_log_scale_has_no_values_of_zero_and_below() -> None:
+    space = mc.Space("log")
+    space.real("rate", 1e-12, 1.0, log=True)
+    assert space.is_legal({"rate": 1e-12 * (1 - 1e-12)})
+    assert not any(space.is_legal({"rate": v}) for v in (0.0, -5e-10, 10**400))
+    assert space.nearest({"rate": -5e-10}) == {"rate": 1e-12}

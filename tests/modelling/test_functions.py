@@ -166,3 +166,19 @@ def test_convex_functions_need_no_auxiliary_variable() -> None:
     space.rule("diamond", abs(x) + abs(y) <= 1)
     assert (space.sizes()["columns"], space.sizes()["rows"]) == (2, 4)
     assert space.optimum(x + 2 * y, "max").value == pytest.approx(2)
+
+
+def test_a_chain_excludes_only_its_strict_end() -> None:
+    space = mc.Space("chain")
+    a = space.integer("a", 0, 5)
+    space.rule("half open", (1 <= a) < 4)
+    assert [k for k in range(6) if space.is_legal({"a": k})] == [1, 2, 3]
+    assert str(space.rules["half open"]) == "1 <= a < 4"
+
+
+def test_a_relation_means_the_same_in_when_and_in_a_rule() -> None:
+    space = mc.Space("rounded")
+    p = space.ordinal("p", [1, 2, 3])
+    space.real("x", 0, 1, when=0.1 * p <= 0.3)  # 0.1 * 3 > 0.3 in floats
+    space.rule("small", 0.1 * p <= 0.3)
+    assert space.is_legal({"p": 3, "x": 0.5})

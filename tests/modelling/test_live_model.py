@@ -190,3 +190,13 @@ def test_constraints_and_disjunctions_of_the_model_are_printed() -> None:
         "constraint 'either'  (x <= 1 and y >= 2) or (x >= 5)",
     ):
         assert line in text
+
+
+def test_a_constraint_of_the_model_may_have_the_name_of_a_rule() -> None:
+    space = mc.Space("memory")
+    a, b = space.integer("a", 0, 5), space.integer("b", 0, 5)
+    space.rule("memory", (a <= 3) | (b >= 2))
+    space.model.memory = pyo.Constraint(expr=a + b <= 4)
+    legal = [(i, j) for i in range(6) for j in range(6) if (i <= 3 or j >= 2) and i + j <= 4]
+    assert space.count() == len(legal)
+    assert all(space.is_legal({"a": i, "b": j}) for i, j in legal)

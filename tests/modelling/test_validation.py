@@ -156,3 +156,13 @@ def test_an_algorithm_alone_is_its_indicator() -> None:
     assert rf is space.model.parameters["model"].z[0] is space["model"].is_("rf")
     space.rule("no forest", rf == 0)
     assert {c["model"] for c in space.sample(5)} == {"svm"}
+
+
+def test_a_missing_parameter_is_not_taken_for_a_rule_of_its_name() -> None:
+    space = mc.Space("names")
+    a, b = space.integer("a", 0, 5), space.integer("b", 0, 5)
+    space.rule("a", (a <= 3) | (b >= 2))
+    assert [v.message for v in space.validate({"b": 1})] == ["parameter 'a' is missing; it takes integer in [0, 5]"]
+    assert [v.message for v in space.validate({"a": 4, "b": 1})] == [
+        "rule 'a' is violated: (a <= 3) | (b >= 2) does not hold"
+    ]
