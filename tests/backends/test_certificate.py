@@ -85,8 +85,9 @@ def test_illegal_levels_are_excluded_and_the_task_is_solved_again() -> None:
 
 def test_the_gap_of_a_later_answer_is_checked_as_that_of_the_first() -> None:
     space = switched()
+    space.categorical("many", range(20))  # more levels than attempts
     names = compiled(space).program.names
-    solve, asked = lying(space, point(space, **{name: 1.0 for name in names if name in ("k=off", "l=off")}), 0.0)
+    solve, asked = lying(space, point(space, **{n: 1.0 for n in names if n in ("k=off", "l=off", "many=0")}), 0.0)
 
     def unclosed(task: Task, settings: SolverSettings) -> Answer:
         found = solve(task, settings)

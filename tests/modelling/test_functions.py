@@ -171,7 +171,7 @@ def test_convex_functions_need_no_auxiliary_variable() -> None:
 def test_a_chain_excludes_only_its_strict_end() -> None:
     space = mc.Space("chain")
     a = space.integer("a", 0, 5)
-    space.rule("half open", (1 <= a) < 4)
+    space.rule("half open", (a >= 1) < 4)
     assert [k for k in range(6) if space.is_legal({"a": k})] == [1, 2, 3]
     assert str(space.rules["half open"]) == "1 <= a < 4"
 
