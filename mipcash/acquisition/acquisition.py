@@ -10,11 +10,12 @@ means and samples are, is a ``mipcash.surrogates.protocols.MixedFunction``, whic
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.protocols import Sectioned
+from mipcash.surrogates.protocols import Section, Sectioned
 
 
 class Acquisition(Sectioned, Protocol):
@@ -22,3 +23,32 @@ class Acquisition(Sectioned, Protocol):
 
     def values(self, points: Points) -> Vector:
         """Return the values at a batch: shape (B,)."""
+
+
+@dataclass(frozen=True)
+class SumAcquisition:
+    """Sum of two functions, such as the negative logarithms of an expected improvement and of a probability of feasibility."""
+
+    one: Acquisition
+    other: Acquisition
+
+    def values(self, points: Points) -> Vector:
+        """Return the sum at a batch: shape (B,)."""
+        return self.one.values(points) + self.other.values(points)
+
+    def section(self, z: Vector) -> SumSection:
+        """Return the sum at fixed binaries, (n_z,)."""
+        return SumSection(self.one.section(z), self.other.section(z))
+
+
+@dataclass(frozen=True)
+class SumSection:
+    """Sum of two functions of the numerical parameters."""
+
+    one: Section
+    other: Section
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """Return value and gradient: (D,) -> scalar, (D,)."""
+        (a, by_a), (b, by_b) = self.one(u), self.other(u)
+        return a + b, by_a + by_b

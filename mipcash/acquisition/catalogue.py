@@ -32,14 +32,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import (
     AnalyticAcquisition,
     LogEI,
     SampleAcquisition,
     log_h,
 )
-from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
+from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.program.forms import Vector
@@ -104,7 +104,7 @@ def log_ei(given: AcquisitionInputs) -> Acquisition:
     if not given.limited:
         return improvement
     feasibility = LogFeasibility.of(list(given.limited.values()))
-    return LogConstrainedEI(improvement, feasibility) if math.isfinite(given.best) else feasibility
+    return SumAcquisition(improvement, feasibility) if math.isfinite(given.best) else feasibility
 
 
 def thompson(given: AcquisitionInputs) -> Acquisition:

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LOG_ROOT_2PI
 from mipcash.acquisition.inputs import Limited
 from mipcash.program.forms import Vector
@@ -186,37 +185,3 @@ class FeasibilitySection:
             log, first, second = interval.slope(mean, deviation)
             value, gradient = value - log, gradient - first * by_mean - second * by_deviation
         return value, gradient
-
-
-@dataclass(frozen=True)
-class LogConstrainedEI:
-    """Negative logarithm of the constrained expected improvement.
-
-    Attributes:
-        improvement: negative logarithm of the expected improvement of the loss.
-        feasibility: negative log probability of feasibility.
-    """
-
-    improvement: Acquisition
-    feasibility: LogFeasibility
-
-    def values(self, points: Points) -> Vector:
-        """Return the acquisition at a batch: shape (B,)."""
-        return self.improvement.values(points) + self.feasibility.values(points)
-
-    def section(self, z: Vector) -> Section:
-        """Return the acquisition at fixed binaries, (n_z,)."""
-        return SumSection(self.improvement.section(z), self.feasibility.section(z))
-
-
-@dataclass(frozen=True)
-class SumSection:
-    """Sum of two functions of the numerical parameters."""
-
-    one: Section
-    other: Section
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        (a, by_a), (b, by_b) = self.one(u), self.other(u)
-        return a + b, by_a + by_b

@@ -70,6 +70,11 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             )
     except KeyboardInterrupt:
         _interrupted(plan, stream)
+    except SystemExit as error:
+        fail(
+            f"error: the objective called sys.exit({error.code!r}), which ends the run; raise another exception to fail a trial"
+        )
+        _interrupted(plan, stream)
     except DefectError as error:
         raise DefectError(
             f"{error}.\nTo go on, once it is corrected: {_resume_command(plan.storage)}{plan.beyond}"

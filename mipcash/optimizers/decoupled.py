@@ -45,9 +45,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval, SumSection
+from mipcash.acquisition.constrained import ConstraintPosterior, Interval
 from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.data import Data
@@ -127,27 +127,6 @@ class CostSection:
             slopes[k] = first * by_mean + second * by_deviation
         value, by_log = expected_costs(log_p, self.costs, self.rest)
         return float(value[0]), by_log[:, 0] @ slopes
-
-
-@dataclass(frozen=True)
-class PerCost:
-    """Acquisition per expected cost, of an acquisition that is the negative logarithm of a gain.
-
-    Attributes:
-        gain: that acquisition.
-        cost: log C.
-    """
-
-    gain: Acquisition
-    cost: LogCost
-
-    def values(self, points: Points) -> Vector:
-        """Return the acquisition per cost at a batch: shape (B,)."""
-        return self.gain.values(points) + self.cost.values(points)
-
-    def section(self, z: Vector) -> Section:
-        """Return the acquisition per cost at fixed binaries, (n_z,)."""
-        return SumSection(self.gain.section(z), self.cost.section(z))
 
 
 NEGLIGIBLE = 0.1
@@ -273,7 +252,7 @@ def per_cost(acquisition: Acquisition, fitted: AcquisitionInputs, request: Reque
     if not cheap:
         return acquisition
     rest = sum(cost for name, cost in costs.items() if name not in cheap)
-    return PerCost(acquisition, LogCost.of([fitted.limited[n] for n in cheap], [costs[n] for n in cheap], rest))
+    return SumAcquisition(acquisition, LogCost.of([fitted.limited[n] for n in cheap], [costs[n] for n in cheap], rest))
 
 
 def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: Request, domain: Domain) -> Proposal:

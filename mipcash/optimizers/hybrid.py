@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
 from mipcash.acquisition.catalogue import ACQUISITIONS, Screened, rough
@@ -47,7 +47,7 @@ from mipcash.optimizers.noise import by_posterior_mean, measured_noise
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
-from mipcash.optimizers.prior import BETA, GuidedAcquisition
+from mipcash.optimizers.prior import BETA, WeightedPrior
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -347,11 +347,14 @@ class Hybrid(ModelBased):
         return None if found is None else Target(mean, acquisition, found)
 
     def _full_acquisition(self, given: AcquisitionInputs, step: Step) -> Acquisition:
-        """Return the acquisition, per expected cost and guided by the declared priors where there are any."""
-        acquisition = per_cost(self.acquisition_of(given, step), given, step.request)
-        if self.prior is None or isinstance(acquisition, SampleAcquisition):
+        """Return the acquisition; one that is the negative logarithm of a gain, per expected cost and guided by declared priors."""
+        acquisition = self.acquisition_of(given, step)
+        if self.settings.acquisition == SAMPLED:
             return acquisition
-        return GuidedAcquisition(acquisition, self.prior, BETA / max(1, len(step.data.losses)))
+        acquisition = per_cost(acquisition, given, step.request)
+        if self.prior is None:
+            return acquisition
+        return SumAcquisition(acquisition, WeightedPrior(self.prior, BETA / max(1, len(step.data.losses))))
 
     @property
     def _samples(self) -> int | None:

@@ -80,6 +80,8 @@ class MultiFidelity(Optimizer):
     def propose(self, request: Request) -> Proposal:
         """See ``mipcash.optimizers.optimizer.Optimizer.ask``."""
         found = self.at_full.propose(request)
+        kept = {name: fit for name, fit in request.state.items() if name == STATE}
+        found = replace(found, state={**found.state, **kept})
         if self._lacks_answer(request):
             return found
         ladder = self._ladder(found.config, request.before)
@@ -87,15 +89,14 @@ class MultiFidelity(Optimizer):
             return found
         model = LossModel.of(self.domain, request.history, request.limits, request.state.get(STATE))
         if model is None:
-            chosen = ladder[-1 - len(request.history) % len(ladder)]
-            return replace(found, config=chosen)
+            return _at(found, ladder[-1 - len(request.history) % len(ladder)])
         gains = self._gains(model, ladder)
         trace = {
             **found.trace,
             "log gain per cost": dict(zip((str(c[self.fidelity.label]) for c in ladder), gains, strict=True)),
         }
         state = {**found.state, STATE: model.state}
-        return replace(found, config=ladder[int(np.argmax(gains))], trace=trace, state=state)
+        return replace(_at(found, ladder[int(np.argmax(gains))]), trace=trace, state=state)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
         return self.at_full.ranked(history, limits)
@@ -139,3 +140,8 @@ class MultiFidelity(Optimizer):
         observed = np.diag(covariance) + model.posterior.fitted_noise
         rho = np.sqrt(np.maximum(1e-12, covariance[0] ** 2 / (covariance[0, 0] * observed)))
         return [float(np.log(r) - np.log(self.fidelity.cost(c))) for r, c in zip(rho, ladder, strict=True)]
+
+
+def _at(found: Proposal, config: Configuration) -> Proposal:
+    """Return the proposal at another fidelity, which a solution of the full one does not prove anything about."""
+    return replace(found, config=config, solution=found.solution if config == found.config else None)

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.constrained import SumSection
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.expectations import Expectation
 from mipcash.program.forms import Vector
@@ -78,20 +76,6 @@ class Prior:
             total += active[:, d] * expectation.log_weight(points.units[:, d])
         return total
 
-    def section(self, z: Vector, weight: float) -> Section:
-        """Return -weight log pi at fixed binaries, (n_z,), up to a constant."""
-        active = self.scale.active(z[None])[0]
-        moving = [(d, e) for d, e in self.numbers.items() if active[d]]
-
-        def value(u: Vector) -> tuple[float, Vector]:
-            gradient, total = np.zeros(len(u)), 0.0
-            for d, expectation in moving:
-                total -= weight * float(expectation.log_weight(u[d]))
-                gradient[d] = -weight * expectation.slope(float(u[d]))
-            return total, gradient
-
-        return value
-
     def drawn(self, domain: Domain, rng: np.random.Generator) -> Configuration:
         """Return one of DRAWS legal samples, drawn in proportion to pi."""
         configs = domain.sample(DRAWS, rng)
@@ -101,23 +85,30 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class GuidedAcquisition:
-    """An acquisition function weighted by a prior.
+class WeightedPrior:
+    """-weight log pi, which is added to an acquisition function.
 
     Attributes:
-        acquisition: alpha.
-        prior: the prior.
         weight: beta / n.
     """
 
-    acquisition: Acquisition
     prior: Prior
     weight: float
 
     def values(self, points: Points) -> Vector:
-        """Return the acquisition at a batch: shape (B,)."""
-        return self.acquisition.values(points) - self.weight * self.prior.log(points)
+        """Return the values at a batch: shape (B,)."""
+        return -self.weight * self.prior.log(points)
 
     def section(self, z: Vector) -> Section:
-        """Return the acquisition at fixed binaries, (n_z,), up to a constant."""
-        return SumSection(self.acquisition.section(z), self.prior.section(z, self.weight))
+        """Return the function at fixed binaries, (n_z,), up to a constant."""
+        active = self.prior.scale.active(z[None])[0]
+        moving = [(d, e) for d, e in self.prior.numbers.items() if active[d]]
+
+        def value(u: Vector) -> tuple[float, Vector]:
+            gradient, total = np.zeros(len(u)), 0.0
+            for d, expectation in moving:
+                total -= self.weight * float(expectation.log_weight(u[d]))
+                gradient[d] = -self.weight * expectation.slope(float(u[d]))
+            return total, gradient
+
+        return value

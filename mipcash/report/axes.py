@@ -496,7 +496,7 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
     axes, run = new_axes(ax, (9.0, 3.5)), Run.of(source, space)
     from matplotlib.ticker import MaxNLocator
 
-    trials = [t for t in run.result.history if t.started and not t.known]
+    trials = [t for t in run.result.history if t.attempt and t.started and not t.known]
     if not trials:
         raise MipcashError("there is no timeline: no evaluation of this run has started here")
     spans = [span_of(t) for t in trials]

@@ -160,3 +160,13 @@ def enqueue_finalists(study: Study, settings: Confirm) -> None:
     for repeat in range(1, settings.repeats + 1):
         for trial in chosen if len(chosen) > 1 else ():
             study.repeat(trial, repeat)
+
+
+def warn_of_failed(finalists: Sequence[Finalist]) -> None:
+    """Warn if no finalist passed its repeats, so that the recommended configuration is one that was not repeated."""
+    if finalists and all(f.problem for f in finalists):
+        warnings.warn(
+            f"no finalist passed its repeats ({finalists[0].problem}), so that nothing is confirmed: the recommendation is the "
+            "best of the other evaluations. Correct the objective, or confirm fewer repeats",
+            stacklevel=3,
+        )

@@ -27,8 +27,8 @@ _SAID = (
     (re.compile(r"the objective returned (?:'loss': )?nan;"), NAN),
     (re.compile(r"the objective returned (?:'loss': )?-?inf;"), INF),
     (re.compile(r"the objective returned (?:'loss': )?\S+; a loss must lie within"), TOO_LARGE),
-    (re.compile(r"nan, which is no finite number"), NAN),
-    (re.compile(r"-?inf, which is no finite number"), INF),
+    (re.compile(r"(?:\w+: )?nan, which is no finite number"), NAN),
+    (re.compile(r"(?:\w+: )?-?inf, which is no finite number"), INF),
     (re.compile(r"the objective returned "), NO_LOSS),
     (re.compile(r"the returned value cannot be unpickled"), NO_LOSS),
 )

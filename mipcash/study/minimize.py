@@ -24,6 +24,7 @@ from mipcash.study.confirm import (
     confirms,
     enqueue_finalists,
     reserve_of,
+    warn_of_failed,
     warn_of_identical,
 )
 from mipcash.study.evaluating.evaluation import Objective
@@ -202,6 +203,7 @@ def run(
     spending = Spending.of_budget(budget.amount, study.costs)
     confirming = confirm_of(confirm, budget.amount)
     check_paid(confirming, spending)
+    check_replicated(confirming, study.costs)
     check_objectives(study.objectives, study.costs, study.pruning, confirming)
     reserve = reserve_of(confirming, budget.amount)
     callbacks, deadline = callbacks_of(callbacks), Deadline(budget.timeout)
@@ -225,6 +227,7 @@ def run(
             functions = objective.values() if isinstance(objective, Mapping) else [objective]
             if isinstance(confirming, Confirm) and not any(takes(f, "repeat") for f in functions):
                 warn_of_identical(study.result.finalists)
+            warn_of_failed(study.result.finalists)
         elif reason == EXHAUSTED and not isinstance(confirming, Confirm) and _all_known(study):
             reason = BEST_OF_ALL
         study.stop(reason)

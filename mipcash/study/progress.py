@@ -89,7 +89,7 @@ class Progress:
             self.evaluated_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
         found = self._best_of(trial)
-        self.feasible_count += found is not None and not trial.known
+        self.feasible_count += found is trial and trial.done and not trial.known
         if trial.objectives.several:
             self._parts.append(trial)
             self._front = len(Front.of(Feasibility.of(self._parts, self.limits)).rows)
@@ -107,7 +107,9 @@ class Progress:
             return None
         if trial.evaluate and self.limits:
             self._parts.append(trial)
-            return Feasibility.of(self._parts, self.limits).best
+            whole = Feasibility.of(self._parts, self.limits)
+            self.feasible_count = len(whole.kept) - (whole.best is trial)  # the caller counts the trial itself
+            return whole.best
         feasible = trial.legal and trial.complete and not violated(trial.outcome, self.limits)
         return trial if feasible else None
 

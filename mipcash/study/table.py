@@ -33,6 +33,7 @@ from mipcash.study.storage.protocol import (
     this_worker,
     title_of,
 )
+from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -230,8 +231,7 @@ class TrialTable:
         Raises:
             TellError: the trial belongs to another study.
         """
-        if of.study != self.record.id or of.number >= len(self.trials):
-            raise TellError(f"trial {of.number} belongs to another study; repeat it there")
+        self._check_own(of)
         config = self.trials[of.number].config
         for trial in self.trials:
             if trial.repeat == repeat and trial.config == config:
@@ -257,12 +257,7 @@ class TrialTable:
             TellError: the outcome may not be recorded, or discarded.
             LateError: another worker has recorded the outcome meanwhile.
         """
-        if not isinstance(trial, Trial):
-            raise TellError(
-                f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
-            )
-        if trial.study != self.record.id or trial.number >= len(self.trials):
-            raise TellError(f"trial {trial.number} belongs to another study; report it there")
+        self._check_own(trial)
         mine = self.trials[trial.number]
         if not (mine.pending or discarded) and trial.number in self._mine:
             del self._mine[trial.number]
@@ -277,6 +272,12 @@ class TrialTable:
             what = "has no outcome" if mine.pending else "was evaluated elsewhere"
             raise TellError(f"trial {trial.number} {what}, so that there is nothing to evaluate again")
         return mine
+
+    def _check_own(self, trial: Trial) -> None:
+        if not isinstance(trial, Trial):
+            raise TellError(f"a trial that ask() returned is needed here, got {shown(trial)}")
+        if trial.study != self.record.id or trial.number >= len(self.trials):
+            raise TellError(f"trial {trial.number} belongs to another study; use it there")
 
     def restart(self, number: int) -> Trial:
         """Start another attempt at a waiting trial."""

@@ -99,7 +99,8 @@ class Trial:
         evaluate: names of the outputs that the optimizer requests in decoupled evaluation; empty: all outputs, in one call.
         trace: the optimizer's information on this proposal, for reports.
         stop: why the optimizer wants to stop after this proposal; empty if it does not.
-        started, finished: seconds since the epoch; ``finished`` is None while pending.
+        started, finished: seconds since the epoch. ``started`` is the start of the latest attempt, or the time of the proposal
+            before the first one; ``finished`` is None while pending.
         duration: wall-clock seconds of the evaluation, None while pending.
         attempt: number of the latest attempt to evaluate it.
         lost: number of attempts whose worker died during the run.

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from mipcash.acquisition.acquisition import SumAcquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI, log_h, log_h_at
-from mipcash.acquisition.constrained import Interval, LogConstrainedEI, LogFeasibility
+from mipcash.acquisition.constrained import Interval, LogFeasibility
 from mipcash.acquisition.inputs import Limited
 from mipcash.surrogates.limit_scale import LimitScale
 from tests.acquisition.test_mixed_search import Setting
@@ -84,7 +85,7 @@ def test_constrained_expected_improvement_agrees_with_monte_carlo() -> None:
     limited = [Limited(posterior, -INF, 0.2), Limited(posterior, -0.9, 0.8)]  # outputs share the posterior of the loss
     best = 0.4
     improvement = AnalyticAcquisition(posterior, LogEI(best))
-    acquisition = LogConstrainedEI(improvement, LogFeasibility.of(limited))
+    acquisition = SumAcquisition(improvement, LogFeasibility.of(limited))
     value = np.exp(-acquisition.values(points))
     mean, deviation = posterior.predict(points)
     draws = rng.normal(mean, deviation, size=(3, 40_000, len(points)))

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import LogEI, SampleAcquisition
 from mipcash.acquisition.catalogue import FantasisedEI
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval, LogConstrainedEI, LogFeasibility
+from mipcash.acquisition.constrained import ConstraintPosterior, Interval, LogFeasibility
 from mipcash.acquisition.inputs import Limited
 from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
-from mipcash.optimizers.decoupled import LogCost, PerCost
+from mipcash.optimizers.decoupled import LogCost
 from mipcash.optimizers.pending import StructuredOutcomes
 from mipcash.program.points import Points
 from mipcash.surrogates.structured.posterior import StructuredPosterior
@@ -41,7 +41,7 @@ def kept(posterior: StructuredPosterior) -> dict[str, ConstraintPosterior]:
 
 def constrained(setting: Setting) -> Acquisition:
     improvement = setting.acquisition
-    return LogConstrainedEI(improvement, LogFeasibility.of(limits(improvement.posterior)))
+    return SumAcquisition(improvement, LogFeasibility.of(limits(improvement.posterior)))
 
 
 def sample(setting: Setting) -> Acquisition:
@@ -50,7 +50,7 @@ def sample(setting: Setting) -> Acquisition:
 
 def per_cost(setting: Setting) -> Acquisition:
     limited = limits(setting.acquisition.posterior)
-    return PerCost(LogFeasibility.of(limited), LogCost.of(limited, [1.0, 2.0], 60.0))
+    return SumAcquisition(LogFeasibility.of(limited), LogCost.of(limited, [1.0, 2.0], 60.0))
 
 
 def pending(setting: Setting) -> Acquisition:

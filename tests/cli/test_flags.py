@@ -156,6 +156,16 @@ def test_finalists_are_shown_and_the_recommendation_is_kept(write: Write) -> Non
     assert "--confirm 3, or --confirm 0 for none" in said(2, "run", "luck.py", "--confirm", "1")
 
 
+def test_an_exit_of_the_objective_is_no_success(write: Write) -> None:
+    write(
+        LUCK.replace("    return 0.1", "    if config['n'] > 0:\n        raise SystemExit(0)\n    return 0.1"),
+        "luck.py",
+    )
+    stopped = said(130, "run", "luck.py", "--budget", "5", "--optimizer", "random", "--quiet", "--storage", "run.db")
+    assert "the objective called sys.exit(0), which ends the run" in stopped
+    assert "mipcash resume run.db" in stopped
+
+
 def test_an_interrupted_run_prints_its_flags_in_the_resume_command(write: Write) -> None:
     write(
         LUCK.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1"),

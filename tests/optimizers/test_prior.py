@@ -15,7 +15,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.optimizers.prior import Prior
+from mipcash.optimizers.prior import Prior, WeightedPrior
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 
@@ -80,7 +80,7 @@ def test_the_section_is_the_weighted_log_prior_with_its_gradient() -> None:
     domain, prior = prior_of(network())
     points, rng = domain.encode(domain.sample(12, np.random.default_rng(0))), np.random.default_rng(1)
     for k in range(len(points)):
-        section = prior.section(points[k].one_hot(domain.program), 0.7)
+        section = WeightedPrior(prior, 0.7).section(points[k].one_hot(domain.program))
         u, v = rng.random((2, points.units.shape[1]))
         rows = Points(np.repeat(points.levels[k : k + 1], 2, axis=0), np.array([u, v]))
         logs = prior.log(rows)

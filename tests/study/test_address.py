@@ -72,6 +72,7 @@ def test_addresses_are_parsed() -> None:
         ("host=h dbname=d password=s3cr3t", "is no address; give one such as .*before the path of a file of such a"),
         (f"postgresql://u:{ENCODED}@h:port/d", "is no address; give one such as"),
         ("sqlite://run.db", "names no file; give sqlite:///run.db, with three slashes"),
+        ("sqlite:///run#1.db", "names no file; .*write a # of its name as %23"),
         ("sqlite:///run.db?study=a", "a file holds one study, .*leave out study, or give each study a file of its own"),
         ("sqlite:///run.db?password=s3cr3t", "sqlite:///run.db: .*leave out the other options"),
         ("sqlite:///run.db?heartbeat_seconds=soon", "heartbeat_seconds in the storage's address must be a number"),

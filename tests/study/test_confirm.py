@@ -198,6 +198,8 @@ def test_repeats_work_with_ask_and_tell() -> None:
         study.repeat(first, 0)
     with pytest.raises(TellError, match="another study"):
         mc.Study(line(), "random").repeat(first)
+    with pytest.raises(TellError, match=r"a trial that ask\(\) returned is needed"):
+        study.repeat(3)  # type: ignore[arg-type]
 
 
 # -- settings that are refused --------------------------------------------------------------------------------------
@@ -233,3 +235,13 @@ def test_invalid_confirm_settings_are_refused(
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="repeats must be at least 1"):
         mc.Confirm(repeats=0)
+
+
+def test_finalists_that_all_fail_are_warned_of() -> None:
+    def failing(config: Mapping[str, Any], repeat: int = 0) -> float:
+        if repeat == 2:
+            raise ValueError("no data")
+        return lucky(config, repeat)
+
+    with pytest.warns(UserWarning, match=r"no finalist passed its repeats \(repeat 2 failed: .*no data"):
+        mc.minimize(failing, line(), 20, optimizer="random", progress=False, confirm=mc.Confirm(2, repeats=3))

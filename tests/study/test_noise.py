@@ -198,3 +198,20 @@ def test_the_value_of_a_configuration_with_several_evaluations_is_not_optimistic
     assert result.best is not None
     assert result.best.loss == min(own)
     assert np.mean(own) <= result.value
+
+
+def test_the_corrected_value_of_a_maximised_objective_is_that_of_the_mirrored_one() -> None:
+    space = mc.Space("mirrored")
+    space.real("x", -1.0, 1.0)
+
+    def folds(config: Any, sign: float) -> Any:
+        """Yield losses whose noise grows with the loss, as errors of poor models do."""
+        loss = (config["x"] - 0.3) ** 2
+        for k in range(5):
+            yield sign * (loss + (0.01 + loss) * np.random.default_rng([int(1e6 * (config["x"] + 1.0)), k]).normal())
+
+    common: dict[str, Any] = {"budget": 12, "optimizer": "random", "progress": False}
+    least = mc.minimize(lambda config: folds(config, 1.0), space, **common)
+    most = mc.minimize(lambda config: folds(config, -1.0), space, direction="maximize", **common)
+    assert least.value != least.best.loss
+    assert most.value == pytest.approx(-least.value, rel=1e-12)

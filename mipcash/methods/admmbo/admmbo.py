@@ -35,8 +35,8 @@ from typing import ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
+from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
@@ -315,7 +315,7 @@ class _Ask:
         success = self.models.success()
         if success is None:
             return improvement, improvement
-        return improvement, LogConstrainedEI(improvement, LogFeasibility([success]))
+        return improvement, SumAcquisition(improvement, LogFeasibility([success]))
 
     def _starts(self, j: int, acquisition: Acquisition) -> Points:
         """Return legal observations: the best by the subproblem's function, and by the expected improvement."""

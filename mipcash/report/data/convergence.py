@@ -144,7 +144,7 @@ def at_work(result: Result) -> NDArray[np.float64]:
     """Return the seconds of work up to the end of each trial; for a pending trial, up to its start: (n,)."""
     spans = []
     for t in result.history:
-        if t.known or not t.started:
+        if t.known or not (t.attempt and t.started):
             spans.append((np.inf, np.inf))
             continue
         begin, end = span_of(t)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Collection
 from statistics import median
 
-from mipcash.optimizers.outcome import MISSING, VARIANCE
+from mipcash.optimizers.outcome import LOSS, MISSING, VARIANCE
 from mipcash.study.policies.policy import Policy
 from mipcash.study.policies.spent import Deadline
 from mipcash.study.progress import Progress
@@ -46,7 +46,7 @@ class Shown(Policy):
 
     def __init__(self, study: Study, display: Progress) -> None:
         self._study, self._display = study, display
-        self._warned = {*study.objectives.names, *(limit.output for limit in study.limits), *study.costs}
+        self._warned = {LOSS, *study.objectives.names, *(limit.output for limit in study.limits), *study.costs}
         study.table.arrived()  # the display has the earlier trials already
 
     def refuses(self, in_flight: Collection[Trial]) -> str:

@@ -72,6 +72,8 @@ def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
         others = [n for n, o in whole.outputs.items() if o.status == PRESENT and n not in objectives.names]
         close = difflib.get_close_matches(lacking, others, n=1)
         found = replace(found, message=found.message + (f"; did you mean {close[0]!r}?" if close else ""))
+    if found.status != PRESENT and found.value is not None:  # nan or inf
+        found = replace(found, message=f"{lacking}: {found.message}")
     return Outcome({LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}})
 
 

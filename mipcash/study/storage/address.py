@@ -156,9 +156,10 @@ class Address:
         if kind == SQLITE:
             # parts.path of sqlite:///run.db is /run.db, and of sqlite:////data/run.db //data/run.db
             path = unquote(parts.path[1:])
-            if parts.netloc or not path:
+            if parts.fragment or parts.netloc or not path:
                 raise StorageError(
-                    f"the storage {without_credentials(text)} names no file; give {SQLITE}:///run.db, with three slashes"
+                    f"the storage {without_credentials(text)} names no file; give {SQLITE}:///run.db, with three slashes, and "
+                    "write a # of its name as %23"
                 )
             if study or query:
                 raise StorageError(
