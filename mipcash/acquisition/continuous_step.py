@@ -158,6 +158,22 @@ class ContinuousStep:
             self._put(moved, rules.labels, walked if nearer is None else nearer)
         return self.scale.rounded(moved)
 
+    def beside(self, point: Point, rng: np.random.Generator) -> Vector | None:
+        """Return unit values in another part of the legal set of the numerical parameters at the same levels, near the point's.
+
+        Returns:
+            Shape (D,); None if there is no other part.
+        """
+        rules = self.domain.legal_numbers(point.levels, self.domain.columns(point)) if self._held else None
+        if rules is None or len(rules.parts) == 1:
+            return None
+        natural, units = self.scale.natural(point.units, rules.labels), point.units.copy()
+        found = rules.beside(np.array([natural[label] for label in rules.labels]), rng)
+        if found is None:
+            return None
+        self._put(units, rules.labels, found)
+        return self.scale.rounded(units)
+
     def _free_step(
         self, section: Section, current: Vector, active: Indices, starts: Sequence[Vector], tolerance: float
     ) -> Vector:

@@ -198,14 +198,19 @@ class MixedSearch:
         for start in starts:
             if self.step.domain.deadline.passed:
                 break
-            moved, levels = self.step.perturbed(start, rng), start.levels[None]
-            legality = self.near.legality_at(moved)
-            if legality is not None and legality.check(levels)[0]:
-                levels = self.near.walk(legality, np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
-            units = np.repeat(moved[None], len(levels), axis=0)
-            units[:, self._free] = self._jittered(units, rng)[:, self._free]
-            found.append(Points(levels, units))
+            for moved in (self.step.perturbed(start, rng), self.step.beside(start, rng)):
+                if moved is not None:
+                    found.append(self._walks_at(moved, start.levels[None], share, rng))
         return Points.joined(*found, self._nearby(starts, rng) if self.step.domain.pinned else starts[:0])
+
+    def _walks_at(self, moved: Vector, levels: Indices, share: int, rng: np.random.Generator) -> Points:
+        """Return the end points of ``share`` walks over the levels at unit values, (D,), other numbers being perturbed."""
+        legality = self.near.legality_at(moved)
+        if legality is not None and legality.check(levels)[0]:
+            levels = self.near.walk(legality, np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
+        units = np.repeat(moved[None], len(levels), axis=0)
+        units[:, self._free] = self._jittered(units, rng)[:, self._free]
+        return Points(levels, units)
 
     def _nearby(self, starts: Points, rng: np.random.Generator) -> Points:
         """Return legal points nearest to random ones around the starts, by the solver, which moves auxiliary variables too."""

@@ -192,6 +192,11 @@ class ModelBased(Optimizer):
                 break
             start = starts[k % len(starts)]
             moved = Point(start.levels, numbers.perturbed(start, step.rng))
+            if np.array_equal(moved.units, start.units):  # nothing can move in this part of the legal set
+                units = numbers.beside(start, step.rng)
+                if units is None:
+                    continue
+                moved = Point(start.levels, units)
             if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None

@@ -12,6 +12,7 @@ legal set.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -343,17 +344,31 @@ def seed(
 
 
 def pins_numbers(program: BinaryProgram, reals: bool = True) -> bool:
-    """Return True if rules contain auxiliary variables of many values, at which the numerical parameters cannot be drawn later.
+    """Return True if auxiliary variables in rules have too many values together to draw the numerical parameters in all parts.
+
+    Of the binaries of a clause, such as the alternatives of a rule, one at a time counts (``mipcash.space.numbers.assembly``).
 
     Args:
         reals: count continuous ones too, of which not all can be eliminated.
     """
     if not program.numbers:
         return False
-    numbers = {c for x in program.numbers for c in (x.column, x.latent)}
-    others = np.array([c for c in range(program.n_z, program.n) if c not in numbers], dtype=np.int64)
-    whole = program.integer[others] > 0
-    return bool(np.where(whole, program.high[others] - program.low[others] >= PARTS, reals).any())
+    others, whole = _auxiliaries(program)
+    values = dict(zip(whole.tolist(), (program.high[whole] - program.low[whole] + 1.0).tolist(), strict=True))
+    for row in program.base_rows:
+        form, clause = row.form, row.low == 1.0 and row.high == np.inf and not len(row.form.rows)
+        binaries = [c for c in np.flatnonzero(form.linear).tolist() if values.get(c) == 2.0] if clause else []
+        values.update(dict.fromkeys(binaries, (len(binaries) + 1.0) ** (1.0 / max(1, len(binaries)))))
+    return (reals and len(whole) < len(others)) or sum(map(math.log2, values.values())) > math.log2(PARTS)
+
+
+def _auxiliaries(program: BinaryProgram) -> tuple[Indices, Indices]:
+    """Return the base columns of all auxiliary variables, and of the integer ones."""
+    own = {c for x in program.numbers for c in (x.column, x.latent, x.place, x.on)} | {
+        p.column for p in program.bilinear
+    }
+    found = np.array([c for c in range(program.n_z, program.n) if c not in own], dtype=np.int64)
+    return found, found[program.integer[found] > 0]
 
 
 def _near_numbers(
@@ -363,13 +378,19 @@ def _near_numbers(
     linear: Vector,
     excluded: Sequence[Exclusion],
 ) -> Answer:
-    """Solve for the legal point nearest to random values of the numerical parameters in rules, beside costs of the base columns."""
+    """Solve for the legal point nearest to random values of the numbers in rules, beside costs of the base columns.
+
+    Auxiliary binaries have random costs too, so that their combinations differ.
+    """
     program, wanted = minimiser.program, dict[int, float]()
     for number in program.numbers:
         domain: Any = program.domains[number.label]
         value = float(domain.from_unit(rng.random()))
         wanted[number.latent] = min(program.high[number.latent], max(program.low[number.latent], value))
     lifted, costs = with_distances(program, wanted)
+    _, whole = _auxiliaries(program)
+    binaries = whole[program.high[whole] - program.low[whole] == 1.0]
+    linear[binaries] += rng.normal(size=len(binaries))
     form = replace(
         QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, costs * rng.exponential(size=len(costs))])
     )

@@ -268,8 +268,8 @@ class Space(ExchangeMixin):
         """Declare the fidelity: a parameter such as epochs, rows or mesh size, at whose highest value the loss counts.
 
         A study chooses it for each evaluation: low fidelities find promising configurations at a low cost. A budget of 30 pays for
-        30 evaluations at full fidelity, or more at lower ones. Only evaluations at full fidelity can be the best. An optimizer
-        object of your own chooses fidelities itself.
+        30 evaluations at full fidelity, or more at lower ones; the last one may exceed it. Only evaluations at full fidelity can be
+        the best. An optimizer object of your own chooses fidelities itself.
 
         Args:
             name: its name in configurations.

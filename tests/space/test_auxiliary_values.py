@@ -158,3 +158,63 @@ def test_a_search_moves_wide_auxiliary_integers_too() -> None:
     result = mc.minimize(lambda c: (c["x"] - 450) ** 2, even(), 24, seed=0, progress=False)
     assert result.value <= 64
     assert all(c["x"] % 2 == 0 for c in (t.config for t in result.history))
+
+
+WINDOWS = [(0.0, 0.1), (0.225, 0.325), (0.45, 0.55), (0.675, 0.775), (0.9, 1.0)]
+
+
+def windows() -> mc.Space:
+    space = mc.Space("windows")
+    for name in "xy":
+        x = space.real(name, 0, 1)
+        space.rule(name, mc.any_of(*[(x >= low) & (x <= high) for low, high in WINDOWS]))
+    return space
+
+
+def mixture(n: int, most: int) -> mc.Space:
+    """Shares of which at most some are above 0, by an auxiliary binary for each."""
+    space = mc.Space("mixture")
+    shares = [space.real(f"x{k}", 0, 1) for k in range(n)]
+    used = [space.auxiliary(f"u{k}", 0, 1) for k in range(n)]
+    space.rule("whole", sum(shares) == 1)
+    space.rule("few", sum(used) <= most)
+    for k, (x, u) in enumerate(zip(shares, used, strict=True)):
+        space.rule(f"most {k}", x <= u)
+        space.rule(f"least {k}", x >= 0.1 * u)
+    return space
+
+
+def test_samples_reach_all_alternatives_of_several_rules() -> None:
+    cells = [tuple(int(c[name] * 4.5) for name in "xy") for c in windows().sample(120, seed=0)]
+    assert len(set(cells)) == len(WINDOWS) ** 2
+
+
+@pytest.mark.parametrize(
+    ("n", "most"), [(5, 2), (8, 3), (9, 4)], ids=["few parts", "many parts", "too many to enumerate"]
+)
+def test_samples_of_a_mixture_have_all_numbers_of_ingredients(n: int, most: int) -> None:
+    counts = [sum(v > 0 for v in c.values()) for c in mixture(n, most).sample(24, seed=0)]
+    assert {2, most} <= set(counts)
+    assert max(counts) == most
+
+
+@pytest.mark.parametrize(
+    ("space", "target"), [(mixture(5, 2), [0.4, 0, 0, 0.6, 0]), (windows(), [0.5, 0.5])], ids=["mixture", "windows"]
+)
+def test_a_search_moves_between_the_parts_of_the_legal_set(space: mc.Space, target: list[float]) -> None:
+    def loss(config: Any) -> float:
+        return float(sum((v - t) ** 2 for v, t in zip(config.values(), target, strict=True)))
+
+    results = [mc.minimize(loss, space, 30, seed=seed, progress=False) for seed in range(2)]
+    assert [result.value for result in results] == pytest.approx([0.0, 0.0], abs=1e-3)
+    assert all(result.stopped == "budget" for result in results)
+
+
+def test_the_nearest_configuration_may_lie_in_any_part() -> None:
+    space, rng = windows(), np.random.default_rng(0)
+    for _ in range(10):
+        given = dict(zip("xy", rng.random(2).tolist(), strict=True))
+        found = space.nearest(given)
+        for name, value in given.items():
+            away = min(max(low - value, value - high, 0.0) for low, high in WINDOWS)
+            assert abs(found[name] - value) == pytest.approx(away, abs=1e-3)

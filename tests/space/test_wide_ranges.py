@@ -292,3 +292,11 @@ def test_wide_integers_under_rules_through_a_known_point(seed: int) -> None:
     nearest = space.nearest({**planted, "x0": 1, "x1": 1})
     assert space.is_legal(nearest)
     assert sum(abs(nearest[n] - v) / h for h, (n, v) in zip(sizes, planted.items(), strict=True)) <= 2.1
+
+
+def test_integers_on_a_log_scale_are_sampled_on_it_under_rules_too() -> None:
+    space = mc.Space("log")
+    n, m = space.integer("n", 1, 10**7, log=True), space.integer("m", 1, 10**7, log=True)
+    space.rule("sum", n + m <= 1.9e7)  # excludes next to nothing
+    small = sum(c["n"] < 10_000 for c in space.sample(400, seed=0))
+    assert 180 <= small <= 280  # 4 of 7 orders of magnitude

@@ -5,6 +5,8 @@ Continuous auxiliary variables in linear rules are eliminated (``mipcash.space.n
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
@@ -15,14 +17,14 @@ from mipcash.modelling.auxiliary import AuxiliarySearch, ids_of
 from mipcash.modelling.clusters import clusters
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import SNAP
-from mipcash.modelling.quadratic import Variable
+from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules
 from mipcash.space.numbers.projection import Row, is_possible, projected
 from mipcash.space.numbers.rule_rows import LinearPart, RuleRows, unknown_of
 
-PARTS = 64
+PARTS = 128
 """Largest number of combinations of auxiliary values, each with its own rules."""
 REALS = 64
 """Largest number of continuous auxiliary variables that are eliminated."""
@@ -56,7 +58,7 @@ def number_rules(
     own = [(k, r) for k, r in mixed if not r.body.ids & reals.keys()]
     tied = [r for r in both if ids_of(r) & reals.keys()]
     found = dict[Hashable, NumberRules]()
-    for solution in _solutions(pure, tied, fixed, unknown, auxiliary, reals, known):
+    for solution in _solutions(pure, [r for _, r in mixed], tied, fixed, unknown, auxiliary, reals, known):
         values = {**fixed, **solution}
         rows = projected(_rows(tied, values, reals, position), len(position)) if tied else []
         if rows is None:  # too many rows: continuous auxiliary variables keep their known values, too
@@ -71,6 +73,7 @@ def number_rules(
 
 def _solutions(
     pure: Sequence[Rule],
+    numbered: Sequence[Rule],
     tied: Sequence[Rule],
     fixed: Mapping[int, float],
     unknown: Set[int],
@@ -81,17 +84,40 @@ def _solutions(
     """Return the combinations of values of the integer auxiliary variables; only the known one if there are too many.
 
     Args:
-        pure: rules without numbers that involve the unknown variables; tied: rules with variables that are eliminated.
+        pure: rules without numbers that involve the unknown variables; numbered: those with numbers; tied: those with variables
+            that are eliminated.
         unknown: variables in rules with numbers; others: all auxiliary variables; reals: those that are eliminated.
     """
     asked = set(unknown).union(*map(ids_of, tied)) - reals.keys()
     also = {i: v for i, v in others.items() if i in asked}
-    search = AuxiliarySearch([r for r in pure if not ids_of(r) & reals.keys()], fixed, also=also)
+    discrete = [r for r in pure if not ids_of(r) & reals.keys()]
+    search = AuxiliarySearch([*discrete, *_single_choices(discrete, [*numbered, *tied])], fixed, also=also)
     found: list[Mapping[int, float]] = list(islice(search.solutions(), PARTS + 1))
     if not search.over and len(found) <= PARTS:
         return found
     held = {i: v for i, v in known.items() if i not in reals}
     return [held] if also.keys() <= held.keys() else found[:PARTS]
+
+
+def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule]) -> list[Rule]:
+    """Return for each clause, sum_i s_i >= 1, the rule that at most one of its binaries is 1, where no part of the set is lost.
+
+    That holds for binaries that occur beside the clause only as conditions of rules, and in no other clause: a second one that is
+    1 only adds rules. Without this, five alternatives have 31 combinations of such binaries, and five parts.
+    """
+    bodies, conditions = Counter[int](), Counter[int]()
+    for rule in [*discrete, *others]:
+        bodies.update(rule.body.ids)
+        conditions.update(i for w in rule.when for i, c in w.linear.items() if c < 0 or w.products)
+    found = []
+    for rule in discrete:
+        body, clause = rule.body, rule.lower == 1.0 and rule.upper == math.inf and not rule.when
+        if clause and not body.products and all(v.is_binary() for v in body.variables.values()):
+            free = {i: 1.0 for i, c in body.linear.items() if c == 1.0 and bodies[i] == 1 and not conditions[i]}
+            single = Quadratic(0.0, free, {}, {i: body.variables[i] for i in free})
+            if len(free) > 1 and set(body.linear.values()) == {1.0}:
+                found.append(replace(rule, body=single, lower=-math.inf, upper=1.0))
+    return found
 
 
 def _variables(rule: Rule) -> Iterator[tuple[int, Variable]]:

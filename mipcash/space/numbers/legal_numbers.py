@@ -92,6 +92,14 @@ class LegalNumbers:
         near = [y for y in (part.clean(x) for part in nearest) if y is not None]
         return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
 
+    def beside(self, x: Vector, rng: np.random.Generator) -> Vector | None:
+        """Return the numbers nearest to x in another part, drawn at random, the more likely the less x violates its rules."""
+        here = self.part_at(x)
+        away = [part for part in self.parts if part is not here]
+        keys = np.array([part.missed(x) for part in away]) * rng.exponential(size=len(away))
+        found = (away[int(k)].clean(x) for k in np.argsort(keys)[:NEAREST])
+        return next((y for y in found if y is not None), None)
+
     def spread(self, start: Vector, rng: np.random.Generator) -> Vector:
         """Draw a point from the whole legal set: uniformly from its bounding box, or by a walk from the centre of a random part.
 
@@ -219,6 +227,7 @@ def _from_box(part: NumberRules, rng: np.random.Generator) -> Vector | None:
     step = np.where(part.integer, part.step, 1.0)
     first, last = np.ceil((low - part.low) / step - SNAP), np.floor((high - part.low) / step + SNAP)
     on_grid = np.minimum(part.low + (first + np.floor(unit * (last - first + 1.0))) * step, part.high)
+    on_grid = np.where(log, part.low + np.clip(np.round((x - part.low) / step), first, last) * step, on_grid)
     x = np.where(part.integer, on_grid, x)
     flat = ~part.curved
     body = x @ part.linear[flat].T
