@@ -28,7 +28,6 @@ class SolverInfo:
         version: of the package; "" if not installed.
         licence: what the licence allows.
         install: how to install it.
-        usable: whether this version of mipcash can call it.
     """
 
     name: str
@@ -36,7 +35,6 @@ class SolverInfo:
     version: str
     licence: str
     install: str
-    usable: bool = True
 
 
 def solvers() -> list[SolverInfo]:

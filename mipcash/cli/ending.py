@@ -50,7 +50,8 @@ def close(old: archive.Archive, picture: Path | None, report: str = "", stream: 
 
 def _picture(old: archive.Archive, plot: Path) -> str:
     """Return the path of the picture, or how to get one."""
-    from mipcash.report.convergence import drawable, save_convergence
+    from mipcash.report.convergence import save_convergence
+    from mipcash.report.drawing import drawable
     from mipcash.report.files import mode_of
 
     if not drawable():

@@ -218,8 +218,6 @@ def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
         installed = (
             plain_text(solver.version or "yes", style="green") if solver.installed else plain_text("no", style="yellow")
         )
-        if solver.installed and not getattr(solver, "usable", True):
-            installed.append(" (not driven by this version of mipcash)", style="yellow")
         table.add_row(
             plain_text(solver.name, style="bold"), installed, plain_text(solver.licence), plain_text(solver.install)
         )

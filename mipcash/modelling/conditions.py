@@ -42,10 +42,10 @@ TOGETHER = 3
 # -- indicators of rules ------------------------------------------------------------------------------------------------
 
 
-def conjunction(when: Any) -> tuple[Any, list[Formula]]:
+def conjunction(when: Any) -> tuple[list[Any], list[Formula]]:
     """Split a ``when=`` into the indicators that ``&`` joins, as a list, and the remaining formulas."""
     if when is None:
-        return None, []
+        return [], []
     indicators, formulas = list[Any](), list[Formula]()
     left = list(when) if isinstance(when, (list, tuple)) else [when]
     while left:
@@ -61,21 +61,13 @@ def conjunction(when: Any) -> tuple[Any, list[Formula]]:
     return indicators, formulas
 
 
-def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadratic]:
+def check_indicators(declaration: Declared, what: str, indicators: Iterable[Any]) -> list[Quadratic]:
     """Check the indicators of a ``when=`` and return their polynomials.
 
     Raises:
         SpaceError: an expression that is no 0/1 indicator.
     """
-    if when is None:
-        return []
-    listed, formulas = conjunction(when)
-    if formulas:
-        raise SpaceError(
-            f"{what}: when= takes 0/1 indicators that must all be 1, not {written(formulas[0])}; for one of several values of a "
-            "parameter write layers.is_(1, 2)"
-        )
-    return [_indicator(declaration, what, i) for i in listed if not isinstance(i, Always)]
+    return [_indicator(declaration, what, i) for i in indicators if not isinstance(i, Always)]
 
 
 def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:

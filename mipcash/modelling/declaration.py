@@ -279,8 +279,8 @@ class Declaration:
             )
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
-        when, conditions = conjunction(when)
-        indicators, used = check_indicators(self, f"rule {name!r}", when), relation
+        joined, conditions = conjunction(when)
+        indicators, used = check_indicators(self, f"rule {name!r}", joined), relation
         if conditions:
             used = implies(at_levels(self, f"rule {name!r}", all_of(conditions)), relation)
             relation = implies(all_of(conditions), relation)

@@ -58,9 +58,7 @@ class Indicator(Expression):
 
 
 When = Indicator | Relation | Sequence[Indicator | Relation] | None
-"""Condition under which a parameter is active; None: always."""
-RuleWhen = Indicator | Relation | Sequence[Indicator | Relation] | None
-"""Condition under which a rule applies; None: always."""
+"""Condition under which a parameter is active or a rule applies; None: always."""
 
 
 class Numeric(Expression):
@@ -116,6 +114,3 @@ class Ordering(Protocol):
 
     def at(self, module: Any, position: int) -> Indicator:
         """Return an indicator that is 1 if ``module`` stands at ``position``."""
-
-    def levels(self) -> Mapping[str, tuple[int, ...]]:
-        """Return module name -> its possible positions."""

@@ -443,11 +443,3 @@ class OrderingParameter(ChoiceParameter):
         raise SpaceError(
             f"an ordering has no indicator for a whole order; use {self.label}.position(module) or .at(module, t)"
         )
-
-    def levels(self) -> Mapping[str, tuple[int, ...]]:
-        """Return module name -> its possible positions (1 to T).
-
-        Returns:
-            Module name -> positions.
-        """
-        return {m: tuple(range(1, len(self.domain.members) + 1)) for m in self.domain.members}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+SLOPE = 0.05
 Values = NDArray[np.float64]
 
 
@@ -57,10 +58,10 @@ def unit_values(values: Values, by: Values) -> Values:
     return np.asarray((values - low) / np.where(width > 0.0, width, 1.0))
 
 
-def tchebycheff(values: Values, weights: Values, slope: float = 0.05) -> Values:
-    """Return the augmented Tchebycheff scalarisation, max_j w_j F_j + slope sum_j w_j F_j, shape (n,) (Knowles 2006, equation 2).
+def tchebycheff(values: Values, weights: Values) -> Values:
+    """Return the augmented Tchebycheff scalarisation, max_j w_j F_j + SLOPE sum_j w_j F_j, shape (n,) (Knowles 2006, equation 2).
 
     Every point of the front minimises it for some weights, even if the front is not convex. The sum breaks ties of the maximum.
     """
     weighted = values * weights
-    return np.asarray(weighted.max(axis=1) + slope * weighted.sum(axis=1))
+    return np.asarray(weighted.max(axis=1) + SLOPE * weighted.sum(axis=1))

@@ -295,10 +295,6 @@ class Activities:
         return on
 
 
-Selection = Indices
-"""Indices of the numbers that a feature map uses."""
-
-
 Stepped = tuple[NumberColumn, Integer]
 """An integer ``low + step k`` and its domain; its column ``place`` holds k."""
 

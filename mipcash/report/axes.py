@@ -16,7 +16,7 @@ from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import curve, span_of, time_unit
 from mipcash.report.data.coordinates import coordinates
 from mipcash.report.data.effects import effects
-from mipcash.report.data.front import fronts, word_of
+from mipcash.report.data.front import fronts
 from mipcash.report.data.limits import limits
 from mipcash.report.data.run import Run, Source
 from mipcash.report.data.slices import slices
@@ -312,7 +312,7 @@ def plot_limits(
     for bound in () if one.limit is None else (one.limit.low, one.limit.high):
         if math.isfinite(bound):
             axes.axvline(bound, color=RING, linewidth=1.6)
-    dress(axes, plain(one.output, 60), word_of(one.objectives))
+    dress(axes, plain(one.output, 60), one.objectives.word)
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return axes
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import Curve, curve, shared_objective
-from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run, Source
 from mipcash.report.drawing import add_legend, draw_best_so_far, draw_steps, dress, new_axes
 from mipcash.study.text import shown
@@ -86,7 +85,7 @@ def draw_comparison(axes: Axes, curves: Mapping[str, Curve], kind: str) -> None:
         axes.set_ylim(0.0, 1.02)
         if objectives.maximised:
             axes.invert_xaxis()  # values become worse to the right in each direction
-        dress(axes, word_of(objectives), "share of the evaluations that are as good")
+        dress(axes, objectives.word, "share of the evaluations that are as good")
     else:
         for name, c in curves.items():
             draw_best_so_far(axes, c, False, name)

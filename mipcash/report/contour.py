@@ -13,7 +13,6 @@ from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.report.data.box import effective
 from mipcash.report.data.effects import effects
-from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run, Source
 from mipcash.report.data.settings import Variable
 from mipcash.report.data.slices import along_equations, incumbent, latent, legal_points, variable_of
@@ -72,7 +71,7 @@ def plot_contour(
     drawn = axes.pcolormesh(across, up, value, shading="nearest", cmap="Blues_r", zorder=1)
     if np.isnan(value).any():
         axes.fill_between([], [], color=FORBIDDEN, label="forbidden by rules")
-    axes.figure.colorbar(drawn, ax=axes, label=f"predicted {plain(word_of(run.result.objectives), 40)}")
+    axes.figure.colorbar(drawn, ax=axes, label=f"predicted {plain(run.result.objectives.word, 40)}")
     best, trials = incumbent(run), [t for t in run.result.history if {x.label, y.label} <= t.config.keys()]
     at = [(_place(x, t.config[x.label]), _place(y, t.config[y.label])) for t in trials]
     for chosen, size, color, label in (

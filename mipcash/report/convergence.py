@@ -12,14 +12,13 @@ from mipcash.display import counted
 from mipcash.errors import MipcashError
 from mipcash.report.comparison import check_kind, draw_comparison
 from mipcash.report.data.convergence import curve
-from mipcash.report.drawing import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
+from mipcash.report.drawing import INK, SOFT, draw_convergence, dress, needs_matplotlib
 from mipcash.report.files import READABLE, write_file
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, visible
 
 SUFFIXES = (".png", ".svg")
-__all__ = ["drawable", "save_convergence"]
 
 
 def save_convergence(result: Result, path: str | os.PathLike[str], title: str = "", *, mode: int = READABLE) -> Path:

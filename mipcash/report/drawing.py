@@ -12,7 +12,6 @@ import numpy as np
 from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import Curve, time_unit
 from mipcash.report.data.effects import Spread
-from mipcash.report.data.front import word_of
 from mipcash.report.data.slices import Slice, slice_bounds
 from mipcash.study.text import abridged, visible
 
@@ -81,7 +80,7 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
     else:
         axes.set_xlim(0.5, c.last + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.objectives))
+    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", c.objectives.word)
 
 
 def draw_best_so_far(axes: Axes, c: Curve, by_seconds: bool, label: str) -> None:
@@ -90,7 +89,7 @@ def draw_best_so_far(axes: Axes, c: Curve, by_seconds: bool, label: str) -> None
     x, last = (c.step_seconds / unit, c.last_seconds / unit) if by_seconds else (c.step_x, c.last)
     if c.step_y.size:
         draw_steps(axes, [*x, last], [*c.step_y, c.step_y[-1]], label)
-    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", word_of(c.objectives))
+    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", c.objectives.word)
 
 
 def draw_steps(axes: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:

@@ -34,7 +34,7 @@ from mipcash.space.forced import Forced, warn_of_forced
 from mipcash.space.live_model import active_rules, signature
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.numbers.assembly import number_rules
-from mipcash.space.numbers.legal_numbers import LegalNumbers, union_of
+from mipcash.space.numbers.legal_numbers import LegalNumbers
 from mipcash.space.numbers.part import NumberRules
 from mipcash.space.numbers.rule_rows import RuleRows
 
@@ -266,7 +266,7 @@ class CompiledSpace:
         # level vectors with equal rules on the numerical parameters share a part, with the results cached in it
         parts: Recent[NumberRules] = program.derived.setdefault("parts", Recent(KEPT))
         made = number_rules(self.rule_rows, assignment, found, hint)
-        return union_of([parts.shared(part.key, part) for part in made])
+        return LegalNumbers(tuple(parts.shared(part.key, part) for part in made)) if made else None
 
 
 class LiveSpace:

@@ -68,13 +68,6 @@ class Conflict:
     relaxations: tuple[RelaxedRule, ...] = field(default=())
 
 
-def is_empty(
-    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
-) -> bool:
-    """Return True if the solver proves within its limits that no legal configuration exists, with some base columns fixed."""
-    return emptiness(program, backend, settings, fixed).status == INFEASIBLE
-
-
 def emptiness(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> Answer:
@@ -121,7 +114,8 @@ def conflicting(
         k = 0
         while k < len(needed):
             trial = needed[:k] + needed[k + width :]
-            if is_empty(without_rules(program, set(names) - set(trial)), backend, settings, fixed):
+            left = without_rules(program, set(names) - set(trial))
+            if emptiness(left, backend, settings, fixed).status == INFEASIBLE:
                 needed = trial
             else:
                 k += width

@@ -25,7 +25,7 @@ from mipcash.errors import SpaceError, UndecidedError
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
 from mipcash.modelling.expectations import NOTHING
-from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, RuleWhen, When
+from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, When
 from mipcash.modelling.live.adoption import adopt_model
 from mipcash.modelling.live.components import relation_text, relations_of
 from mipcash.modelling.parameters import (
@@ -410,7 +410,7 @@ class Space(ExchangeMixin):
         """
         return self._declaration.auxiliary(name, low, high)
 
-    def rule(self, name: str, relation: Relation = None, *, when: RuleWhen = None) -> Rule:  # type: ignore[assignment]
+    def rule(self, name: str, relation: Relation = None, *, when: When = None) -> Rule:  # type: ignore[assignment]
         """Declare a rule that every configuration obeys.
 
         Args:
@@ -616,8 +616,9 @@ class Space(ExchangeMixin):
                 stacklevel=2,
             )
         elif len(found) < n:
+            within = "in time" if time_limit is None else f"in {time_limit:g} s"
             warnings.warn(
-                f"{len(found)} of {n} samples of space {self.name!r} were found in the time limit, {time_limit} s; "
+                f"{len(found)} of {n} samples of space {self.name!r} were found {within}; "
                 "give a larger time_limit for more",
                 stacklevel=2,
             )

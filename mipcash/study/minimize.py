@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from mipcash.optimizers.noise import measured_noise
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.direction import MINIMIZE
@@ -268,8 +269,6 @@ def _is_noisy(study: Study, objective: Objective, noisy: str | bool | None) -> b
         return noisy == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
-    from mipcash.optimizers.noise import measured_noise  # imports surrogates
-
     return measured_noise(study.table.history) > 0.0
 
 

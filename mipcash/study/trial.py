@@ -322,11 +322,6 @@ class Trial:
     def pending(self) -> bool:
         return self.status == PENDING
 
-    @property
-    def running(self) -> bool:
-        """Same as ``pending``."""
-        return self.pending
-
 
 def flat_row(trial: Trial) -> dict[str, Any]:
     """Return the columns of a trial in ``Result.to_rows()``, which ``mipcash.read_trials`` reads."""

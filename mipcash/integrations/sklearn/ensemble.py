@@ -169,8 +169,6 @@ class Selected:
 
     def unfitted(self) -> Any:
         """Return the ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
-        from mipcash.integrations.sklearn.ensemble import HardProbabilityClassifier, voting
-
         members = [(m.name, self.objective.build(dict(m.trial.config))) for m in self.members]
         if self.objective.classifies:
             members = [(n, e if hasattr(e, "predict_proba") else HardProbabilityClassifier(e)) for n, e in members]

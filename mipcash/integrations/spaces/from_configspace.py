@@ -194,7 +194,7 @@ def _forbid(declaration: Declaration, text: str, literals: Sequence[Any]) -> Non
             if all(v is not None for v in values) and len(values[0]) * len(values[1]) <= LISTED:  # type: ignore[arg-type]
                 return _forbid_pairs(declaration, text, literal, [x for x in literals if x is not literal])
             holding += [left.is_active(), right.is_active()]
-            relations.append(_apart(declaration, literal, left, right))
+            relations.append(_apart(literal, left, right))
         else:
             parameter = declaration.parameters[literal.hyperparameter.name]
             levels = _levels_of(declaration, parameter)
@@ -258,7 +258,7 @@ def _outside(literal: Any, parameter: Any) -> list[Any]:
     }[kind]
 
 
-def _apart(declaration: Declaration, relation: Any, left: Parameter, right: Parameter) -> list[Any]:
+def _apart(relation: Any, left: Parameter, right: Parameter) -> list[Any]:
     """Return relations that hold together if two parameters, one of them numerical, do not satisfy a relation."""
     a, b = (_as_number(p, str(relation)) for p in (left, right))
     kind = type(relation).__name__

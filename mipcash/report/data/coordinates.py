@@ -15,7 +15,6 @@ import numpy as np
 
 from mipcash.modelling.domains import Integer, Ordinal, Permutation, Real, same_value
 from mipcash.program.forms import Vector
-from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
 from mipcash.space.bounds import Extent
@@ -95,7 +94,7 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
     at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
     axes = tuple(_axis(run, name, shown) for name in kept)
     left = (len(declared) - len(kept), len(reported) - len(shown))
-    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, word_of(run.result.objectives))
+    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, run.result.objectives.word)
 
 
 def _chosen(reported: Sequence[Trial]) -> list[Trial]:
@@ -124,7 +123,7 @@ def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
         places = [(float(t.config[name]) - low) / width if name in t.config else math.nan for t in trials]
         ticks = tuple(((v - low) / width, f"{v:.4g}") for v in nice(low, high, False, 4))
         return Axis(name, ticks, None, np.array(places, dtype=float), texts)
-    return _listed(name, domain, extent, seen, values, active, texts)
+    return _listed(name, domain, extent, seen, active, texts)
 
 
 def _listed(
@@ -132,7 +131,6 @@ def _listed(
     domain: Any,
     extent: Extent | None,
     seen: Sequence[Any],
-    values: Sequence[Any],
     active: Sequence[bool],
     texts: tuple[str, ...],
 ) -> Axis:

@@ -39,7 +39,7 @@ POINTS, PAIR_POINTS = 14_000, 16_000
 """Number of points that are evaluated for all parameters, and for all pairs."""
 PAIRED = 6
 """Number of most important parameters whose pairs are computed."""
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+LEVELS = (0.05, 0.5, 0.95)
 SMALL = 1e-12
 
 
@@ -48,13 +48,11 @@ class Spread:
     """Distribution of a share over the drawn functions.
 
     Attributes:
-        low, quarter, middle, three_quarters, high: quantiles at 5, 25, 50, 75 and 95 %.
+        low, middle, high: quantiles at 5, 50 and 95 %.
     """
 
     low: float
-    quarter: float
     middle: float
-    three_quarters: float
     high: float
 
     @classmethod
@@ -88,14 +86,10 @@ class Effects:
     Attributes:
         parameters: all that can be active and moved, the most important first.
         pairs: interactions of the PAIRED most important parameters, the strongest first.
-        background: number of background configurations.
-        observed: number of evaluated configurations among them.
     """
 
     parameters: tuple[Importance, ...]
     pairs: tuple[Pair, ...]
-    background: int
-    observed: int
 
     @property
     def labels(self) -> list[str]:
@@ -109,7 +103,7 @@ def effects(run: Run, seed: int = 0) -> Effects | None:
     if model is None or place is None:
         return None
     rng, domain = np.random.default_rng(seed), place.domain
-    base, observed = _background(domain, place.box.latent[place.box.legal], model, rng)
+    base = _background(domain, place.box.latent[place.box.legal], model, rng)
     labels = [l for l in domain.declaration.parameters if l in place.extents]
     made = (Variable.of(domain, l, VALUES, place.extents[l], rng) for l in labels)
     variables = [v for v in made if v is not None and len(v.settings) > 1]
@@ -123,19 +117,19 @@ def effects(run: Run, seed: int = 0) -> Effects | None:
     order = np.argsort([-p.whole.middle for p in found], kind="stable")
     first = [variables[k] for k in order[:PAIRED]]
     pairs = _pairs(domain, first, base, total, functions, place.extents, rng)
-    return Effects(tuple(found[k] for k in order), tuple(pairs), len(base), observed)
+    return Effects(tuple(found[k] for k in order), tuple(pairs))
 
 
-def _background(domain: Domain, drawn: Points, model: LossModel, rng: np.random.Generator) -> tuple[Points, int]:
-    """Return legal configurations with inactive parameters filled in, and how many of them are evaluated ones.
+def _background(domain: Domain, drawn: Points, model: LossModel, rng: np.random.Generator) -> Points:
+    """Return legal configurations with inactive parameters filled in.
 
     Evaluated configurations are added if few draws of the box are legal.
     """
     base = drawn[:BACKGROUND]
     if len(base) >= FEWEST:
-        return base, 0
+        return base
     kept = rng.permutation(len(model.points))[: BACKGROUND - len(base)]
-    return Points.joined(base, latent_of(domain, model.points[kept], rng)), len(kept)
+    return Points.joined(base, latent_of(domain, model.points[kept], rng))
 
 
 def _table(

@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from mipcash.errors import MipcashError
-from mipcash.optimizers.objectives import Objective, Objectives
-from mipcash.optimizers.outcome import LOSS
+from mipcash.optimizers.objectives import Objective
 from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
 
@@ -45,13 +44,6 @@ class FrontPair:
         on = np.flatnonzero(self.on)
         order = on[np.argsort(self.objectives[0].sign * self.values[on, 0], kind="stable")]
         return [(float(a), float(b)) for a, b in self.values[order]] if self.only else []
-
-
-def word_of(objectives: Objectives) -> str:
-    """Return the name of the loss; with several objectives ``loss`` if it is one of them, else the first."""
-    if not objectives.several:
-        return objectives.word
-    return LOSS if LOSS in objectives.names else objectives.names[0]
 
 
 def fronts(run: Run, outputs: tuple[str, str] | None = None) -> list[FrontPair]:

@@ -24,7 +24,6 @@ from mipcash.modelling.domains import Configuration, Integer, Real, Value, same_
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.points import Point, Points
 from mipcash.report.data.box import effective
-from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Place, Run
 from mipcash.report.data.settings import Variable, setting_text
 from mipcash.space.domain import Domain
@@ -143,7 +142,7 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
                 setting_text(config[label]),
                 at,
                 loss,
-                word_of(run.result.objectives),
+                run.result.objectives.word,
                 _evaluated(run, best, label, None if variable.number else values),
             )
         )

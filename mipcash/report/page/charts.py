@@ -9,7 +9,7 @@ import numpy as np
 from mipcash.optimizers.optimizer import Limit
 from mipcash.program.forms import Vector
 from mipcash.report.data.convergence import Curve, axis_limits, loss_limits, time_unit
-from mipcash.report.data.front import FrontPair, word_of
+from mipcash.report.data.front import FrontPair
 from mipcash.report.data.limits import OutputScatter
 from mipcash.report.data.solving import Solving
 from mipcash.report.page.svg import NARROW, Chart, number, seconds
@@ -38,7 +38,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     chart.top = 24 if len(fails) else 12
     x, y = chart.scales(ends, (curve.low, curve.high), log_y=curve.log)
     title = f"time at work ({name})" if by_seconds else "evaluation"
-    word = word_of(curve.objectives)
+    word = curve.objectives.word
     chart.axes(x, y, title, f"{word} (log scale)" if curve.log else word, whole_x=not by_seconds)
     kinds: dict[str, list[tuple[float, float, str]]] = {}
     inside = curve.inside
@@ -71,7 +71,7 @@ def _tip(curve: Curve, k: int) -> str:
         if curve.incomplete[k]
         else ""
     )
-    loss = f"{word_of(curve.objectives)} {number(curve.loss[k])}"
+    loss = f"{curve.objectives.word} {number(curve.loss[k])}"
     return f"evaluation {int(curve.x[k])}\n{loss}{how}\nafter {seconds(curve.seconds[k])}"
 
 
@@ -83,7 +83,7 @@ def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
 
 def against_chart(against: OutputScatter, width: float) -> str:
     """Return the chart of an output against the loss, with its outcome constraint and the best feasible loss for each bound."""
-    chart = Chart(width, 260, f"{against.output} against the {word_of(against.objectives)}")
+    chart = Chart(width, 260, f"{against.output} against the {against.objectives.word}")
     low, high, log_y = loss_limits(against.objectives, against.loss)
     left, right, log_x = _reach(against.value, against.limit)
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
@@ -93,7 +93,7 @@ def against_chart(against: OutputScatter, width: float) -> str:
             chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden")
     titles = (
         f"{against.output[:34]}{' (log scale)' if log_x else ''}",
-        f"{word_of(against.objectives)}{' (log scale)' if log_y else ''}",
+        f"{against.objectives.word}{' (log scale)' if log_y else ''}",
     )
     chart.axes(x, y, *titles, count=(4, 4))
     points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
@@ -106,7 +106,7 @@ def against_chart(against: OutputScatter, width: float) -> str:
             else "\nviolates a constraint"
         )
         tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
-        tip += f"\n{word_of(against.objectives)} {number(against.loss[k])}{kept}"
+        tip += f"\n{against.objectives.word} {number(against.loss[k])}{kept}"
         points["dot" if against.feasible[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
     for kind, dots in points.items():
         chart.dots(dots, kind)

@@ -12,7 +12,7 @@ from mipcash.display import counted, value_text
 from mipcash.report.data.convergence import curve
 from mipcash.report.data.coordinates import coordinates
 from mipcash.report.data.effects import PAIRED, Effects
-from mipcash.report.data.front import fronts, word_of
+from mipcash.report.data.front import fronts
 from mipcash.report.data.limits import limits
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
@@ -34,7 +34,7 @@ NO_MODEL = "This part needs a model of the loss, which takes at least four evalu
 def tiles(run: Run) -> str:
     """Return the tiles with the key figures."""
     result = run.result
-    best, found, word = result.best, [], word_of(result.objectives)
+    best, found, word = result.best, [], result.objectives.word
     if result.objectives.several:
         balanced = "" if best is None else f"balanced: trial {best.number}"
         found.append(parts.tile("on the Pareto front", str(len(result.front)), balanced, "main"))
@@ -112,7 +112,7 @@ def best_card(run: Run) -> str:
         wording = result.problem() or "No evaluation has a loss yet."
         return parts.card("Best configuration", parts.missing(one_line(wording, 400), ""), ident="best")
     rows = [(name, setting_text(value)) for name, value in best.config.items()]
-    values = [(word_of(result.objectives), number(best.loss) if best.loss is not None else "–")]
+    values = [(result.objectives.word, number(best.loss) if best.loss is not None else "–")]
     further = result.values if result.best else best.values
     values += [(name, number(v)) for name, v in further.items() if name != values[0][0]]
     values += [(name, one_line(v, 120)) for name, v in best.texts.items()]
@@ -202,7 +202,7 @@ def limits_card(run: Run) -> str:
     if limited:
         entries[1:1] = [("limit", "violates a constraint"), ("bound", "limit"), ("forbidden", "beyond the limit")]
         entries += [("thin", f"{found[0].objectives.best} if the limit stood there")]
-    title = f"{'Limits' if limited else 'Outputs'} against the {word_of(found[0].objectives)}"
+    title = f"{'Limits' if limited else 'Outputs'} against the {found[0].objectives.word}"
     return parts.card(title, f'<div class="grid">{"".join(cells)}</div>{parts.legend(*entries)}', ident="limits")
 
 
@@ -303,7 +303,7 @@ def _trials(run: Run, trials: Sequence[Trial]) -> str:
     result, marked = run.result, list[int]()
     head = [
         "trial",
-        word_of(result.objectives),
+        result.objectives.word,
         *(["violations"] if result.under else []),
         "evaluation",
         "origin",

@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from mipcash.report.data.coordinates import nice
 from mipcash.study.text import visible
 
-LETTER = 6.5
-"""Approximate width of a letter of 12 pixels."""
-
 
 def escaped(text: object, limit: int | None = None) -> str:
     """Return text for HTML and SVG, escaped so that it is shown literally, on one line, and cut at a limit."""

@@ -9,7 +9,6 @@ Numbers on a log scale are uniform on that scale: steps along their axes are mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -233,8 +232,3 @@ def _from_box(part: NumberRules, rng: np.random.Generator) -> Vector | None:
     body = x @ part.linear[flat].T
     likely = ((body >= part.row_low[flat]) & (body <= part.row_high[flat])).all(axis=1)
     return next((each for each in x[likely] if part.legal(each, tolerance=0.0)), None)
-
-
-def union_of(parts: Sequence[NumberRules]) -> LegalNumbers | None:
-    """Return the union of some parts; None if there are none."""
-    return LegalNumbers(tuple(parts)) if parts else None

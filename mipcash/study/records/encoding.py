@@ -85,7 +85,6 @@ def decode_solution(space: Space, text: str) -> Solution:
     from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN  # imports scipy
 
     record = parse(text, "proof")
-    record.setdefault("of", "")  # earlier journals lack this field
     if set(record) != {f.name for f in fields(Solution)}:
         raise DamageError(f"it holds a proof of {listed(record)}")
     for name, value in record.items():

@@ -29,7 +29,7 @@ from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
-from mipcash.surrogates.structured.functions.prior_draw import PriorDraw, PriorSizes
+from mipcash.surrogates.structured.functions.prior_draw import PriorDraw
 from mipcash.surrogates.structured.functions.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.kernel import Kernel
@@ -324,9 +324,9 @@ class StructuredPosterior:
         """Return the posterior mean of q."""
         return Surface(self.kernel, self.x, self.weights, None, self.warp)
 
-    def sample(self, rng: np.random.Generator, inflation: float = 1.0, sizes: PriorSizes | None = None) -> Surface:
+    def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> Surface:
         """Return a sample of q; ``inflation`` multiplies the posterior covariance."""
-        draw = PriorDraw.draw(self.kernel, sizes or PriorSizes(), rng)
+        draw = PriorDraw.draw(self.kernel, rng)
         residual = self.kernel.residual(self.x, self.x)
         residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER + self.noise
         error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))

@@ -79,7 +79,7 @@ class FitState:
         if "theta" not in state:
             return None
         theta = np.array(state["theta"])
-        return cls(theta, float(state["strength"]), int(state["fits"]), int(state.get("searched", 0)))
+        return cls(theta, float(state["strength"]), int(state["fits"]), int(state["searched"]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the state in JSON types."""

@@ -52,7 +52,7 @@ def cv_results(
     return table
 
 
-def check_failures(trials: Sequence[Trial], splits: int) -> None:
+def check_failures(trials: Sequence[Trial]) -> None:
     """Warn of failures, as scikit-learn does.
 
     Raises:

@@ -209,7 +209,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
 
     def _tabulate(self, scores: Scores) -> None:
         trials = candidates_of(self.result_)
-        check_failures(trials, self.n_splits_)
+        check_failures(trials)
         params = [self._params(t.config) for t in trials]
         self.cv_results_ = cv_results(trials, params, self.result_, scores, self.n_splits_)
         if f"mean_test_{SCORE}" not in self.cv_results_:
@@ -251,9 +251,8 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             self.refit_measures_ = objective.measured(self.best_estimator_)
             if broken := self._violations(self.refit_measures_):
                 warnings.warn(f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=4)
-        for name in ("feature_names_in_",):
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
     def _refit_best(self, objective: SearchObjective) -> None:
         """Fit the best configuration to all rows, or the next best one if the refitted estimator violates limits on measures."""

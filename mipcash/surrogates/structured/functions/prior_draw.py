@@ -27,22 +27,8 @@ from mipcash.surrogates.structured.functions.form_parts import FormParts
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.structure import Structure
 
-
-@dataclass(frozen=True)
-class PriorSizes:
-    """Numbers of random Fourier features.
-
-    Attributes:
-        per_number: q.
-        per_pair: q2.
-        joint: M.
-        joint_pairs: features of P that also carry pairs of groups (the sq term); at most ``joint``.
-    """
-
-    per_number: int = 16
-    per_pair: int = 16
-    joint: int = 64
-    joint_pairs: int = 32
+PER_NUMBER, PER_PAIR, JOINT, JOINT_PAIRS = 16, 16, 64, 32
+"""Numbers of random Fourier features: q, q2, M, and those of P that also carry pairs of groups (the sq term)."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +65,7 @@ class PriorDraw:
     joint_pairs: Vector
 
     @classmethod
-    def draw(cls, kernel: Kernel, sizes: PriorSizes, rng: np.random.Generator) -> PriorDraw:
+    def draw(cls, kernel: Kernel, rng: np.random.Generator) -> PriorDraw:
         """Draw all weights."""
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         blocks = [factor_of(a * k.matrix) for k, a in zip(kernel.blocks, kernel.a, strict=True)]
@@ -91,12 +77,12 @@ class PriorDraw:
         upper = np.triu(s.pairs[:n_groups, :n_groups], k=1)[np.ix_(owner, owner)]
         between = s.pairs[:n_groups, n_groups:][owner]
         maps = tuple(
-            FourierFeatures.draw(np.array([j]), kernel.m[j : j + 1], sizes.per_number, rng) for j in range(s.n_numbers)
+            FourierFeatures.draw(np.array([j]), kernel.m[j : j + 1], PER_NUMBER, rng) for j in range(s.n_numbers)
         )
         pairs = [jk for jk in combinations(range(s.n_numbers), 2) if s.pairs[n_groups + jk[0], n_groups + jk[1]]]
-        pair_maps = {jk: FourierFeatures.draw(np.array(jk), kernel.m[list(jk)], sizes.per_pair, rng) for jk in pairs}
-        n_joint = sizes.joint if len(s.joint) else 0
-        n_square = min(n_joint, sizes.joint_pairs)
+        pair_maps = {jk: FourierFeatures.draw(np.array(jk), kernel.m[list(jk)], PER_PAIR, rng) for jk in pairs}
+        n_joint = JOINT if len(s.joint) else 0
+        n_square = min(n_joint, JOINT_PAIRS)
         roots = np.sqrt(kernel.b)
         return cls(
             s,
@@ -106,10 +92,10 @@ class PriorDraw:
             FourierFeatures.draw(s.joint, kernel.joint_length, n_joint, rng) if n_joint else None,
             float(rng.normal()),
             np.sqrt(c1) * rng.normal(size=n_f),
-            np.sqrt(c1) * roots[:, None] * rng.normal(size=(s.n_numbers, sizes.per_number)),
+            np.sqrt(c1) * roots[:, None] * rng.normal(size=(s.n_numbers, PER_NUMBER)),
             np.sqrt(c2) * rng.normal(size=(n_f, n_f)) * upper,
-            np.sqrt(c2) * (between * roots)[:, :, None] * rng.normal(size=(n_f, s.n_numbers, sizes.per_number)),
-            {jk: np.sqrt(c2) * roots[jk[0]] * roots[jk[1]] * rng.normal(size=sizes.per_pair) for jk in pairs},
+            np.sqrt(c2) * (between * roots)[:, :, None] * rng.normal(size=(n_f, s.n_numbers, PER_NUMBER)),
+            {jk: np.sqrt(c2) * roots[jk[0]] * roots[jk[1]] * rng.normal(size=PER_PAIR) for jk in pairs},
             np.sqrt(sc) * rng.normal(size=n_joint),
             np.sqrt(cm) * rng.normal(size=(n_joint, n_f)),
             # M' of M features carry the pairs; this factor preserves their variance.
