@@ -29,12 +29,13 @@ from mipcash.report.data.effects import effects
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import Variable
 from mipcash.report.data.slices import along_equations, slices
+from mipcash.report.drawing import drawable
 from mipcash.report.page.document import page
 from mipcash.report.residuals import Residuals
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
-pytestmark = pytest.mark.skipif(not plots.drawable(), reason="pictures need the extra plots")
+pytestmark = pytest.mark.skipif(not drawable(), reason="pictures need the extra plots")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

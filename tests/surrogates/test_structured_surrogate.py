@@ -202,18 +202,6 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
     assert state["fits"] == 9
 
 
-def test_a_state_of_earlier_journals_is_accepted() -> None:
-    observed = observed_in("conv_net")
-    surrogate = StructuredSurrogate(structure_of(observed))
-    prepared = surrogate.prepare(observed.points)
-    median = surrogate.structure.prior[0]
-    written = {"theta": (median + 0.1).tolist(), "strength": 4.0, "fits": 1}
-    posterior, state = surrogate.fit(prepared, observed.values, written)
-    assert posterior.warp.strength == 4.0
-    assert set(state) == {"theta", "strength", "fits", "searched"}
-    assert (state["fits"], state["searched"]) == (2, len(observed.values))
-
-
 # -- the warp --------------------------------------------------------------------------------------------------------
 
 
