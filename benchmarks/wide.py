@@ -1,7 +1,7 @@
 """Many binaries and categories: the default optimizer, a search without a model, and random search.
 
-Every seed relabels the variables: their order and levels are permuted, so that no optimizer can prefer a corner of the space. ``tabu``
-evaluates ten legal samples, then single changes of the incumbent in shuffled order, none twice.
+Every seed relabels the variables: their order and levels are permuted, so that no optimizer can prefer a corner of the space.
+``tabu`` evaluates ten legal samples, then single changes of the incumbent in shuffled order, none twice.
 
     labs            50 bits: low-autocorrelation binary sequence; the loss is the negative merit factor.
     maxsat          60 bits, 600 weighted clauses of three literals; the weight of the clauses that are not satisfied.
@@ -242,13 +242,9 @@ def markdown(results: Results) -> str:
     found = {(r["problem"], r["method"], r["seed"]): r["best"] for r in rows}
     seeds = sorted({r["seed"] for r in rows})
     lines = [
-        f"Mean best loss after {' / '.join(marks)} evaluations, {len(seeds)} seeds. Better / worse: `hybrid` against the method at the "
-        "end. CPU: seconds of an ask of `hybrid`.\n",
-        "| problem | "
-        + " | ".join(f"`{m}`" for m in METHODS)
-        + " | better / worse than "
-        + " | than ".join(METHODS[1:])
-        + " | CPU |",
+        f"Mean best loss after {' / '.join(marks)} evaluations, {len(seeds)} seeds. Better / worse: `hybrid` against the "
+        "method at the end. CPU: seconds of an ask of `hybrid`.\n",
+        f"| problem | `{'` | `'.join(METHODS)}` | better / worse than {' | than '.join(METHODS[1:])} | CPU |",
         "|---" * (2 * len(METHODS) + 1) + "|",
     ]
     for p in dict.fromkeys(r["problem"] for r in rows):

@@ -32,6 +32,7 @@ ROWS = {
     "paper-vae": ("| hybrid | 1 |", "| random | 1 |"),
     "paper-xgboost": ("| hybrid | 1 |", "| random | 1 |"),
     "papers": ("MiVaBO is first of SMAC",),
+    "wide": ("| labs |", "| svm under rules |"),
     "peers": ("**all, repair**: 2 problems", "| mutation |", "| hybrid |"),
 }
 """Rows of the printed tables."""
