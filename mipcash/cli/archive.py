@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mipcash.study.policies.policy import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
@@ -15,9 +13,6 @@ from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import exists, read_study
-
-if TYPE_CHECKING:
-    from mipcash.study.confirm import Confirm
 
 FOLDER = Path("runs")
 
@@ -44,15 +39,6 @@ class Archive:
     def finished(self, budget: int) -> bool:
         """Return True if a run with this budget has nothing left to evaluate."""
         return self.n_evaluated >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
-
-    @property
-    def confirms(self) -> Confirm | None:
-        """Settings of ``--confirm``, derived from the first block of repeats; None without repeats of at least two finalists."""
-        from mipcash.study.confirm import Confirm  # imports Pyomo
-
-        block = list(takewhile(lambda t: t.repeat, dropwhile(lambda t: not t.repeat, self.result.history)))
-        finalists = sum(t.repeat == 1 for t in block)
-        return Confirm(finalists, max(t.repeat for t in block)) if finalists > 1 else None
 
     @property
     def title(self) -> str:

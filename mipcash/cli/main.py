@@ -170,8 +170,10 @@ def resume(
 ) -> None:
     """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
+        from dataclasses import replace
+
         from mipcash.cli import archive, consent, ending, json_lines, modelfile, running
-        from mipcash.cli.plans import STANDARD, Plan, read_confirm, read_pruning
+        from mipcash.cli.plans import Plan
         from mipcash.study.records.directions import direction_given
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
@@ -191,27 +193,27 @@ def resume(
                 f"the model of {journal} cannot be loaded with its options: {error}. Correct the model, or start a new "
                 "journal"
             ) from error
-        defaults = loaded.defaults
-        plan = Plan(
-            total,
-            record.seed,
-            chosen.solver,
-            record.optimizer,
-            timeout,
-            workers or int(defaults.get("workers", 1)),
-            seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
-            evaluation_timeout or defaults.get("evaluation_timeout"),
-            evaluation_memory or defaults.get("evaluation_memory"),
-            read_pruning(pruning or defaults.get("pruning")),
-            read_confirm((old.confirms or defaults.get("confirm")) if confirm is None else confirm),
-            journal,
-            chosen.options,
-            {name: (low, high) for name, (low, high) in record.limits.items()},
-            quiet,
-            cost,
-            steps,
-            direction_given(record.objectives),
-        )
+        if confirm is None and "confirm" not in loaded.defaults and any(t.repeat for t in old.result.history):
+            raise ModelError(
+                f"{journal} has repeats of finalists, and a journal does not store how they were chosen: give --confirm N or "
+                "--confirm replicate as before, or --confirm 0 for none"
+            )
+        given = {
+            "budget": total,
+            "seed": record.seed,
+            "solver": chosen.solver,
+            "optimizer": record.optimizer,
+            "timeout": timeout,
+            "workers": workers,
+            "seconds_per_proposal": seconds_per_proposal,
+            "evaluation_timeout": evaluation_timeout,
+            "evaluation_memory": evaluation_memory,
+            "pruning": pruning,
+            "confirm": confirm,
+            "direction": direction_given(record.objectives),
+        }
+        kept = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
+        plan = Plan.of(kept, given, journal, chosen.options, {}, quiet, cost, steps)
         running.start(loaded, plan, stream)
 
 

@@ -148,7 +148,8 @@ def test_finalists_are_shown_and_the_recommendation_is_kept(write: Write) -> Non
     assert "repeat 1" in shown
     assert "this run is finished (12 evaluations)" in said(0, *run)
     resume = ("resume", "run.db", "--model", "luck.py", "--quiet", "--budget")
-    said(0, *resume, "20")  # with the same confirmation as before
+    assert "give --confirm N or --confirm replicate as before" in said(2, *resume, "20")
+    said(0, *resume, "20", "--confirm", "4")
     assert len([t for t in open_archive(Path("run.db")).result.history if not t.repeat]) == 12
     said(0, *resume, "24", "--confirm", "0")
     assert not any(t.repeat for t in open_archive(Path("run.db")).result.history[20:])
