@@ -9,9 +9,9 @@ from pathlib import Path
 from mipcash.study.policies.policy import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
-from mipcash.study.result import BY_LOSS, Result
+from mipcash.study.result import Result
 from mipcash.study.storage.address import SQLITE, Address, is_address
-from mipcash.study.storage.protocol import NOTHING, StudyRecord
+from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import exists, read_study
 
 FOLDER = Path("runs")
@@ -90,8 +90,7 @@ def open_archive(path: Path | str) -> Archive:
         address = Address.of(path)
         path = Path(address.path) if address.path else address.without_password
     trials = tuple(readable_trial(row, record.objectives) for row in rows)
-    recommended = record.recommended
-    best = BY_LOSS if recommended is None else None if recommended == NOTHING else recommended
+    best = record.recommended
     return Archive(path, record, Result(trials, record.space, record.stopped, best, read_limits(record.limits)))
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from mipcash.optimizers.objectives import Objectives
@@ -15,26 +14,11 @@ from mipcash.study.records.limits import limits_of
 from mipcash.study.text import listed, shown
 
 
-def seed_of(seed: Any) -> int:
-    """Return a seed as an int. Raise ValueError if it is no integer or negative."""
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        raise ValueError(f"seed must be a whole number, at least 0, got {shown(seed)}") from None
-    if number < 0:
-        raise ValueError(f"seed must be a whole number, at least 0, and not be negative; got {number}")
-    return number
-
-
-def retries_of(retries: Any) -> int:
-    """Return a number of retries as an int. Raise ValueError if it is no integer or negative."""
-    try:
-        number = operator.index(retries)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(f"retries must be a whole number, at least 0, got {shown(retries)}")
-    return number
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return a whole number as an int. Raise ValueError if it is none (a bool is none), or below ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {shown(value)}")
+    return int(value)
 
 
 def seconds_of(name: str, seconds: Any) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-from mipcash.study.arguments import retries_of
+from mipcash.study.arguments import whole_number
 from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.evaluating.pool import Executors
 from mipcash.study.text import shown
@@ -54,10 +54,8 @@ class Execution:
     evaluation_memory: float | None = None
 
     def __post_init__(self) -> None:
-        workers = self.workers
-        if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
-            raise ValueError(f"workers must be a whole number, at least 1, got {shown(workers)}")
-        retries_of(self.retries)
+        whole_number("workers", self.workers, 1)
+        whole_number("retries", self.retries, 0)
         _ = self.allowed
 
     @property

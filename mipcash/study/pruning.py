@@ -37,13 +37,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
+from mipcash.study.arguments import whole_number
 from mipcash.study.feasibility import Feasibility
 from mipcash.study.folds import Estimates, Judge, NegatedJudge
 from mipcash.study.text import shown
@@ -136,7 +137,7 @@ class Racing:
     def __post_init__(self) -> None:
         if not isinstance(self.c, Real) or isinstance(self.c, bool) or not float(self.c) > 0.0:
             raise ValueError(f"c of racing must be a number above 0, such as 1.5; got {shown(self.c)}")
-        _at_least(2, least=self.least)
+        whole_number("least of racing", self.least, 2)
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ class Halving:
     least: int = 3
 
     def __post_init__(self) -> None:
-        _at_least(2, factor=self.factor, least=self.least)
-        _at_least(1, first=self.first)
+        for name, least in (("factor", 2), ("least", 2), ("first", 1)):
+            whole_number(f"{name} of racing", getattr(self, name), least)
 
     def rungs(self, fits: int) -> list[int]:
         """Return the rungs below a number of steps.
@@ -415,9 +416,3 @@ def _estimates(references: References, fits: Sequence[Mapping[str, float]]) -> E
         for name, reference in references.items()
         if all(name in fit for fit in fits)
     }
-
-
-def _at_least(limit: int, **given: Any) -> None:
-    for name, value in given.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < limit:
-            raise ValueError(f"{name} of racing must be a whole number, at least {limit}; got {shown(value)}")

@@ -30,6 +30,7 @@ from mipcash.study.feasibility import (
 )
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
+from mipcash.study.storage.protocol import NOTHING
 from mipcash.study.text import no_attribute, one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial, flat_row
@@ -42,8 +43,6 @@ SUSPICIOUS = 5
 """So many equal failures at the start indicate a broken objective; if half of the space fails, 1 run in 32 shows this by chance."""
 LEAST = 2
 """Number of equal failures that indicates a broken objective if they are all of the budget; one may be due to its configuration."""
-BY_LOSS = -1
-"""Value of ``recommended`` that stands for the feasible trial with the lowest loss."""
 
 
 class Convergence(NamedTuple):
@@ -73,7 +72,8 @@ class Result:
         stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``, ``optimizer: ...`` (its stop
             reason); empty while it goes on. If every legal configuration has an outcome, ``space exhausted`` is followed by a note
             that the best trial is the optimum, provided that the objective is deterministic.
-        recommended: number of the trial that the optimizer recommends; None: it recommends none.
+        recommended: number of the trial that the optimizer recommends, as in a journal; NOTHING: it recommends none; None: not
+            known, and the feasible trial with the lowest loss is the best.
         under: the outcome constraints of the study.
         declared: the space itself, which ``probability`` and ``safe`` need; None: the journal was read without it.
         objective: the objective, for evaluating the best configuration again; None: unknown. It is not pickled with a result.
@@ -90,7 +90,7 @@ class Result:
     history: tuple[Trial, ...] = field(repr=False)
     space: str = "space"
     stopped: str = ""
-    recommended: int | None = field(default=BY_LOSS, repr=False)
+    recommended: int | None = field(default=None, repr=False)
     under: tuple[Limit, ...] = field(default=(), repr=False)
     declared: Space | None = field(default=None, repr=False)
     objective: Any = field(default=None, repr=False)
@@ -113,9 +113,9 @@ class Result:
         """
         if self.objectives.several:
             return Front.of(self.feasibility).balanced
-        if self.recommended != BY_LOSS:
-            return None if self.recommended is None else self.history[self.recommended]
-        return self.feasibility.best
+        if self.recommended is None:
+            return self.feasibility.best
+        return None if self.recommended == NOTHING else self.history[self.recommended]
 
     @property
     def best_trial(self) -> Trial | None:

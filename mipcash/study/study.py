@@ -24,7 +24,7 @@ from mipcash.space.compiled import declaration_of
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_objectives, costs_of, retries_of, seconds_of, seed_of
+from mipcash.study.arguments import check_objectives, costs_of, seconds_of, whole_number
 from mipcash.study.calls import explained
 from mipcash.study.feasibility import Feasibility
 from mipcash.study.method import Method, OptimizerGiven
@@ -119,7 +119,7 @@ class Study:
         if not isinstance(space, Space):
             raise TypeError(f"space must be a mipcash.Space, got {shown(space)}")
         self.space = space
-        self.seed = seed_of(seed)
+        self.seed = whole_number("seed", seed, 0)
         method, place = Method.of(optimizer), Journal.of(storage)
         self.optimizer = method.made(space)
         self.limits = limits_of(limits)
@@ -129,7 +129,7 @@ class Study:
         self.pruning = pruning_of(pruning)
         check_objectives(self.objectives, self.costs, self.pruning)
         record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.objectives)
-        retries = retries_of(retries)
+        retries = whole_number("retries", retries, 0)
         self.renamed = move_aside(place.storage) if place.fresh else None
         self._storage = make_storage(place.storage)
         # Closed at the end of the process, too, so that unfinished trials count as given back and not as killed.
@@ -399,9 +399,8 @@ class Study:
             TellError: the trial belongs to another study.
             ValueError: ``number`` is no integer of at least 1.
         """
-        if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
-            raise ValueError(f"repeats are numbered from 1, got {shown(number)}")
-        return self.table.agreed(lambda: self.table.repeat(trial, int(number))).copy()
+        number = whole_number("the number of a repeat", number, 1)
+        return self.table.agreed(lambda: self.table.repeat(trial, number)).copy()
 
     # -- trials and results -------------------------------------------------------------------------------------
 
@@ -416,7 +415,8 @@ class Study:
         """Result of the study so far."""
         with self.proposer.lock, self.table.lock:
             found = self.proposer.recommended(self.table.history)
-            return Result(self.trials, self.space.name, self.record.stopped, found, self.limits, self.space)
+            best = NOTHING if found is None else found
+            return Result(self.trials, self.space.name, self.record.stopped, best, self.limits, self.space)
 
     @property
     def n_evaluated(self) -> int:

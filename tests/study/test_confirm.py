@@ -194,7 +194,7 @@ def test_repeats_work_with_ask_and_tell() -> None:
         study.repeat(second, repeat)
         study.tell(study.ask(), loss)
         assert study.result.best.number == best.number
-    with pytest.raises(ValueError, match="repeats are numbered from 1"):
+    with pytest.raises(ValueError, match="the number of a repeat must be a whole number, at least 1"):
         study.repeat(first, 0)
     with pytest.raises(TellError, match="another study"):
         mc.Study(line(), "random").repeat(first)

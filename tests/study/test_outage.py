@@ -221,7 +221,7 @@ def test_all_outcomes_of_concurrent_evaluations_are_kept(
     together, miss = threading.Barrier(3, lambda: server.stop()), sql.SQLStorage._miss
 
     def objective(config: Any) -> float:
-        if not evaluated:  # all three have begun before the first one ends
+        if not evaluated:  # all three have started before the first one ends
             together.wait()
         evaluated.append(loss(config))
         return evaluated[-1]

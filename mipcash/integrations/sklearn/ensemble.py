@@ -20,7 +20,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 from mipcash.display import counted
 from mipcash.errors import DataError, MipcashError, ObjectiveError
 from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of
+from mipcash.study.arguments import whole_number
 from mipcash.study.reading import stops
 from mipcash.study.text import shown
 
@@ -230,8 +230,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
 def selected(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Selected:
     """Return the members of ``ensemble``, before they are fitted."""
     for name, value in (("size", size), ("best", best)):
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")
+        whole_number(name, value, 1)
     if not hasattr(result, "feasibility"):
         raise TypeError(
             f"result must be what mc.minimize returned, got {shown(result)}; mc.ensemble(result, objective)"

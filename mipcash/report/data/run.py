@@ -21,11 +21,11 @@ from mipcash.study.feasibility import observation
 from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial, trial_of
-from mipcash.study.result import BY_LOSS, Result
+from mipcash.study.result import Result
 from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.checks import DamageError
 from mipcash.study.storage.listings import differences, fingerprint
-from mipcash.study.storage.protocol import NOTHING, StudyRecord
+from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
 from mipcash.study.text import shown
@@ -120,8 +120,7 @@ class Run:
                 raise StorageError(f"{name} is damaged: {error}; start a new journal") from error
         else:
             trials = tuple(readable_trial(row, record.objectives) for row in rows)
-        recommended = record.recommended
-        best = BY_LOSS if recommended is None else None if recommended == NOTHING else recommended
+        best = record.recommended
         declared = None if place is None else place.space
         result = Result(trials, record.space, record.stopped, best, read_limits(record.limits), declared)
         return cls(result, record, place, name, mode_of(path))
