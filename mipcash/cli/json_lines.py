@@ -74,7 +74,7 @@ class JsonLines(Progress):
                 "config": trial.config,
                 "message": trial.message,
                 "origin": trial.origin,
-                "violations": {b.limit.output: b.value for b in broken if b.known},
+                "violations": {b.limit.output: b.by for b in broken if b.known},
                 "seconds": {"suggestion": trial.seconds.get("ask"), "evaluation": trial.duration},
                 "best": best,
                 "spent": self.evaluated_count,

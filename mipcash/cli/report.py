@@ -77,6 +77,8 @@ def compare(
             titles = [f"{k}: {visible(str(run.path))}" for k, run in enumerate(runs, 1)]
         results = {title: run.result for title, run in zip(titles, runs, strict=True)}
         show_table(result_tables.comparison_table(results))
+        if len(spaces := sorted({run.record.space for run in runs})) > 1:
+            say(visible(f"the runs search different spaces ({', '.join(spaces)}): their values may not be comparable"))
         if plot is not None:
             say(f"picture: {save_comparison(results, plot, kind, mode=min(map(mode_of, (run.path for run in runs))))}")
 

@@ -28,10 +28,13 @@ class Reports:
     Args:
         judge: decides when to stop; None: the evaluation is never stopped.
         output: the output that is evaluated. A reported number without a name is a value of this output.
+
+    Attributes:
+        ended: True once the trial has its outcome; a later report would be lost.
     """
 
     def __init__(self, judge: Judge | None = None, output: str = LOSS) -> None:
-        self._judge, self._output = judge, output
+        self._judge, self._output, self.ended = judge, output, False
         self._step: int | None = None
         self._values: list[Mapping[str, Any]] = []
         self._fits: list[Mapping[str, float]] = []

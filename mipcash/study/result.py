@@ -442,12 +442,12 @@ class Result:
         if reported and len(same_failures(first)) == len(first):
             rest = "" if self.n_done else " and no evaluation succeeded"
             which = "the only evaluation" if len(first) == 1 else f"each of the first {len(first)} evaluations"
-            return f"{which} failed with the same message{rest}: {reported[0].message}"
+            return f"{which} failed with the same message{rest}: {one_line(reported[0].message, 400)}"
         for missing in unreturned(self.history, self.under):
             if len(missing.trials) >= (SUSPICIOUS if missing.stated else LEAST):
                 return missing.text
         if reported and not self.n_done:
-            return f"none of {len(reported)} evaluations succeeded; the latest message: {reported[-1].message}"
+            return f"none of {len(reported)} evaluations succeeded; the latest message: {one_line(reported[-1].message, 400)}"
         return ""
 
     if not TYPE_CHECKING:  # type checkers report unknown attributes themselves

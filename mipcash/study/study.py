@@ -263,7 +263,10 @@ class Study:
             )
             return self.table.tell(mine.number, telling, worker, duration)
 
-        return self.table.agreed(reported).copy()
+        told = self.table.agreed(reported).copy()
+        if trial.reports is not None:
+            trial.reports.ended = not told.pending
+        return told
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker of a trial died, and return the updated trial.

@@ -71,6 +71,8 @@ class Failed(Exception):
 class Reporter(Protocol):
     """Interface for the reports of a running evaluation; see ``mipcash.study.reports.Reports``."""
 
+    ended: bool
+
     def report(self, step: int, value: Any) -> None: ...
 
     def should_stop(self) -> bool: ...
@@ -149,7 +151,7 @@ class Trial:
 
         Raises:
             ValueError: the step is no integer, repeated or out of order, or the value is no number at all.
-            TellError: the trial is not being evaluated, e.g. was read from a history.
+            TellError: the trial is not being evaluated: it was read from a history, or has its outcome.
 
         Examples:
             >>> import mipcash as mc
@@ -182,7 +184,7 @@ class Trial:
         return self._running("should_stop").should_stop()
 
     def _running(self, name: str) -> Reporter:
-        if self.reports is None:
+        if self.reports is None or self.reports.ended:
             raise TellError(
                 f"trial {self.number} is not being evaluated; call {name}() of the trial that ask() returned, or that the "
                 "objective got as its parameter `trial`"

@@ -315,3 +315,15 @@ def test_the_function_of_each_output_reports_its_own_values() -> None:
     assert found.n_pruned > 3
     assert {t.outcome["size"].folds for t in found.history} == {(0.0, 1.0, 2.0)}
     assert {t.values["size"] for t in found.history} == {7.0}
+
+
+def test_reports_after_the_outcome_are_refused() -> None:
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    study = mc.Study(space, "random")
+    trial = study.ask()
+    trial.report(0, 1.0)
+    study.tell(trial, 1.0)
+    for late in (lambda: trial.report(1, 0.5), trial.should_stop):
+        with pytest.raises(TellError, match="trial 0 is not being evaluated"):
+            late()
