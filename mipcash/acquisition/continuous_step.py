@@ -190,7 +190,7 @@ class ContinuousStep:
                 bounds=[(0.0, 1.0)] * len(active),
                 options={"ftol": tolerance},
             )
-            trial = self.scale.rounded(_whole(current, active, np.clip(found.x, 0.0, 1.0)))
+            trial = self.scale.rounded(_inserted(current, active, np.clip(found.x, 0.0, 1.0)))
             value = section(trial)[0]
             if value < best_value:
                 best, best_value = trial, value
@@ -206,7 +206,7 @@ class ContinuousStep:
         value_at_start = section(current)[0]
         step = 1.0
         for _ in range(BACKTRACKS):
-            trial = self.scale.rounded(_whole(current, active, start + step * (end - start)))
+            trial = self.scale.rounded(_inserted(current, active, start + step * (end - start)))
             if numbers.legal(trial[active]) and section(trial)[0] <= value_at_start:
                 return trial
             step *= 0.5
@@ -266,7 +266,7 @@ class _BoundNumbers:
 
     def legal(self, x: Vector) -> bool:
         """Return True if the rules hold with integers rounded."""
-        units = _whole(self.current, self.active, x)[self._bound]
+        units = _inserted(self.current, self.active, x)[self._bound]
         natural = [self.scale.domains[d].from_unit(v) for d, v in zip(self._bound, units, strict=True)]
         return self.rules.legal(np.array(natural), tolerance=0.5)
 
@@ -303,7 +303,7 @@ class _BoundNumbers:
 
     def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
         """Return v and its derivatives with respect to the unit values: (n_bound,), (n_bound,)."""
-        units = _whole(self.current, self.active, x)[self._bound]
+        units = _inserted(self.current, self.active, x)[self._bound]
         values = np.array([self.scale.relaxed(int(d), v) for d, v in zip(self._bound, units, strict=True)])
         return values, np.array([self.scale.slope(int(d), v) for d, v in zip(self._bound, values, strict=True)])
 
@@ -337,7 +337,7 @@ def _over_active(section: Section, current: Vector, active: Indices, deadline: D
     """Return a section as a function of the active numerical parameters alone, constant after the deadline."""
 
     def objective(x: Vector) -> tuple[float, Vector]:
-        value, gradient = section(_whole(current, active, x))
+        value, gradient = section(_inserted(current, active, x))
         return value, gradient[active]
 
     return flat_after(objective, deadline)
@@ -357,7 +357,7 @@ def flat_after(objective: Section, deadline: Deadline) -> Section:
     return timed
 
 
-def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
+def _inserted(current: Vector, active: Indices, x: Vector) -> Vector:
     """Return u with the active numerical parameters replaced by x: (D,)."""
     trial = current.copy()
     trial[active] = x

@@ -74,7 +74,7 @@ WEIGHT = 100.0
 """Weight of the violation relative to the loss; both have unit variance on their scales."""
 
 
-def whole(sample: MixedFunction) -> Acquisition:
+def as_acquisition(sample: MixedFunction) -> Acquisition:
     """Return a sample as an acquisition, with the mean of the residual if its model has one."""
     return ResidualSample(sample) if isinstance(sample, Surface) else SampleAcquisition(sample)
 
@@ -117,8 +117,8 @@ class FeasibleFirst:
         cls, loss: MixedFunction, outputs: Mapping[str, MixedFunction], limited: Mapping[str, Limited]
     ) -> FeasibleFirst:
         """Return the function for one joint draw of the loss and every constrained output."""
-        excess = [e for name, each in limited.items() for e in Excess.of(each, whole(outputs[name]))]
-        return cls(whole(loss), excess)
+        excess = [e for name, each in limited.items() for e in Excess.of(each, as_acquisition(outputs[name]))]
+        return cls(as_acquisition(loss), excess)
 
     def values(self, points: Points) -> Vector:
         """Return the penalised values at a batch: shape (B,)."""

@@ -67,7 +67,7 @@ def address_of(storage: str, space: str, heartbeat_seconds: float | None = None)
 
 def storage_of(text: str, space: str) -> Path | str:
     """Return the storage of a run as a study takes it: a path, or an address with user and password."""
-    return address_of(text, space).whole if is_address(text) else Path(text)
+    return address_of(text, space).with_password if is_address(text) else Path(text)
 
 
 def started(storage: Path | str) -> bool:

@@ -103,7 +103,7 @@ def work(
             "confirm": confirm,
             "direction": read_direction(direction, objective or []),
         }
-        old = open_archive(address.whole) if exists(address) else None
+        old = open_archive(address.with_password) if exists(address) else None
         if old is not None:
             record = old.record
             chosen = consent.agreed(address.without_password, record, consent.Arguments(model, solver, options=options))
@@ -122,7 +122,7 @@ def work(
                 **{name: value for name, value in given.items() if value is not None and name != "solver"},
             }
             loaded = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
-        plan = Plan.of(loaded, given, address.whole, options, typed, quiet, cost, steps)
+        plan = Plan.of(loaded, given, address.with_password, options, typed, quiet, cost, steps)
         if old is not None and cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
             say(f"this study is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
             ending.close(old, None)

@@ -148,10 +148,10 @@ def joined(history: History, names: Collection[str]) -> list[Joined]:
             parts.append(k)
             there |= outputs
     found = sorted((parts for same in rows.values() for parts, _ in same), key=lambda parts: parts[-1])
-    return [Joined(_whole([history[k] for k in parts]), tuple(parts)) for parts in found]
+    return [Joined(_merged([history[k] for k in parts]), tuple(parts)) for parts in found]
 
 
-def _whole(parts: History) -> Observation:
+def _merged(parts: History) -> Observation:
     if len(parts) == 1:
         return parts[0]
     outcome = Outcome({name: o for part in parts for name, o in part.outcome.outputs.items()})

@@ -64,7 +64,7 @@ class Watched:
                 self._content = version, content(run, live=True)
             return self._content
 
-    def whole(self) -> str:
+    def page(self) -> str:
         """Return the whole page."""
         with self._lock:
             version, run = self._read()
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             if name == "":
-                self._answer(HTTPStatus.OK, self.server.watched.whole(), "text/html")
+                self._answer(HTTPStatus.OK, self.server.watched.page(), "text/html")
             elif name == "news":
                 since = parse_qs(asked.query).get("since", [""])[0]
                 version, _ = self.server.watched.run()

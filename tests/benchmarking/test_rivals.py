@@ -12,7 +12,7 @@ from benchmarks.rivals.adaptive_percentile import at_percentile
 from benchmarks.rivals.annealing import CoolingSettings, Walk, _split_energy
 from benchmarks.rivals.joint_gp import LEAST_NOISE, GaussianProcess
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, whole
+from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, as_acquisition
 from mipcash.acquisition.inputs import Limited
 from mipcash.backends.task import SolverSettings
 from mipcash.deadline import NEVER
@@ -203,5 +203,5 @@ def test_samples_under_constraints_run_through_the_observations() -> None:
     posterior, rng = setting.acquisition.posterior, np.random.default_rng(0)
     samples = [posterior.sample(rng) for _ in range(40)]
     alone = np.mean([s.values(setting.points) for s in samples], axis=0)
-    wholes = np.mean([whole(s).values(setting.points) for s in samples], axis=0)
+    wholes = np.mean([as_acquisition(s).values(setting.points) for s in samples], axis=0)
     assert np.abs(wholes - posterior.fitted).mean() < np.abs(alone - posterior.fitted).mean()

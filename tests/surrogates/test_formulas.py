@@ -170,7 +170,7 @@ def test_the_kernel_agrees_with_its_formula(name: str, sparse: float, monkeypatc
         r = np.array([[written.r(x, y) for y in configs] for x in rows])
         np.testing.assert_allclose(kernel(left, points), k, rtol=1e-9)
         np.testing.assert_allclose(kernel.residual(left, points), r, rtol=1e-9)
-        np.testing.assert_allclose(kernel.whole(left, points), k + r, rtol=1e-9)
+        np.testing.assert_allclose(kernel.covariance(left, points), k + r, rtol=1e-9)
     np.testing.assert_allclose(kernel.diagonal(points), [written.k(x, x) for x in configs], rtol=1e-9)
 
 

@@ -200,7 +200,7 @@ class Address:
         return tuple(text for text in hidden if text)
 
     @property
-    def whole(self) -> str:
+    def with_password(self) -> str:
         """Address with user and password, for connecting. It must never be shown."""
         return self._text(user=True, secret=True)
 

@@ -106,7 +106,7 @@ class Rows:
 
     # -- trials -------------------------------------------------------------------------------------------------------
 
-    def whole(self) -> tuple[StudyRecord, list[tuple[TrialRow, int]]]:
+    def study_and_trials(self) -> tuple[StudyRecord, list[tuple[TrialRow, int]]]:
         """Return the study and all trials, each with its revision.
 
         Raises:
@@ -324,7 +324,7 @@ class Database:
         """
         with self.transaction(write=False) as rows:
             self.check(rows)
-            record, trials = rows.whole()
+            record, trials = rows.study_and_trials()
             return record, [row for row, _ in trials]
 
 

@@ -119,7 +119,7 @@ class SQLStorage:
         """See ``mipcash.study.storage.protocol.Storage.rows``."""
         with self._database.transaction(write=False) as rows:
             self._seen = max(rows.latest())
-            self.record, found = rows.whole()
+            self.record, found = rows.study_and_trials()
         self._revisions = {row.number: revision for row, revision in found}
         if not self._alone:
             return [row for row, _ in found]

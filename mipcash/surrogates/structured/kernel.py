@@ -300,7 +300,7 @@ class Kernel:
             k += self.joint_term(unique, y)[inverse] * (sc + cm * total + cq * discrete)
         return k
 
-    def whole(self, x: Encoded, y: Encoded) -> Vector:
+    def covariance(self, x: Encoded, y: Encoded) -> Vector:
         """Return K + R: (B, B')."""
         if self.structure.wide or not self.structure.complete:
             return self(x, y) + self.residual(x, y)
@@ -308,7 +308,7 @@ class Kernel:
         if len(x) > rows:
             k = np.empty((len(x), len(y)))
             for first in range(0, len(x), rows):
-                k[first : first + rows] = self.whole(x[first : first + rows], y)
+                k[first : first + rows] = self.covariance(x[first : first + rows], y)
             return k
         total, squares, apart = self._level_sums(x, y)
         k = self._complete(total, squares, x, y)

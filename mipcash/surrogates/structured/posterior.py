@@ -48,7 +48,7 @@ def covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
     k = np.zeros((len(x), len(x)))
     for first in range(0, len(x), BLOCK):
         last = min(first + BLOCK, len(x))
-        k[first:last, :last] = kernel.whole(x[first:last], x[:last])
+        k[first:last, :last] = kernel.covariance(x[first:last], x[:last])
     k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
     return k
 
@@ -65,14 +65,14 @@ def factor(kernel: Kernel, x: Encoded, noise: Noise, base: int = 0) -> Vector:
     """
     t = len(x)
     if not 0 < t - EXTENSIONS <= base <= t or np.any(noise):
-        return _whole(kernel, x, noise)
+        return _cholesky_factor(kernel, x, noise)
     cached, key = kernel.structure.factors, (base, kernel.theta.tobytes())
     before: Encoded
     lower: Vector
     before, lower = cached.pop(key, (x[:0], np.zeros((0, 0))))
     n = len(before)
     if not (base <= n <= t and _same(before, x[:n])):
-        n, lower = base, _whole(kernel, x[:base])
+        n, lower = base, _cholesky_factor(kernel, x[:base])
     for k in range(n, t):
         lower = _extended(kernel, x[: k + 1], lower)
     cached[key] = (x, lower)
@@ -85,7 +85,7 @@ def _same(a: Encoded, b: Encoded) -> bool:
     return np.array_equal(a.levels, b.levels) and np.array_equal(a.u, b.u)
 
 
-def _whole(kernel: Kernel, x: Encoded, noise: Noise = 0.0) -> Vector:
+def _cholesky_factor(kernel: Kernel, x: Encoded, noise: Noise = 0.0) -> Vector:
     lower, _ = cho_factor(covariance(kernel, x, noise), lower=True, overwrite_a=True, check_finite=False)
     return np.tril(lower)
 
@@ -93,11 +93,11 @@ def _whole(kernel: Kernel, x: Encoded, noise: Noise = 0.0) -> Vector:
 def _extended(kernel: Kernel, x: Encoded, lower: Vector) -> Vector:
     """Return the factor at t points from that of the first t - 1."""
     t = len(x)
-    k = kernel.whole(x[t - 1 :], x)[0]
+    k = kernel.covariance(x[t - 1 :], x)[0]
     h = solve_triangular(lower, k[:-1], lower=True, check_finite=False)
     square = k[-1] + kernel.noise + JITTER - h @ h
     if square <= 0.0:
-        return _whole(kernel, x)
+        return _cholesky_factor(kernel, x)
     found = np.zeros((t, t))
     found[:-1, :-1], found[-1, :-1], found[-1, -1] = lower, h, np.sqrt(square)
     return found
@@ -214,9 +214,9 @@ class StructuredPosterior:
     def beside(self, points: Points) -> Beside:
         """Return the covariances of f at further points, from which it is drawn and conditioned there."""
         x = Encoded.of(self.kernel.structure, points)
-        cross = self.kernel.whole(x, self.x)
+        cross = self.kernel.covariance(x, self.x)
         half = solve_triangular(self.lower, cross.T, lower=True)
-        return Beside(x, cross, half, self.kernel.whole(x, x) - half.T @ half)
+        return Beside(x, cross, half, self.kernel.covariance(x, x) - half.T @ half)
 
     def given(self, points: Points | Beside, values: Vector | None = None, noise: Noise = 0.0) -> StructuredPosterior:
         """Return the posterior given further observations, such as guesses for pending ones, at the same hyperparameters and warp.
@@ -299,7 +299,7 @@ class StructuredPosterior:
     def parts(self, points: Points) -> tuple[Vector, Vector]:
         """Return (K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
         x = Encoded.of(self.kernel.structure, points)
-        k = self.kernel.whole(x, self.x)
+        k = self.kernel.covariance(x, self.x)
         half = (k if len(self.near) == len(self.y) else k[:, self.near]) @ self.near_inverse.T
         variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
         return k, np.sqrt(np.maximum(variance, JITTER))
