@@ -4,13 +4,13 @@ Notation
     mu, sd (B,)     posterior mean and standard deviation of f, which is minimised;   best: the incumbent value
     t = (best - mu) / sd,   EI = sd h(t),   h(t) = phi(t) + t Phi(t)     (Jones, Schonlau and Welch 1998)
 
-log h has three branches. Direct evaluation loses all digits once phi(t) and t Phi(t) cancel. For t < -1 it is replaced by
+log h has four formulas. Direct evaluation loses all digits once phi(t) and t Phi(t) cancel. For t < -1 it is replaced by
 
     log h(t) = -t^2/2 - log(2 pi)/2 + log(1 - |t| sqrt(pi/2) erfcx(|t| / sqrt 2)),
 
 in which the bracket cancels like 1/t^2. For t < -1e2 the bracket is replaced by three terms of its series in 1/t^2, and for t <
 -1e5 by the first term, log h = -t^2/2 - log(2 pi)/2 - 2 log |t| (Ament et al. 2023). The derivative is d log h / dt = Phi / h in
-every branch, computed from log Phi and log h.
+each of them, computed from log Phi and log h.
 """
 
 from __future__ import annotations

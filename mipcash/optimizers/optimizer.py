@@ -330,7 +330,7 @@ class Optimizer(ABC):
             )
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """Return the recommended observation, by default the feasible one with the lowest loss.
+        """Return the recommended observation, by default the legal, feasible one with the lowest loss.
 
         A pruned trial is never recommended, since its loss is an estimate. If constrained outputs of the configuration were
         evaluated in other trials, the trial with the loss is returned.

@@ -436,8 +436,8 @@ class Space(ExchangeMixin):
         """Say where the optimum of a parameter is expected. Every configuration of the space stays possible.
 
         A study evaluates the [`default`][mipcash.space.space.Space.default] configuration first. The optimizers `hybrid`, `mivabo`
-        and `cmes` draw a part of their initial design from the priors. The acquisition function of `hybrid` and its kin is weighted
-        by them at first, and less with every evaluation (Hvarfner et al. 2022).
+        and `cmes` draw a part of their initial design from the priors. `hybrid` weights its acquisition function by them at first,
+        and less with every evaluation (Hvarfner et al. 2022).
 
         Args:
             name: of a parameter, also of a hyperparameter of a module, ``forest.depth``, or a variable of a Pyomo model.

@@ -389,7 +389,7 @@ class Study:
         return self.table.agreed(lambda: self.table.enqueue(plain, tuple(self.costs))).copy()
 
     def repeat(self, trial: Trial, number: int = 1) -> Trial:
-        """Evaluate the configuration of a trial again: ``ask`` hands the repeat out before it calls the optimizer.
+        """Enqueue another evaluation of a trial's configuration; ``ask`` hands it out before it calls the optimizer.
 
         Args:
             trial: a trial of this study.

@@ -51,7 +51,7 @@ def tables() -> Tables:
     return Tables(sqlite.dialect(paramstyle="named"), sqlite.insert)
 
 
-class Journal(Database):
+class JournalReader(Database):
     """The file of a journal, opened for reading. Nothing is locked, so that a run in progress can be read.
 
     Args:
@@ -132,7 +132,7 @@ class Journal(Database):
                 self._connection.close()
 
 
-class JournalFile(Journal):
+class JournalFile(JournalReader):
     """The file of a journal that is open for writing.
 
     Args:
@@ -145,7 +145,7 @@ class JournalFile(Journal):
     """
 
     # synchronous = EXTRA: as FULL, and the deletion of SQLite's rollback journal is synced too
-    settings = (*Journal.settings, "journal_mode = DELETE", "synchronous = EXTRA")
+    settings = (*JournalReader.settings, "journal_mode = DELETE", "synchronous = EXTRA")
 
     def __init__(self, storage: str | os.PathLike[str], shared: bool = False) -> None:
         given = Path(os.fspath(storage)).expanduser()
@@ -290,7 +290,7 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
         raise StorageError(
             f"{without_credentials(file)} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise"
         )
-    journal = Journal(file, real_path(file))
+    journal = JournalReader(file, real_path(file))
     try:
         journal.acquire()
         if journal.is_new():
