@@ -91,7 +91,7 @@ def _solutions(
     asked = set(unknown).union(*map(ids_of, tied)) - reals.keys()
     also = {i: v for i, v in others.items() if i in asked}
     discrete = [r for r in pure if not ids_of(r) & reals.keys()]
-    search = AuxiliarySearch([*discrete, *_single_choices(discrete, [*numbered, *tied])], fixed, also=also)
+    search = AuxiliarySearch([*discrete, *_single_choices(discrete, [*numbered, *tied], fixed)], fixed, also=also)
     found: list[Mapping[int, float]] = list(islice(search.solutions(), PARTS + 1))
     if not search.over and len(found) <= PARTS:
         return found
@@ -99,11 +99,12 @@ def _solutions(
     return [held] if also.keys() <= held.keys() else found[:PARTS]
 
 
-def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule]) -> list[Rule]:
+def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule], fixed: Mapping[int, float]) -> list[Rule]:
     """Return for each clause, sum_i s_i >= 1, the rule that at most one of its binaries is 1, where no part of the set is lost.
 
-    That holds for binaries that occur beside the clause only as conditions of rules, and in no other clause: a second one that is
-    1 only adds rules. Without this, five alternatives have 31 combinations of such binaries, and five parts.
+    That holds for binaries that occur beside the clause only as conditions of rules: one that is 1 only adds rules. All of them may
+    be 0 if the clause holds by a level, or if a condition of the clause is 0. Without this, five alternatives have 31 combinations
+    of such binaries, and five parts.
     """
     bodies, conditions = Counter[int](), Counter[int]()
     for rule in [*discrete, *others]:
@@ -111,12 +112,20 @@ def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule]) -> list[Ru
         conditions.update(i for w in rule.when for i, c in w.linear.items() if c < 0 or w.products)
     found = []
     for rule in discrete:
-        body, clause = rule.body, rule.lower == 1.0 and rule.upper == math.inf and not rule.when
-        if clause and not body.products and all(v.is_binary() for v in body.variables.values()):
-            free = {i: 1.0 for i, c in body.linear.items() if c == 1.0 and bodies[i] == 1 and not conditions[i]}
-            single = Quadratic(0.0, free, {}, {i: body.variables[i] for i in free})
-            if len(free) > 1 and set(body.linear.values()) == {1.0}:
-                found.append(replace(rule, body=single, lower=-math.inf, upper=1.0))
+        body = rule.body
+        if body.products or rule.upper < math.inf or set(body.linear.values()) != {1.0}:
+            continue
+        binary = {i: v for i, v in body.variables.items() if v.is_binary() and i not in fixed}
+        choices = [i for i in binary if bodies[i] == 1 and not conditions[i]]
+        needed = rule.lower - body.partial(fixed).constant  # 1, or 0 if a level satisfies the clause
+        if len(choices) < 2 or needed > 1.0:
+            continue
+        most = rule.when if rule.when and needed > 0.0 else [Quadratic(max(0.0, needed), {}, {}, {})]
+        for w in most:  # as many as the condition, 0 or 1, of the clause
+            terms = {**dict.fromkeys(choices, 1.0), **{i: -c for i, c in w.linear.items()}}
+            single = Quadratic(0.0, terms, {}, {**{i: binary[i] for i in choices}, **w.variables})
+            if not w.products:
+                found.append(replace(rule, body=single, lower=-math.inf, upper=w.constant, when=()))
     return found
 
 
