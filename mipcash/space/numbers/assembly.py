@@ -117,10 +117,10 @@ def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule], fixed: Map
             continue
         binary = {i: v for i, v in body.variables.items() if v.is_binary() and i not in fixed}
         choices = [i for i in binary if bodies[i] == 1 and not conditions[i]]
-        needed = rule.lower - body.partial(fixed).constant  # 1, or 0 if a level satisfies the clause
+        needed = rule.lower - body.partial(fixed).constant  # at most 0 if a level satisfies the clause
         if len(choices) < 2 or needed > 1.0:
             continue
-        most = rule.when if rule.when and needed > 0.0 else [Quadratic(max(0.0, needed), {}, {}, {})]
+        most = rule.when if rule.when and needed > 0.0 else [Quadratic(float(needed > 0.0), {}, {}, {})]
         for w in most:  # as many as the condition, 0 or 1, of the clause
             terms = {**dict.fromkeys(choices, 1.0), **{i: -c for i, c in w.linear.items()}}
             single = Quadratic(0.0, terms, {}, {**{i: binary[i] for i in choices}, **w.variables})

@@ -93,10 +93,10 @@ class LegalNumbers:
 
     def beside(self, x: Vector, rng: np.random.Generator) -> Vector | None:
         """Return the numbers nearest to x in another part, drawn at random, the more likely the less x violates its rules."""
-        here = self.part_at(x)
-        away = [part for part in self.parts if part is not here]
-        keys = np.array([part.missed(x) for part in away]) * rng.exponential(size=len(away))
-        found = (away[int(k)].clean(x) for k in np.argsort(keys)[:NEAREST])
+        missed = np.array([part.missed(x) for part in self.parts])
+        away = np.flatnonzero(missed > 1.0)
+        keys = missed[away] * rng.exponential(size=len(away))
+        found = (self.parts[k].clean(x) for k in away[np.argsort(keys)[:NEAREST]].tolist())
         return next((y for y in found if y is not None), None)
 
     def spread(self, start: Vector, rng: np.random.Generator) -> Vector:
