@@ -260,7 +260,7 @@ def test_a_journal_of_another_format_is_refused_with_its_number(space: mc.Space,
 
 
 def test_seeds_and_settings_are_checked(space: mc.Space) -> None:
-    for seed, message in ((-1, "negative"), (0.5, "whole number"), ("x", "whole number")):
+    for seed, message in ((-1, "at least 0"), (0.5, "whole number"), ("x", "whole number")):
         with pytest.raises(ValueError, match=message):
             mc.Study(space, tiny.Sampler(space), seed=seed)
     with pytest.raises(ValueError, match="settings="):
