@@ -19,7 +19,6 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.proxies import proxy
-from benchmarks.registry import Progress, Results, benchmark
+from benchmarks.registry import Progress, Results, benchmark, results_of
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.space.domain import Domain
 
@@ -240,17 +239,9 @@ def run(size: str, progress: Progress) -> Results:
         if family in ONLY.get(variant, FAMILIES)
     ]
 
-    def note(row: dict[str, Any]) -> None:
+    for row in results_of(cell, tasks, chosen["workers"]):
         rows.append(row)
         progress(f"{len(rows)} of {len(tasks)}: {row['family']}, {row['variant']}, seed {row['seed']}: {row['best']:.4g}")
-
-    if not chosen["workers"]:
-        for task in tasks:
-            note(cell(*task))
-    else:
-        with ProcessPoolExecutor(chosen["workers"]) as pool:
-            for done in as_completed([pool.submit(cell, *task) for task in tasks]):
-                note(done.result())
     return {"size": size, "evaluations": chosen["evaluations"], "seeds": chosen["seeds"], "runs": rows}
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import pkgutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -65,6 +66,16 @@ def timed() -> Progress:
     """Return a function that prints a text with the seconds since this call."""
     began = time.perf_counter()
     return lambda text: print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+def results_of(cell: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
+    """Yield the result of each task as it ends, in so many processes; 0: here, in order."""
+    if not workers:
+        yield from (cell(*task) for task in tasks)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        for done in as_completed([pool.submit(cell, *task) for task in tasks]):
+            yield done.result()
 
 
 def benchmark(name: str, summary: str, out: Path | None = None) -> Callable[[Run], Run]:

@@ -18,14 +18,13 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 import mipcash as mc
-from benchmarks.registry import Progress, Results, benchmark
+from benchmarks.registry import Progress, Results, benchmark, results_of
 
 METHODS = ("hybrid", "tabu", "random")
 MARKS = (100, 200, 500)
@@ -221,17 +220,9 @@ def run(size: str, progress: Progress) -> Results:
     problems, seeds = chosen.get("problems", tuple(PROBLEMS)), range(chosen["seeds"])
     tasks = [(p, m, seed, chosen["evaluations"]) for seed in seeds for p in problems for m in METHODS]
 
-    def note(row: dict[str, Any]) -> None:
+    for row in results_of(cell, tasks, chosen["workers"]):
         rows.append(row)
         progress(f"{len(rows)} of {len(tasks)}: {row['problem']}, {row['method']}, seed {row['seed']}: {row['best']}")
-
-    if not chosen["workers"]:
-        for task in tasks:
-            note(cell(*task))
-    else:
-        with ProcessPoolExecutor(chosen["workers"]) as pool:
-            for done in as_completed([pool.submit(cell, *task) for task in tasks]):
-                note(done.result())
     return {"size": size, "evaluations": chosen["evaluations"], "seeds": chosen["seeds"], "runs": rows}
 
 

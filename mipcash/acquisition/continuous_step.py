@@ -108,8 +108,7 @@ class ContinuousStep:
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
         if legal is None:
             return None
-        natural = self.scale.natural(point.units, legal.labels)
-        return legal.part_at(np.array([natural[label] for label in legal.labels]))
+        return legal.part_at(self._natural(point.units, legal.labels))
 
     def repaired(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
         """Minimise f(z, .) from numerical values that may violate rules at these levels.
@@ -125,12 +124,16 @@ class ContinuousStep:
             return None
         units = point.units.copy()
         if legal is not None and legal.labels:
-            natural = self.scale.natural(units, legal.labels)
-            moved = legal.clean(np.array([natural[label] for label in legal.labels]))
+            moved = legal.clean(self._natural(units, legal.labels))
             if moved is None:
                 return None
             self._put(units, legal.labels, moved)
         return self.minimise(f, Point(point.levels, self.scale.rounded(units)), rng, 0, tolerance)
+
+    def _natural(self, units: Vector, labels: Sequence[str]) -> Vector:
+        """Return the natural values of some numbers, in the order of their labels, from unit values, (D,)."""
+        natural = self.scale.natural(units, labels)
+        return np.array([natural[label] for label in labels])
 
     def _put(self, units: Vector, labels: Sequence[str], natural: Vector) -> None:
         """Write natural values of some numbers into unit values, (D,)."""
@@ -151,8 +154,7 @@ class ContinuousStep:
         moved[held] = point.units[held]
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if rules is not None and rules.labels:
-            natural = self.scale.natural(point.units, rules.labels)
-            here = np.array([natural[label] for label in rules.labels])
+            here = self._natural(point.units, rules.labels)
             walked = rules.walk(here, WALK_STEPS, rng)
             nearer = rules.clean(here + share * (walked - here)) if share < 1.0 else None
             self._put(moved, rules.labels, walked if nearer is None else nearer)
@@ -167,8 +169,7 @@ class ContinuousStep:
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point)) if self._held else None
         if rules is None or len(rules.parts) == 1:
             return None
-        natural, units = self.scale.natural(point.units, rules.labels), point.units.copy()
-        found = rules.beside(np.array([natural[label] for label in rules.labels]), rng)
+        found, units = rules.beside(self._natural(point.units, rules.labels), rng), point.units.copy()
         if found is None:
             return None
         self._put(units, rules.labels, found)

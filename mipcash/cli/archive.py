@@ -90,8 +90,9 @@ def open_archive(path: Path | str) -> Archive:
         address = Address.of(path)
         path = Path(address.path) if address.path else address.without_password
     trials = tuple(readable_trial(row, record.objectives) for row in rows)
-    best = record.recommended
-    return Archive(path, record, Result(trials, record.space, record.stopped, best, read_limits(record.limits)))
+    return Archive(
+        path, record, Result(trials, record.space, record.stopped, record.recommended, read_limits(record.limits))
+    )
 
 
 def default_path(title: str, seed: int) -> Path:

@@ -170,11 +170,8 @@ def resume(
 ) -> None:
     """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
-        from dataclasses import replace
-
         from mipcash.cli import archive, consent, ending, json_lines, modelfile, running
-        from mipcash.cli.plans import Plan
-        from mipcash.study.records.directions import direction_given
+        from mipcash.cli.plans import Plan, of_study
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         old = archive.open_archive(journal)
@@ -200,9 +197,6 @@ def resume(
             )
         given = {
             "budget": total,
-            "seed": record.seed,
-            "solver": chosen.solver,
-            "optimizer": record.optimizer,
             "timeout": timeout,
             "workers": workers,
             "seconds_per_proposal": seconds_per_proposal,
@@ -210,10 +204,9 @@ def resume(
             "evaluation_memory": evaluation_memory,
             "pruning": pruning,
             "confirm": confirm,
-            "direction": direction_given(record.objectives),
         }
-        kept = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
-        plan = Plan.of(kept, given, journal, chosen.options, {}, quiet, cost, steps)
+        loaded, given = of_study(record, chosen.solver, loaded, given)
+        plan = Plan.of(loaded, given, journal, chosen.options, {}, quiet, cost, steps)
         running.start(loaded, plan, stream)
 
 

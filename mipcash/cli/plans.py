@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from mipcash.study.confirm import REPLICATE, ConfirmGiven, check_paid, confirm_o
 from mipcash.study.execution import Execution
 from mipcash.study.method import Method
 from mipcash.study.pruning import HALVING, PruningGiven, pruning_of
-from mipcash.study.records.directions import DirectionGiven, objectives_of
+from mipcash.study.records.directions import DirectionGiven, direction_given, objectives_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Amount, Cost, Spending, Steps
+from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.text import one_line, shown
 
 STANDARD = {
@@ -206,6 +207,25 @@ class Plan:
         limits = stored_limits(limits_of(self.limits))
         now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, objectives_of(self.direction))
         return then != now
+
+
+def of_study(
+    record: StudyRecord, solver: str, loaded: modelfile.Model, given: Mapping[str, Any]
+) -> tuple[modelfile.Model, dict[str, Any]]:
+    """Return a model, and options of the command line, completed by what the study's journal states.
+
+    Args:
+        solver: the solver that was agreed on.
+    """
+    stated = {
+        "seed": record.seed,
+        "optimizer": record.optimizer,
+        "budget": record.budget,
+        "direction": direction_given(record.objectives),
+    }
+    typed = {name: value for name, value in given.items() if value is not None}
+    limits = {name: (low, high) for name, (low, high) in record.limits.items()}
+    return replace(loaded, limits=limits), {**stated, **typed, "solver": solver}
 
 
 def read_direction(direction: str | None, objectives: Sequence[str]) -> str | dict[str, str] | None:

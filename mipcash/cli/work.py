@@ -78,12 +78,9 @@ def work(
     one.
     """
     with errors(debug), _stopped_by_sigterm():
-        from dataclasses import replace
-
         from mipcash.cli import consent, ending, limits, modelfile, running
         from mipcash.cli.archive import address_of, open_archive
-        from mipcash.cli.plans import Plan, read_direction
-        from mipcash.study.records.directions import direction_given
+        from mipcash.cli.plans import Plan, of_study, read_direction
         from mipcash.study.storage.registry import exists
 
         options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
@@ -110,18 +107,7 @@ def work(
             if chosen.options != options:
                 options = dict(chosen.options)
                 loaded = modelfile.load(model, options)
-            study: dict[str, Any] = {
-                "seed": record.seed,
-                "optimizer": record.optimizer,
-                "solver": chosen.solver,
-                "budget": record.budget,
-                "direction": direction_given(record.objectives),
-            }
-            given = {
-                **study,
-                **{name: value for name, value in given.items() if value is not None and name != "solver"},
-            }
-            loaded = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
+            loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, address.with_password, options, typed, quiet, cost, steps)
         if old is not None and cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
             say(f"this study is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")

@@ -39,8 +39,8 @@ from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
 from mipcash.modelling.quadratic import Quadratic, Variable, parse_quadratic
-from mipcash.modelling.rules import is_within, slack_of, split_relation, strict_ends
-from mipcash.modelling.wording import shortened, written
+from mipcash.modelling.rules import is_within, slack_of, split_relation
+from mipcash.modelling.wording import shortened, strict_ends, written
 
 MOST_LEAVES = 256
 """Largest number of relations that one rule may be converted into."""

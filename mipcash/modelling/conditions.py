@@ -30,8 +30,8 @@ from mipcash.modelling.indicators import Activities
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
 from mipcash.modelling.quadratic import Condition, Junction, Quadratic, parse_quadratic
-from mipcash.modelling.rules import is_within, slack_of, split_relation, strict_ends
-from mipcash.modelling.wording import shortened, written
+from mipcash.modelling.rules import is_within, slack_of, split_relation
+from mipcash.modelling.wording import shortened, strict_ends, written
 
 OFF = -1
 """The state of a group that is not active."""

@@ -33,7 +33,7 @@ from mipcash.modelling.domains import is_bool
 from mipcash.modelling.quadratic import Quadratic, parse_quadratic
 from mipcash.modelling.refusals import is_indicator
 from mipcash.modelling.sums import KeptTexts, pyomo_text
-from mipcash.modelling.wording import number_text, shortened, written
+from mipcash.modelling.wording import number_text, shortened, strict_ends, written
 
 TOLERANCE = 1e-9
 """Tolerance relative to a rule's largest coefficient; solvers use the same tolerance on rows scaled to it."""
@@ -130,12 +130,6 @@ def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool
         return 0.0
     rest = total - largest + bounds
     return ROUNDING * (rest + min(largest, rest))
-
-
-def strict_ends(relation: Any) -> tuple[bool, bool]:
-    """Return whether a relation excludes its lower and its upper bound."""
-    strict = getattr(relation, "strict", False)
-    return strict if isinstance(strict, tuple) else (bool(strict), bool(strict))
 
 
 def is_within(value: float, lower: float, upper: float, slack: float, strict: tuple[bool, bool]) -> bool:

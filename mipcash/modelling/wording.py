@@ -144,13 +144,18 @@ def _product(left: Any, right: Any) -> tuple[str, int]:
     return f"{_held(left, _PRODUCT)} * {_held(right, _PRODUCT)}", _PRODUCT
 
 
-def _relation(relation: Any) -> str:
+def strict_ends(relation: Any) -> tuple[bool, bool]:
+    """Return whether a relation excludes its lower and its upper bound."""
     strict = getattr(relation, "strict", False)
+    return strict if isinstance(strict, tuple) else (bool(strict), bool(strict))
+
+
+def _relation(relation: Any) -> str:
+    below, above = ("<" if end else "<=" for end in strict_ends(relation))
     if isinstance(relation, relational.RangedExpression):
         low, body, high = (_text(a)[0] for a in relation.args)
-        below, above = ("<" if end else "<=" for end in (strict if isinstance(strict, tuple) else (strict, strict)))
         return f"{low} {below} {body} {above} {high}"
-    operator = "<" if strict else "<="
+    operator = above
     if isinstance(relation, relational.EqualityExpression):
         operator = "=="
     elif not isinstance(relation, relational.InequalityExpression):

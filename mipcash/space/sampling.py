@@ -353,6 +353,13 @@ def pins_numbers(program: BinaryProgram, reals: bool = True) -> bool:
     """
     if not program.numbers:
         return False
+    key = "pins numbers", reals
+    if key not in program.derived:
+        program.derived[key] = _pins_numbers(program, reals)
+    return bool(program.derived[key])
+
+
+def _pins_numbers(program: BinaryProgram, reals: bool) -> bool:
     others, whole = _auxiliaries(program)
     values = dict(zip(whole.tolist(), (program.high[whole] - program.low[whole] + 1.0).tolist(), strict=True))
     for row in program.base_rows:

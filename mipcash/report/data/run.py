@@ -120,9 +120,9 @@ class Run:
                 raise StorageError(f"{name} is damaged: {error}; start a new journal") from error
         else:
             trials = tuple(readable_trial(row, record.objectives) for row in rows)
-        best = record.recommended
         declared = None if place is None else place.space
-        result = Result(trials, record.space, record.stopped, best, read_limits(record.limits), declared)
+        limits = read_limits(record.limits)
+        result = Result(trials, record.space, record.stopped, record.recommended, limits, declared)
         return cls(result, record, place, name, mode_of(path))
 
     @property
