@@ -352,13 +352,7 @@ class Declaration:
 
     def interval(self, body: Quadratic) -> tuple[float, float]:
         """Return bounds of a polynomial over the declared domains, without rules."""
-        group_of = {id(v): g.label for g in self.groups for v in g.variables}
-
-        def bounds(i: int) -> tuple[float, float]:
-            low, high = body.variables[i].bounds
-            return (-math.inf if low is None else low, math.inf if high is None else high)
-
-        return interval(body, bounds, group_of)
+        return interval(body, {id(v): g.label for g in self.groups for v in g.variables})
 
     # -- internals ----------------------------------------------------------------------------------------------
 

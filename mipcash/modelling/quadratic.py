@@ -10,7 +10,7 @@ polynomials instead of Pyomo expressions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -238,14 +238,11 @@ def _kind(value: Any) -> str:
     return f"{shortened(text, 60)}, which is no number"
 
 
-def interval(
-    body: Quadratic, bounds: Callable[[int], tuple[float, float]], group_of: Mapping[int, Hashable]
-) -> tuple[float, float]:
-    """Return bounds of ``body`` that use the one-hot structure.
+def interval(body: Quadratic, group_of: Mapping[int, Hashable]) -> tuple[float, float]:
+    """Return bounds of ``body`` over the bounds of its variables, which use the one-hot structure.
 
     Args:
         body: the polynomial.
-        bounds: lower and upper bound of a variable.
         group_of: the one-hot group (any hashable) of each binary that belongs to one. At most one binary of a group is
             1, so a group's linear terms contribute one of their coefficients or nothing, and so does a block of
             products between two groups.
@@ -253,6 +250,11 @@ def interval(
     Returns:
         ``(low, high)``; infinite if a variable is unbounded.
     """
+
+    def bounds(i: int) -> tuple[float, float]:
+        least, most = body.variables[i].bounds
+        return -math.inf if least is None else float(least), math.inf if most is None else float(most)
+
     low = high = body.constant
     blocks: dict[tuple[Hashable, ...], list[float]] = {}
     for i, c in body.linear.items():

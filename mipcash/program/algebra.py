@@ -9,7 +9,7 @@ decides legality without a constant that is larger than all other terms.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -246,7 +246,7 @@ def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
     Raises:
         RuleError: a term without bounds.
     """
-    low, high = interval(rule.body, _bounds_of(rule.body), groups)
+    low, high = interval(rule.body, groups)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuleError(
             f"constraint {rule.name!r} of a disjunct has terms without bounds; give every variable in it finite ones"
@@ -267,14 +267,6 @@ def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
             AlgebraicRow(rule.name, "", Quadratic(0.0, linear, products, variables), -math.inf, bound, rule.slack)
         )
     return rows
-
-
-def _bounds_of(body: Quadratic) -> Callable[[int], tuple[float, float]]:
-    def bounds(i: int) -> tuple[float, float]:
-        low, high = body.variables[i].bounds
-        return (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-
-    return bounds
 
 
 def _truth(expression: Any, variables: Sequence[Any], values: Sequence[bool]) -> bool:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from mipcash.backends.task import (
     ABSOLUTE_GAP,
-    CUT_SLACK,
     FEASIBLE,
     INFEASIBLE,
     OPTIMAL,
@@ -24,11 +22,11 @@ from mipcash.modelling.domains import Integer, Permutation, Real, Value
 from mipcash.modelling.wording import shortened
 from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.legality import legality_at
-from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
-from mipcash.program.rewriting import with_rows
+from mipcash.program.program import BinaryProgram, NumberColumn
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import emptiness
 from mipcash.space.explanation import explained
+from mipcash.space.forced import with_activity
 
 TRIED = 1000
 """Largest number of one-hot columns for which all neighbours of a legal configuration (one level changed) are tried."""
@@ -134,7 +132,7 @@ def _number_extent(
     label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend, settings: SolverSettings
 ) -> Extent | None:
     """Return the extent of a numerical parameter, or None if it is proven to be never active."""
-    fixed_on = _where_active(program, label)
+    fixed_on = with_activity(program, label, True) if label in program.conditions else program
     if any(n.label == label for n in program.numbers):
         least, most = (_end(fixed_on, label, domain, sign, backend, settings) for sign in (1.0, -1.0))
         infeasible = INFEASIBLE in (least.status, most.status)
@@ -230,17 +228,6 @@ def _end(
     if answer.status == OPTIMAL and answer.value - answer.bound <= room:
         return answer
     return replace(answer, value=answer.bound, status=FEASIBLE if answer.status == OPTIMAL else answer.status)
-
-
-def _where_active(program: BinaryProgram, label: str) -> BinaryProgram:
-    """Return the program with the additional row that a parameter is active."""
-    if label not in program.conditions:
-        return program
-    switch, row = program.switch(label), np.zeros(program.n_columns)
-    np.add.at(row, switch.columns, switch.coefficients)
-    low = 1.0 - switch.constant
-    base = BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), low, np.inf, CUT_SLACK)
-    return with_rows(program, sparse.csr_array(row[None]), [low], [np.inf], slack=[CUT_SLACK], base=[base])
 
 
 def always_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:

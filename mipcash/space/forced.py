@@ -86,7 +86,7 @@ def forced(
     empty: bool | None = None  # asked once, of the first suspect that is forced
     for label, suspects in _suspects(declaration, rules, deadline).items():
         names = {rule.name for rule in suspects}
-        inactive = _where_inactive(program, label)
+        inactive = with_activity(program, label, False)
         if not _is_empty(inactive, backend, deadline) or _is_empty(without_rules(inactive, names), backend, deadline):
             continue
         alone = [n for n in names if _is_empty(without_rules(inactive, names - {n}), backend, deadline)]
@@ -130,13 +130,13 @@ def _may_break(declaration: Declaration, rule: Rule, ids: Collection[int]) -> bo
     return rule.violated(low) or rule.violated(high)
 
 
-def _where_inactive(program: BinaryProgram, label: str) -> BinaryProgram:
-    """Return the program with the additional row that a parameter is inactive."""
-    row, switch = np.zeros(program.n_columns), program.switch(label)
+def with_activity(program: BinaryProgram, label: str, active: bool) -> BinaryProgram:
+    """Return the program with the additional row that a conditional parameter is active, or inactive."""
+    switch, row = program.switch(label), np.zeros(program.n_columns)
     np.add.at(row, switch.columns, switch.coefficients)
-    most = -switch.constant
-    base = BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), -math.inf, most, CUT_SLACK)
-    return with_rows(program, sparse.csr_array(row[None]), [-math.inf], [most], slack=[CUT_SLACK], base=[base])
+    low, high = (1.0 - switch.constant, math.inf) if active else (-math.inf, -switch.constant)
+    base = BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), low, high, CUT_SLACK)
+    return with_rows(program, sparse.csr_array(row[None]), [low], [high], slack=[CUT_SLACK], base=[base])
 
 
 def _is_empty(program: BinaryProgram, backend: Backend, deadline: Deadline) -> bool:

@@ -84,12 +84,7 @@ def bound_by_rows(variable: Any) -> None:
         rest = type(body)(
             body.constant, {i: c for i, c in body.linear.items() if i != id(variable)}, {}, body.variables
         )
-
-        def bounds(i: int, of: Any = body.variables) -> tuple[float, float]:
-            low, high = of[i].bounds
-            return (-math.inf if low is None else low), (math.inf if high is None else high)
-
-        low, high = interval(rest, bounds, {})
+        low, high = interval(rest, {})
         lower = -math.inf if row.lower is None else pyo.value(row.lower)
         upper = math.inf if row.upper is None else pyo.value(row.upper)
         implied = sorted(((lower - high) / factor, (upper - low) / factor))
