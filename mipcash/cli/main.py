@@ -71,6 +71,7 @@ def version_or_help(
 
 @app.command()
 def run(
+    context: typer.Context,
     model: ModelName,
     budget: Annotated[
         int | None, typer.Option(min=1, help="Evaluations, earlier ones of the journal included.")
@@ -105,26 +106,15 @@ def run(
     """Optimise a model, or resume an earlier run of it."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, ending, json_lines, limits, modelfile, running
-        from mipcash.cli.plans import Plan, read_direction
+        from mipcash.cli.plans import Plan, typed_options
         from mipcash.study.storage.registry import move_aside
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         options = modelfile.pairs(option or [])
         loaded = modelfile.load(model, options)
-        given = {
-            "budget": budget,
-            "seed": seed,
-            "solver": " ".join([solver or "auto", *solver_option]) if solver_option else solver,
-            "optimizer": optimizer,
-            "timeout": timeout,
-            "workers": workers,
-            "seconds_per_proposal": seconds_per_proposal,
-            "evaluation_timeout": evaluation_timeout,
-            "evaluation_memory": evaluation_memory,
-            "pruning": pruning,
-            "confirm": confirm,
-            "direction": read_direction(direction, objective or []),
-        }
+        given = typed_options(context.params)
+        if solver_option:
+            given["solver"] = " ".join([solver or "auto", *solver_option])
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
         if fresh and (old_path := move_aside(plan.storage)) is not None:
@@ -142,6 +132,7 @@ def run(
 
 @app.command()
 def resume(
+    context: typer.Context,
     journal: Journal,
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all; default: as before.")] = None,
     model: Annotated[
@@ -171,7 +162,7 @@ def resume(
     """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, consent, ending, json_lines, modelfile, running
-        from mipcash.cli.plans import Plan, of_study
+        from mipcash.cli.plans import Plan, of_study, typed_options
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         old = archive.open_archive(journal)
@@ -195,16 +186,7 @@ def resume(
                 f"{journal} has repeats of finalists, and a journal does not store how they were chosen: give --confirm N or "
                 "--confirm replicate as before, or --confirm 0 for none"
             )
-        given = {
-            "budget": total,
-            "timeout": timeout,
-            "workers": workers,
-            "seconds_per_proposal": seconds_per_proposal,
-            "evaluation_timeout": evaluation_timeout,
-            "evaluation_memory": evaluation_memory,
-            "pruning": pruning,
-            "confirm": confirm,
-        }
+        given = {**typed_options(context.params), "budget": total}
         loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, journal, chosen.options, {}, quiet, cost, steps)
         running.start(loaded, plan, stream)

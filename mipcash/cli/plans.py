@@ -39,6 +39,16 @@ STANDARD = {
 """Standard settings of ``mipcash run``, used if neither the command nor the model gives one."""
 
 
+def typed_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a command, given all its parameters, by the names in STANDARD; None: not given.
+
+    Raises:
+        ModelError: ``direction`` and ``objective`` are both given, or an objective is invalid.
+    """
+    direction = read_direction(parameters.get("direction"), parameters.get("objective") or [])
+    return {**{name: parameters.get(name) for name in STANDARD}, "direction": direction}
+
+
 def read_pruning(given: Any) -> PruningGiven:
     """Return the setting of ``--pruning on``, ``off`` or ``halving``, or of a model's DEFAULTS.
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,6 +31,7 @@ from mipcash.cli.printing import errors, say
 
 
 def work(
+    context: typer.Context,
     storage: Annotated[
         str,
         typer.Argument(
@@ -80,26 +81,13 @@ def work(
     with errors(debug), _stopped_by_sigterm():
         from mipcash.cli import consent, ending, limits, modelfile, running
         from mipcash.cli.archive import address_of, open_archive
-        from mipcash.cli.plans import Plan, of_study, read_direction
+        from mipcash.cli.plans import Plan, of_study, typed_options
         from mipcash.study.storage.registry import exists
 
         options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
         loaded = modelfile.load(model, options)
         address = address_of(storage, loaded.space.name, heartbeat_seconds)
-        given: dict[str, Any] = {
-            "budget": budget,
-            "seed": seed,
-            "solver": solver,
-            "optimizer": optimizer,
-            "timeout": timeout,
-            "workers": workers,
-            "seconds_per_proposal": seconds_per_proposal,
-            "evaluation_timeout": evaluation_timeout,
-            "evaluation_memory": evaluation_memory,
-            "pruning": pruning,
-            "confirm": confirm,
-            "direction": read_direction(direction, objective or []),
-        }
+        given = typed_options(context.params)
         old = open_archive(address.with_password) if exists(address) else None
         if old is not None:
             record = old.record

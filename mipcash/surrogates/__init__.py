@@ -8,5 +8,5 @@ Read in this order:
     interactions     Pairs of parameters that may interact.
     limit_scale      The scale on which an output with an outcome constraint is modelled.
 
-cosines, fourier, covariance and maximum are numerical parts that several models share. No module here depends on a solver.
+cosines, covariance and maximum are numerical parts that several models share. No module here depends on a solver.
 """

@@ -16,11 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
-
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
-from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
 
@@ -41,56 +38,6 @@ class Interactions:
     groups: frozenset[Pair]
     mixed: frozenset[Pair]
     numbers: frozenset[Pair]
-
-    def components(self, dims: Iterable[int]) -> list[tuple[int, ...]]:
-        """Return the sets of the numerical parameters ``dims`` that share a continuous feature: pairs, and single ones in no pair.
-
-        If all of ``dims`` interact they form one set, the joint kernel, instead of a sum over pairs.
-        """
-        among = sorted(int(d) for d in dims)
-        edges = [pair for pair in combinations(among, 2) if pair in self.numbers]
-        if len(edges) == len(among) * (len(among) - 1) // 2:
-            return [tuple(among)] if among else []
-        paired = {d for pair in edges for d in pair}
-        return sorted([*edges, *((d,) for d in among if d not in paired)])
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Numbers that share a feature, and the groups whose effects the feature may multiply.
-
-    Attributes:
-        dims: indices into the list of numerical parameters passed to ``shared``.
-        constant: share of the constant that multiplies the feature, which makes it a phi_c.
-        groups: 0/1, shape (G,): the groups that the feature multiplies, which makes it a phi_m.
-    """
-
-    dims: Indices
-    constant: float
-    groups: Vector
-
-
-def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
-    """Return the sets of numerical parameters that share a feature.
-
-    Without declared pairs this is one set of all numerical parameters. With declared pairs, these are the components of the
-    declared graph, and a set of one for each numerical parameter that interacts with groups.
-
-    Args:
-        dims: the numerical parameters; the sets hold indices into this array.
-    """
-    if not len(dims):
-        return ()
-    if declared is None:
-        return (Shared(np.arange(len(dims)), 1.0, np.ones(n_groups)),)
-    place = {int(d): k for k, d in enumerate(dims)}
-    parts = declared.components(dims)
-    found = [Shared(np.array([place[d] for d in part]), 1.0 / len(parts), np.zeros(n_groups)) for part in parts]
-    for d in dims.tolist():
-        groups = np.array([float((g, d) in declared.mixed) for g in range(n_groups)])
-        if groups.any():
-            found.append(Shared(np.array([place[d]]), 0.0, groups))
-    return tuple(found)
 
 
 def named(pairs: Iterable[Sequence[str]]) -> NameTuple:

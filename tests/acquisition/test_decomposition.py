@@ -20,8 +20,8 @@ from mipcash.acquisition.clock import Clock
 from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks, paper_blocks
 from mipcash.methods.mivabo.decomposition.continuous_bounds import CosineSums, lower_bounds
 from mipcash.methods.mivabo.decomposition.search import DecompositionSettings, decompose
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.evidence import Layout, always_active
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -43,7 +43,7 @@ def drawn(space, preset, seed, spread=1.0):
         blocks = evidence_blocks(program, scale, SIZES, theta, layout, rng)
     weights = tuple(
         spread
-        * rng.normal(size=(len(b.variances), 1 if b.fourier is None else b.fourier.size))
+        * rng.normal(size=(len(b.variances), 1 if b.cosines is None else b.cosines.size))
         * np.sqrt(b.variances)[:, None]
         for b in blocks
     )
@@ -152,7 +152,7 @@ def test_the_bound_is_exact_without_mixed_terms():
     f, domain = drawn(space, "evidence", 2, spread=2.0)
     weights = tuple(
         np.concatenate([w[:1], 0.0 * w[1:]])
-        if b.fourier is not None and isinstance(b.discrete, DiscreteFeatures)
+        if b.cosines is not None and isinstance(b.discrete, DiscreteFeatures)
         else w
         for b, w in zip(f.blocks, f.weights, strict=True)
     )

@@ -24,7 +24,6 @@ def test_none_declares_all_pairs():
     assert found.groups == set(combinations(range(len(program.groups)), 2))
     assert found.numbers == set(combinations(range(len(scale)), 2))
     assert len(found.mixed) == len(program.groups) * len(scale)
-    assert found.components(range(len(scale))) == [tuple(range(len(scale)))]
 
 
 def test_names_become_pairs_of_their_kind():
@@ -34,8 +33,6 @@ def test_names_become_pairs_of_their_kind():
     assert found.groups == {tuple(sorted((group["kind"], group["level"])))}
     assert found.mixed == {(group["kind"], number["a"])}
     assert found.numbers == {tuple(sorted((number["a"], number["size"])))}
-    alone = [(d,) for d in range(len(scale)) if d not in (number["a"], number["size"])]
-    assert found.components(range(len(scale))) == sorted([*alone, tuple(sorted((number["a"], number["size"])))])
 
 
 def test_an_ordering_has_all_its_groups_and_they_always_interact():

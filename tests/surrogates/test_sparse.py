@@ -10,7 +10,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse import gibbs

@@ -13,19 +13,19 @@ from mipcash.errors import SpaceError
 from mipcash.methods.mivabo import evidence
 from mipcash.methods.mivabo.blocks import (
     FeatureSizes,
-    QuadratureFeatures,
     evidence_blocks,
+    known_kind,
     paper_blocks,
+    quadrature,
     relevant_pairs,
 )
-from mipcash.methods.mivabo.features.maps import known_map
 from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.fourier import FourierFeatures
+from mipcash.surrogates.cosines import CosineFeatures
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.protocols import Surrogate
 from tests.spaces import ALL, loss
@@ -212,22 +212,22 @@ def test_quadrature_is_the_kernel_to_machine_precision_and_its_error_falls_expon
 
     wide = np.array([1.0, 1.5])
     for nodes in (16, 17):
-        assert QuadratureFeatures.tensor(DIMS, LENGTH, nodes).size == nodes**2
-        assert error(QuadratureFeatures.tensor(DIMS, LENGTH, nodes), LENGTH) < 1e-9
-        assert error(QuadratureFeatures.tensor(DIMS, wide, nodes), wide) < 1e-14
-    errors = [error(QuadratureFeatures.tensor(DIMS, LENGTH, nodes), LENGTH) for nodes in (4, 8, 12)]
+        assert quadrature(DIMS, LENGTH, nodes).size == nodes**2
+        assert error(quadrature(DIMS, LENGTH, nodes), LENGTH) < 1e-9
+        assert error(quadrature(DIMS, wide, nodes), wide) < 1e-14
+    errors = [error(quadrature(DIMS, LENGTH, nodes), LENGTH) for nodes in (4, 8, 12)]
     assert errors[2] < 0.1 * errors[1] < 0.01 * errors[0]
-    assert errors[1] < 0.05 * error(FourierFeatures.draw(DIMS, LENGTH, 64, np.random.default_rng(0)), LENGTH)
+    assert errors[1] < 0.05 * error(CosineFeatures.fourier(DIMS, LENGTH, 64, np.random.default_rng(0)), LENGTH)
 
 
 @pytest.mark.parametrize(
     "made",
-    [FourierFeatures.draw(DIMS, LENGTH, 20, np.random.default_rng(1)), QuadratureFeatures.tensor(DIMS, LENGTH, 7)],
+    [CosineFeatures.fourier(DIMS, LENGTH, 20, np.random.default_rng(1)), quadrature(DIMS, LENGTH, 7)],
     ids=["fourier", "quadrature"],
 )
 def test_gradients_and_bounds(made):
     assert made(U).shape == (len(U), made.size)
-    assert np.all(np.abs(made(U)) <= made.ceiling + 1e-12)
+    assert np.all(np.abs(made(U)) <= made.amplitude + 1e-12)
     for point in U[:3]:
         slopes, steps = made.gradient(point), 1e-6 * np.eye(3)
         assert slopes.shape == (made.size, 3)
@@ -236,6 +236,6 @@ def test_gradients_and_bounds(made):
 
 def test_too_large_grids_and_unknown_feature_maps_are_refused():
     with pytest.raises(SpaceError, match=r"8\^6 = 262144 features.*interactions"):
-        QuadratureFeatures.tensor(np.arange(6), np.ones(6), 8)
+        quadrature(np.arange(6), np.ones(6), 8)
     with pytest.raises(SpaceError, match="did you mean 'fourier'"):
-        known_map("fouriers")
+        known_kind("fouriers")

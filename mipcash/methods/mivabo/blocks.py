@@ -23,96 +23,71 @@ each keep the features few (additive kernels, Sec. 3.1 of Mutny and Krause).
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from mipcash.errors import SpaceError, at_least
-from mipcash.methods.mivabo.evidence import Layout
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
-from mipcash.methods.mivabo.features.maps import FeatureMap, known_map
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
+from mipcash.methods.mivabo.evidence import Layout, shared
 from mipcash.methods.mivabo.functions import Block
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale, resolved
-from mipcash.surrogates.cosines import cosine_gradient, embed
-from mipcash.surrogates.fourier import FourierFeatures
-from mipcash.surrogates.interactions import Interactions, Pair, shared
+from mipcash.surrogates.cosines import CosineFeatures
+from mipcash.surrogates.interactions import Interactions, Pair
 
 LARGEST = 4096
 """Maximum number of features of one grid; beyond it, the posterior costs far more than with random features."""
 
 
-@dataclass(frozen=True)
-class QuadratureFeatures:
-    """Quadrature Fourier features over some of the numerical parameters.
+FEATURES = ("fourier", "quadrature")
+"""Kinds of features of the numerical parameters."""
 
-    Attributes:
-        dims: the numerical parameters that they depend on, shape (D',).
-        omega: frequencies, shape (M, D').
-        phase: 0 for a cosine, -pi/2 for a sine; shape (M,).
-        amplitude: square roots of the nodes' weights, shape (M,).
+
+def known_kind(kind: str) -> str:
+    """Return the kind of features if there is one of this name.
+
+    Raises:
+        SpaceError: there is none.
     """
+    if kind not in FEATURES:
+        close = difflib.get_close_matches(kind, FEATURES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise SpaceError(f"there are no features {kind!r}{hint} (there are {', '.join(FEATURES)})")
+    return kind
 
-    dims: Indices
-    omega: Vector
-    phase: Vector
-    amplitude: Vector
 
-    @classmethod
-    def tensor(cls, dims: Indices, length: Vector, nodes: int, largest: int = LARGEST) -> QuadratureFeatures:
-        """Make the tensor grid over all of ``dims``: nodes^D' features.
+def quadrature(dims: Indices, length: Vector, nodes: int, largest: int = LARGEST) -> CosineFeatures:
+    """Return the features of the tensor grid over all of ``dims``: nodes^D', cosines and sines (a phase of -pi / 2).
 
-        Raises:
-            SpaceError: the grid would have more than ``largest`` features.
-        """
-        dims = np.asarray(dims, dtype=np.int64)
-        size = nodes ** len(dims)
-        if size > largest:
-            raise SpaceError(
-                f"quadrature features over {len(dims)} numbers at once with {nodes} nodes each are {nodes}^{len(dims)} = {size}"
-                f" features, more than {largest}; take fewer nodes, an additive kernel (declare the interactions between"
-                " numbers that matter), or Fourier features"
-            )
-        x, w = np.polynomial.hermite.hermgauss(nodes)
-        grid = np.array(np.meshgrid(*[x] * len(dims), indexing="ij")).reshape(len(dims), -1).T
-        weight = (
-            np.array(np.meshgrid(*[w / np.sqrt(np.pi)] * len(dims), indexing="ij")).reshape(len(dims), -1).prod(axis=0)
+    Raises:
+        SpaceError: the grid would have more than ``largest`` features.
+    """
+    dims = np.asarray(dims, dtype=np.int64)
+    size = nodes ** len(dims)
+    if size > largest:
+        raise SpaceError(
+            f"quadrature features over {len(dims)} numbers at once with {nodes} nodes each are {nodes}^{len(dims)} = {size}"
+            f" features, more than {largest}; take fewer nodes, an additive kernel (declare the interactions between"
+            " numbers that matter), or Fourier features"
         )
-        # node k and node size - 1 - k are each other's negatives; an odd grid's middle one is zero and has no sine
-        half = size // 2
-        omega = np.sqrt(2.0) * grid / np.asarray(length)
-        amplitude = np.sqrt(2.0 * weight[:half])
-        middle = slice(half, half + size % 2)
-        return cls(
-            dims,
-            np.concatenate([omega[:half], omega[:half], omega[middle]]),
-            np.concatenate([np.zeros(half), np.full(half, -0.5 * np.pi), np.zeros(size % 2)]),
-            np.concatenate([amplitude, amplitude, np.sqrt(weight[middle])]),
-        )
-
-    @property
-    def size(self) -> int:
-        return len(self.phase)
-
-    @property
-    def ceiling(self) -> Vector:
-        """Bounds of the absolute values of the features, shape (M,)."""
-        return self.amplitude
-
-    def __call__(self, u: Vector) -> Vector:
-        """Return the features: (B, D) -> (B, M)."""
-        values: Vector = self.amplitude * np.cos(u[:, self.dims] @ self.omega.T + self.phase)
-        return values
-
-    def gradient(self, u: Vector) -> Vector:
-        """Return the derivatives at one point: (D,) -> (M, D)."""
-        return cosine_gradient(self.embedded(len(u)), self.phase, self.amplitude, u)
-
-    def embedded(self, n_numbers: int) -> Vector:
-        """Return the frequencies over all numerical parameters, zero outside ``dims``: (M, D)."""
-        return embed(self.omega, self.dims, n_numbers)
+    x, w = np.polynomial.hermite.hermgauss(nodes)
+    grid = np.array(np.meshgrid(*[x] * len(dims), indexing="ij")).reshape(len(dims), -1).T
+    weight = np.array(np.meshgrid(*[w / np.sqrt(np.pi)] * len(dims), indexing="ij")).reshape(len(dims), -1).prod(axis=0)
+    # node k and node size - 1 - k are each other's negatives; an odd grid's middle one is zero and has no sine
+    half = size // 2
+    omega = np.sqrt(2.0) * grid / np.asarray(length)
+    amplitude = np.sqrt(2.0 * weight[:half])
+    middle = slice(half, half + size % 2)
+    return CosineFeatures(
+        dims,
+        np.concatenate([omega[:half], omega[:half], omega[middle]]),
+        np.concatenate([np.zeros(half), np.full(half, -0.5 * np.pi), np.zeros(size % 2)]),
+        np.concatenate([amplitude, amplitude, np.sqrt(weight[middle])]),
+    )
 
 
 @dataclass(frozen=True)
@@ -148,19 +123,19 @@ class MapMaker:
     kind: str
     sizes: FeatureSizes
 
-    def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> FeatureMap:
+    def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> CosineFeatures:
         """Return features of the kernel over several numerical parameters at once."""
-        if known_map(self.kind) == "quadrature":
+        if known_kind(self.kind) == "quadrature":
             # a single numerical parameter can have the many nodes that short length-scales need
             nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
-            return QuadratureFeatures.tensor(dims, length, nodes)
-        return FourierFeatures.draw(dims, length, self.sizes.fourier, rng)
+            return quadrature(dims, length, nodes)
+        return CosineFeatures.fourier(dims, length, self.sizes.fourier, rng)
 
-    def own(self, d: int, length: float, rng: np.random.Generator) -> FeatureMap:
+    def own(self, d: int, length: float, rng: np.random.Generator) -> CosineFeatures:
         """Return features of one numerical parameter's own kernel."""
         if self.kind == "quadrature":
-            return QuadratureFeatures.tensor(np.array([d]), np.array([length]), self.sizes.per_number)
-        return FourierFeatures.draw(np.array([d]), np.array([length]), self.sizes.per_number, rng)
+            return quadrature(np.array([d]), np.array([length]), self.sizes.per_number)
+        return CosineFeatures.fourier(np.array([d]), np.array([length]), self.sizes.per_number, rng)
 
 
 def paper_blocks(

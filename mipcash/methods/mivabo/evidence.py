@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -33,12 +34,63 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
-from mipcash.surrogates.interactions import Interactions, Shared, shared
+from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.protocols import Noise
 
 JITTER = 1e-8
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Numbers that share a feature, and the groups whose effects the feature may multiply.
+
+    Attributes:
+        dims: indices into the list of numerical parameters passed to ``shared``.
+        constant: share of the constant that multiplies the feature, which makes it a phi_c.
+        groups: 0/1, shape (G,): the groups that the feature multiplies, which makes it a phi_m.
+    """
+
+    dims: Indices
+    constant: float
+    groups: Vector
+
+
+def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
+    """Return the sets of numerical parameters that share a feature.
+
+    Without declared pairs this is one set of all numerical parameters. With declared pairs, these are the components of the
+    declared graph, and a set of one for each numerical parameter that interacts with groups.
+
+    Args:
+        dims: the numerical parameters; the sets hold indices into this array.
+    """
+    if not len(dims):
+        return ()
+    if declared is None:
+        return (Shared(np.arange(len(dims)), 1.0, np.ones(n_groups)),)
+    place = {int(d): k for k, d in enumerate(dims)}
+    parts = _components(declared, dims)
+    found = [Shared(np.array([place[d] for d in part]), 1.0 / len(parts), np.zeros(n_groups)) for part in parts]
+    for d in dims.tolist():
+        groups = np.array([float((g, d) in declared.mixed) for g in range(n_groups)])
+        if groups.any():
+            found.append(Shared(np.array([place[d]]), 0.0, groups))
+    return tuple(found)
+
+
+def _components(declared: Interactions, dims: Indices) -> list[tuple[int, ...]]:
+    """Return the sets of the numerical parameters ``dims`` that share a continuous feature: pairs, and single ones in no pair.
+
+    If all of ``dims`` interact they form one set, the joint kernel, instead of a sum over pairs.
+    """
+    among = sorted(dims.tolist())
+    edges = [pair for pair in combinations(among, 2) if pair in declared.numbers]
+    if len(edges) == len(among) * (len(among) - 1) // 2:
+        return [tuple(among)] if among else []
+    paired = {d for pair in edges for d in pair}
+    return sorted([*edges, *((d,) for d in among if d not in paired)])
 
 
 @dataclass(frozen=True)

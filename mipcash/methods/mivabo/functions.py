@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
-from mipcash.methods.mivabo.features.maps import CosineMap, FeatureMap
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram, Indicator
 from mipcash.program.unit_scale import activity_product, resolved
-from mipcash.surrogates.cosines import CosineSum
+from mipcash.surrogates.cosines import CosineFeatures, CosineSum
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,12 @@ class Block:
     Attributes:
         discrete: phi_d, or the indicators whose product is D = [on(z)]. A form has degree two, so only the first
             two indicators of a numerical parameter are resolved; where a third fails its features stay at u = 0.5, a constant.
-        fourier: C, any feature map; None: C = [1].
+        cosines: C; None: C = [1].
         variances: V_b, shape (p_b,).
     """
 
     discrete: DiscreteFeatures | tuple[Indicator, ...]
-    fourier: FeatureMap | None
+    cosines: CosineFeatures | None
     variances: Vector
 
     def left(self, z: Vector) -> Vector:
@@ -50,7 +49,7 @@ class Block:
 
     def right(self, u: Vector) -> Vector:
         """Return C_b: (B, D) -> (B, q_b)."""
-        return np.ones((len(u), 1)) if self.fourier is None else self.fourier(u)
+        return np.ones((len(u), 1)) if self.cosines is None else self.cosines(u)
 
 
 @dataclass(frozen=True)
@@ -125,47 +124,13 @@ class WeightSample:
             np.concatenate([np.zeros(0), *values]),
         )
 
-    def section(self, z: Vector) -> FeatureSection:
+    def section(self, z: Vector) -> CosineSum:
         """Return f(z, .) at fixed binaries, with its gradient."""
-        constant, omega, phase, amplitude = 0.0, [], [], []
-        others: list[tuple[FeatureMap, Vector]] = []
+        constant, pieces = 0.0, []
         for block, w in zip(self.blocks, self.weights, strict=True):
             weights = (block.left(z[None]) @ w)[0]
-            if block.fourier is None:
+            if block.cosines is None:
                 constant += float(weights[0])
-            elif not np.any(weights):
-                continue
-            elif isinstance(block.fourier, CosineMap):
-                omega.append(block.fourier.embedded(self.n_numbers))
-                phase.append(block.fourier.phase)
-                amplitude.append(weights * block.fourier.amplitude)
             else:
-                others.append((block.fourier, weights))
-        waves = CosineSum(
-            np.concatenate([np.zeros((0, self.n_numbers)), *omega]),
-            np.concatenate([np.zeros(0), *phase]),
-            np.concatenate([np.zeros(0), *amplitude]),
-            constant,
-        )
-        return FeatureSection(waves, tuple(others))
-
-
-@dataclass(frozen=True)
-class FeatureSection:
-    """A function of the numerical parameters alone: cosines, and parts from other maps.
-
-    Attributes:
-        waves: the constant and the cosines.
-        others: maps without cosines, with their weights (q,).
-    """
-
-    waves: CosineSum
-    others: tuple[tuple[FeatureMap, Vector], ...] = ()
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        value, gradient = self.waves(u)
-        for features, weights in self.others:
-            value += float(features(u[None])[0] @ weights)
-            gradient = gradient + weights @ features.gradient(u)
-        return value, gradient
+                pieces.append((block.cosines, weights))
+        return CosineSum.of(constant, pieces, self.n_numbers)

@@ -20,9 +20,8 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer
 from mipcash.errors import SpaceError, at_least
-from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.blocks import FeatureSizes, known_kind
 from mipcash.methods.mivabo.decomposition.search import DecompositionSettings, decompose
-from mipcash.methods.mivabo.features.maps import known_map
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
@@ -114,7 +113,7 @@ class MiVaBOSettings:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
             )
-        known_map(self.features)
+        known_kind(self.features)
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
 

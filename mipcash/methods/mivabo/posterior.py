@@ -202,8 +202,8 @@ class LinearMoments:
             cu = block.right(u[None])[0]
             cross += row * (c @ cu)
             variance += size * float(cu @ cu)
-            if block.fourier is not None:
-                slope = block.fourier.gradient(u)
+            if block.cosines is not None:
+                slope = block.cosines.gradient(u)
                 by_u += row[:, None] * (c @ slope)
                 variance_by_u += 2.0 * size * (cu @ slope)
         half = p.inverse @ cross

@@ -12,8 +12,7 @@ import numpy as np
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo import evidence
-from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
-from mipcash.methods.mivabo.features.maps import known_map
+from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, known_kind, paper_blocks
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import PRIORS, SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior
@@ -62,7 +61,7 @@ class LinearSettings:
             raise SpaceError(f"alpha, beta and sigma must be above 0, got {self.alpha}, {self.beta} and {self.sigma}")
         if self.prior not in ("gaussian", *PRIORS):
             raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
-        known_map(self.features)
+        known_kind(self.features)
 
     @property
     def inference(self) -> SparseSettings:

@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.errors import SpaceError
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
-from mipcash.methods.mivabo.features.maps import CosineMap
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block, WeightSample
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Indicator
@@ -84,25 +82,21 @@ class SplitFunction:
 
     @classmethod
     def of(cls, f: WeightSample, program: BinaryProgram, scale: UnitScale) -> SplitFunction:
-        """Split a sample.
-
-        Raises:
-            SpaceError: its features of the numerical parameters are not cosines.
-        """
-        fourier = [cosines_of(b) for b in f.blocks if b.fourier is not None]
-        m = sum(c.size for c in fourier)
-        omega = np.concatenate([np.zeros((0, f.n_numbers)), *(c.embedded(f.n_numbers) for c in fourier)])
-        phase = np.concatenate([np.zeros(0), *(c.phase for c in fourier)])
+        """Split a sample."""
+        cosines = [b.cosines for b in f.blocks if b.cosines is not None]
+        m = sum(c.size for c in cosines)
+        omega = np.concatenate([np.zeros((0, f.n_numbers)), *(c.embedded(f.n_numbers) for c in cosines)])
+        phase = np.concatenate([np.zeros(0), *(c.phase for c in cosines)])
         base = np.zeros(m)
         tables: dict[Key, Vector] = {}
         activities: dict[Key, tuple[Indicator, ...]] = {}
         at = 0
         for block, w in zip(f.blocks, f.weights, strict=True):
-            if block.fourier is None:
+            if block.cosines is None:
                 continue
-            span = slice(at, at + block.fourier.size)
+            span = slice(at, at + block.cosines.size)
             at = span.stop
-            weights = w * cosines_of(block).amplitude
+            weights = w * block.cosines.amplitude
             if isinstance(block.discrete, DiscreteFeatures):
                 base[span] += _spread(block.discrete, weights, program, span, m, tables)
             elif not (conditions := resolved(block.discrete)):
@@ -111,7 +105,7 @@ class SplitFunction:
                 key = tuple(map(key_of, conditions))
                 activities[key] = conditions
                 tables.setdefault(key, np.zeros((2, m)))[1, span] += weights[0]
-        plain = [k for k, b in enumerate(f.blocks) if b.fourier is None]
+        plain = [k for k, b in enumerate(f.blocks) if b.cosines is None]
         rest = replace(f, blocks=tuple(f.blocks[k] for k in plain), weights=tuple(f.weights[k] for k in plain))
         factors = tuple(
             _activity_factor(activities[k], t, program, f) if k in activities else _level_factor(k, t, program)
@@ -157,20 +151,6 @@ class SplitFunction:
 
     def _used(self) -> list[NDArray[np.bool_]]:
         return [f.used for f in self.factors]
-
-
-def cosines_of(block: Block) -> CosineMap:
-    """Return the block's features of the numerical parameters.
-
-    Raises:
-        SpaceError: they are not cosines.
-    """
-    if not isinstance(block.fourier, CosineMap):
-        raise SpaceError(
-            f"dual decomposition bounds sums of cosines, and {type(block.fourier).__name__} are not cosines; "
-            "use the features 'fourier' or 'quadrature' where a certificate is wanted"
-        )
-    return block.fourier
 
 
 def _spread(
@@ -228,8 +208,7 @@ def _branchable(f: WeightSample, scale: UnitScale) -> NDArray[np.bool_]:
         if gated[d]:
             continue
         own = scale.conditions[d]
-        maps = [b for b in f.blocks if b.fourier is not None]
-        sees = [b for b in maps if np.any(cosines_of(b).embedded(f.n_numbers)[:, d] != 0)]
+        sees = [b for b in f.blocks if b.cosines is not None and np.any(b.cosines.embedded(f.n_numbers)[:, d] != 0)]
         found[d] = degree(own) <= RESOLVED and all(
             not isinstance(b.discrete, DiscreteFeatures) and [key_of(i) for i in b.discrete] == [key_of(i) for i in own]
             for b in sees

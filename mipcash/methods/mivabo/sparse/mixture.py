@@ -20,7 +20,7 @@ from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from mipcash.errors import SpaceError
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.program.forms import Indices, Vector
@@ -96,7 +96,7 @@ class Units:
         sizes: list[float] = []
         for b, (block, c) in enumerate(zip(blocks, right, strict=True)):
             unit = np.full(len(block.variances), -1, dtype=np.int64)
-            linear = settings.linear or block.fourier is not None
+            linear = settings.linear or block.cosines is not None
             for pair, rows in unit_rows(block, linear):
                 for part in (
                     [rows] if settings.by == "pair" else [slice(i, i + 1) for i in range(rows.start, rows.stop)]

@@ -39,7 +39,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize_scalar
 
-from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearMoments, LinearPosterior
 from mipcash.methods.mivabo.sparse import gibbs
@@ -274,7 +274,7 @@ def _parts(f: WeightSample) -> list[tuple[DiscreteFeatures, list[tuple[Vector, V
     found: dict[int, tuple[DiscreteFeatures, list[tuple[Vector, Vector]]]] = {}
     for block, w in zip(f.blocks, f.weights, strict=True):
         if isinstance(block.discrete, DiscreteFeatures):
-            ceiling = np.zeros(0) if block.fourier is None else block.fourier.ceiling
+            ceiling = np.zeros(0) if block.cosines is None else block.cosines.amplitude
             found.setdefault(id(block.discrete), (block.discrete, []))[1].append((w, ceiling))
     return list(found.values())
 
@@ -297,7 +297,7 @@ def _without(f: WeightSample, dropped: Collection[Pair]) -> WeightSample:
             for g, h, rows in block.discrete.pair_rows():
                 if (g, h) not in dropped:
                     continue
-                if block.fourier is None:
+                if block.cosines is None:
                     table = block.discrete.levels(g, h, w[rows])
                     left[0] += (np.max(table) + np.min(table)) / 2.0
                 left[rows] = 0.0

@@ -19,8 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from mipcash.program.forms import Vector
-from mipcash.surrogates.cosines import CosineSum
-from mipcash.surrogates.fourier import FourierFeatures
+from mipcash.surrogates.cosines import CosineFeatures, CosineSum
 from mipcash.surrogates.level_kernels import factor_of
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.form_parts import FormParts
@@ -51,9 +50,9 @@ class PriorDraw:
 
     structure: Structure
     factor: Vector
-    number_maps: tuple[FourierFeatures, ...]
-    pair_maps: dict[tuple[int, int], FourierFeatures]
-    joint_map: FourierFeatures | None
+    number_maps: tuple[CosineFeatures, ...]
+    pair_maps: dict[tuple[int, int], CosineFeatures]
+    joint_map: CosineFeatures | None
     constant: float
     linear: Vector
     number_weights: Vector
@@ -77,10 +76,10 @@ class PriorDraw:
         upper = np.triu(s.pairs[:n_groups, :n_groups], k=1)[np.ix_(owner, owner)]
         between = s.pairs[:n_groups, n_groups:][owner]
         maps = tuple(
-            FourierFeatures.draw(np.array([j]), kernel.m[j : j + 1], PER_NUMBER, rng) for j in range(s.n_numbers)
+            CosineFeatures.fourier(np.array([j]), kernel.m[j : j + 1], PER_NUMBER, rng) for j in range(s.n_numbers)
         )
         pairs = [jk for jk in combinations(range(s.n_numbers), 2) if s.pairs[n_groups + jk[0], n_groups + jk[1]]]
-        pair_maps = {jk: FourierFeatures.draw(np.array(jk), kernel.m[list(jk)], PER_PAIR, rng) for jk in pairs}
+        pair_maps = {jk: CosineFeatures.fourier(np.array(jk), kernel.m[list(jk)], PER_PAIR, rng) for jk in pairs}
         n_joint = JOINT if len(s.joint) else 0
         n_square = min(n_joint, JOINT_PAIRS)
         roots = np.sqrt(kernel.b)
@@ -89,7 +88,7 @@ class PriorDraw:
             factor,
             maps,
             pair_maps,
-            FourierFeatures.draw(s.joint, kernel.joint_length, n_joint, rng) if n_joint else None,
+            CosineFeatures.fourier(s.joint, kernel.joint_length, n_joint, rng) if n_joint else None,
             float(rng.normal()),
             np.sqrt(c1) * rng.normal(size=n_f),
             np.sqrt(c1) * roots[:, None] * rng.normal(size=(s.n_numbers, PER_NUMBER)),
@@ -148,14 +147,7 @@ class PriorDraw:
         pieces += [(chi, on[j] * on[k] * self.pair_weights[j, k]) for (j, k), chi in self.pair_maps.items()]
         if self.joint_map is not None:
             pieces.append((self.joint_map, self._joint_coefficients(e[None])[0]))
-        pieces = [(features, weights) for features, weights in pieces if np.any(weights)]
-        n = self.structure.n_numbers
-        return CosineSum(
-            np.concatenate([np.zeros((0, n)), *(f.embedded(n) for f, _ in pieces)]),
-            np.concatenate([np.zeros(0), *(f.phase for f, _ in pieces)]),
-            np.concatenate([np.zeros(0), *(w * np.sqrt(2.0 / f.size) for f, w in pieces)]),
-            value,
-        )
+        return CosineSum.of(value, pieces, self.structure.n_numbers)
 
     def parts_at(self, u: Vector) -> FormParts:
         """Return the coefficients of f0(., u)."""
