@@ -26,7 +26,7 @@ def close(old: archive.Archive, picture: Path | None, report: str = "", stream: 
     if result.best is not None and result.objectives.several:
         show_table(result_tables.front_table(result))
     if result.best is not None:
-        show_table(result_tables.best_table(result, f"best configuration of {old.record.space}"))
+        show_table(result_tables.config_table(result.best.config, f"best configuration of {old.record.space}"))
     elif result.under and result.nearest is not None:
         lacking = "nothing satisfies all constraints" if result.nearest.violations else "no loss is known"
         show_table(result_tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))

@@ -37,17 +37,28 @@ from typing import Any
 
 from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
+from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.raised import pip_command
 from mipcash.study.text import kind, readable, shown
 
 PACKAGE = "mipcash.models"
-DEFAULTS = (
-    *("budget", "seed", "solver", "optimizer", "timeout", "workers", "seconds_per_proposal"),
-    *("evaluation_timeout", "evaluation_memory", "pruning", "confirm", "direction"),
-)
-"""Names that a model may set in its own ``DEFAULTS``."""
+STANDARD = {
+    "budget": 50,
+    "seed": 0,
+    "solver": "auto",
+    "optimizer": "hybrid",
+    "timeout": None,
+    "workers": 1,
+    "seconds_per_proposal": 5.0,
+    "evaluation_timeout": None,
+    "evaluation_memory": None,
+    "pruning": None,
+    "confirm": None,
+    "direction": MINIMIZE,
+}
+"""Standard settings of ``mipcash run``, used if neither the command nor the model gives one."""
 TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 HOW = (
@@ -311,9 +322,9 @@ def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
     if not isinstance(defaults, Mapping):
         raise ModelError(f"DEFAULTS of {where} must be a dict such as {{'budget': 40}}, got {shown(defaults)}")
     defaults = dict(defaults)
-    unknown = [name for name in defaults if name not in DEFAULTS]
+    unknown = [name for name in defaults if name not in STANDARD]
     if unknown:
-        raise ModelError(f"DEFAULTS of {where} has {unknown}; it may set {', '.join(DEFAULTS)}")
+        raise ModelError(f"DEFAULTS of {where} has {unknown}; it may set {', '.join(STANDARD)}")
     return defaults
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
+from mipcash.cli.modelfile import STANDARD
 from mipcash.errors import ModelError, SpaceError
 from mipcash.space.direction import MINIMIZE, direction_of
 from mipcash.study.arguments import costs_by_output
@@ -21,22 +22,6 @@ from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Amount, Cost, Spending, Steps
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.text import one_line, shown
-
-STANDARD = {
-    "budget": 50,
-    "seed": 0,
-    "solver": "auto",
-    "optimizer": "hybrid",
-    "timeout": None,
-    "workers": 1,
-    "seconds_per_proposal": 5.0,
-    "evaluation_timeout": None,
-    "evaluation_memory": None,
-    "pruning": None,
-    "confirm": None,
-    "direction": MINIMIZE,
-}
-"""Standard settings of ``mipcash run``, used if neither the command nor the model gives one."""
 
 
 def typed_options(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,11 +37,6 @@ LEVELS_SHOWN = 100
 """Largest number of characters of a domain or a value in a table."""
 
 
-def best_table(result: Result, title: str) -> RenderableType:
-    """Return the best configuration, one row per active parameter."""
-    return config_table({} if result.best is None else result.best.config, title)
-
-
 def config_table(config: Mapping[str, Any], title: str) -> RenderableType:
     """Return a configuration, one row per parameter."""
     table = _table("parameter", "value")

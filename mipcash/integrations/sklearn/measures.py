@@ -20,6 +20,8 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 BATCH = 1000
@@ -45,7 +47,7 @@ def latency(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) 
         >>> measures.latency(DummyClassifier().fit(x, [0, 1]), x) > 0
         True
     """
-    rows = _rows(x, np.arange(BATCH) % _count(x))
+    rows = _safe_indexing(x, np.arange(BATCH) % _num_samples(x))
     return timed(model.predict, (rows for _ in count()), clock)
 
 
@@ -67,8 +69,8 @@ def single(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) -
         >>> measures.single(DummyClassifier().fit(x, [0, 1]), x) > 0
         True
     """
-    rows = _count(x)
-    return timed(model.predict, (_rows(x, np.array([i % rows])) for i in count()), clock)
+    rows = _num_samples(x)
+    return timed(model.predict, (_safe_indexing(x, np.array([i % rows])) for i in count()), clock)
 
 
 def size(model: Any) -> float:
@@ -121,14 +123,3 @@ def timed(call: Callable[[Any], Any], arguments: Iterator[Any], clock: Callable[
         if collected:
             gc.enable()
     return 1000.0 * statistics.median(seconds)
-
-
-def _count(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
-
-
-def _rows(x: Any, rows: Any) -> Any:
-    """Return rows of an array, a sparse matrix, a data frame or a list."""
-    if hasattr(x, "iloc"):
-        return x.iloc[rows]
-    return x[rows] if hasattr(x, "shape") else [x[i] for i in rows]

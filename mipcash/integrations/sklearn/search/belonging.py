@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from mipcash.errors import DataError, StorageError
 from mipcash.integrations.sklearn.search.objective import SCORE, Data
@@ -33,11 +34,10 @@ def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[
         metric: the score that the search optimises; empty or ``score`` if there is only one.
         estimator: built from configurations.
     """
-    rows = data.x.shape[0] if hasattr(data.x, "shape") else len(data.x)
     given = (data.x, data.y, dict(data.fit_params), dict(data.score_params))
     folds = [(np.asarray(train), np.asarray(held_out)) for train, held_out in data.splits]
     return {
-        DATA: f"{rows} rows, {_digest(given)}",
+        DATA: f"{_num_samples(data.x)} rows, {_digest(given)}",
         CV: f"{len(folds)} folds, {_digest(folds)}",
         SCORING: _text(scoring) + (f", searched by {metric!r}" if metric not in ("", SCORE) else ""),
         ESTIMATOR: _text(estimator),

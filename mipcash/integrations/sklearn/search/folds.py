@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def fresh_of(cv: Any, splits: Splits, x: Any, y: Any, params: Mapping[str, Any],
     Raises:
         DataError: the splitter has no other folds.
     """
-    fresh = Fresh(cv, x, y, params, seed)
+    fresh = partial(_shuffled, cv, x, y, params, seed)
     if not hasattr(cv, "random_state") or all(
         np.array_equal(a, b) for (_, a), (_, b) in zip(splits, fresh(1), strict=False)
     ):
@@ -46,22 +46,13 @@ def fresh_of(cv: Any, splits: Splits, x: Any, y: Any, params: Mapping[str, Any],
     return fresh
 
 
-@dataclass(frozen=True)
-class Fresh:
-    """Other folds of a splitter, by repeat."""
-
-    cv: Any
-    x: Any
-    y: Any
-    params: Mapping[str, Any]
-    seed: int
-
-    def __call__(self, repeat: int) -> Splits:
-        cv = copy(self.cv)
-        if hasattr(cv, "shuffle"):
-            cv.shuffle = True
-        cv.random_state = int(np.random.SeedSequence((self.seed, repeat)).generate_state(1)[0] >> 1)
-        return splits_of(cv, self.x, self.y, self.params)
+def _shuffled(cv: Any, x: Any, y: Any, params: Mapping[str, Any], seed: int, repeat: int) -> Splits:
+    """Return other folds of a splitter."""
+    cv = copy(cv)
+    if hasattr(cv, "shuffle"):
+        cv.shuffle = True
+    cv.random_state = int(np.random.SeedSequence((seed, repeat)).generate_state(1)[0] >> 1)
+    return splits_of(cv, x, y, params)
 
 
 def check_partition(splits: Splits, rows: int) -> None:

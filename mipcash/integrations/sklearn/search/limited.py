@@ -43,9 +43,9 @@ class Members(CrossValidated):
         """Return the folds of the search."""
         return self.objective.data.of_repeat(repeat)
 
-    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """Return the outputs over all folds at once."""
-        return self.objective.evaluate(config, repeat)
+    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Any:
+        """Evaluate as the search does."""
+        return self.objective(config, repeat)
 
     def _score(self, estimator: Any, x: Any, y: Any) -> float:
         found = self.objective.scores.scorer(estimator, x, y)

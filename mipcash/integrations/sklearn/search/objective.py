@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn.cross_validated import FewThreads, predict
@@ -162,7 +163,7 @@ class SearchObjective:
                 first = (estimator, x)
             if predicted is not None:
                 if joined is None:
-                    joined = np.full((_rows(self.data.x), *predicted.shape[1:]), np.nan)
+                    joined = np.full((_num_samples(self.data.x), *predicted.shape[1:]), np.nan)
                 joined[held_out] = predicted
             reported.append(outputs)
             if len(reported) == len(splits) and self.predictions is not None and joined is not None:
@@ -174,15 +175,6 @@ class SearchObjective:
             if all(name in fold for fold in reported)
         }
         return means | self._measured(first, reported)
-
-    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """Return the outputs of all folds at once."""
-        folds = self(config, repeat)
-        while True:
-            try:
-                next(folds)
-            except StopIteration as end:
-                return dict(end.value)
 
     def fitted(self, config: Mapping[str, Any]) -> Any:
         """Return the estimator of a configuration, fitted to all rows."""
@@ -270,7 +262,3 @@ def _number(name: Any, value: Any) -> float:
             f"scoring must give a number, or a dict of numbers, and gave {shown(value)} as {shown(name)}; return a float"
         )
     return float(value)
-
-
-def _rows(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)

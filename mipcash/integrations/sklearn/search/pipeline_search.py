@@ -227,30 +227,7 @@ class PipelineSearchCV(SpaceSearch):
         return_train_score: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.space = space
-        self.build = build
-        self.estimators = estimators
-        self.task = task
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.cv = cv
-        self.limits = limits
-        self.optimizer = optimizer
-        self.settings = settings
-        self.solver = solver
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.storage = storage
-        self.pruning = pruning
-        self.confirm = confirm
-        self.ensemble_size = ensemble_size
-        self.refit = refit
-        self.timeout = timeout
-        self.evaluation_timeout = evaluation_timeout
-        self.evaluation_memory = evaluation_memory
-        self.error_score = error_score
-        self.return_train_score = return_train_score
-        self.verbose = verbose
+        self._keep(locals())
 
     @property
     def estimator(self) -> Any:

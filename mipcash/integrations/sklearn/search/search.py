@@ -19,7 +19,7 @@ from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import indexable
+from sklearn.utils.validation import _check_method_params, _num_samples, indexable
 
 from mipcash.errors import DataError, DefectError
 from mipcash.integrations.sklearn.predictions import Predictions
@@ -80,6 +80,11 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
     _quiet = False
 
+    def _keep(self, arguments: Mapping[str, Any]) -> None:
+        """Keep the arguments of ``__init__`` unchanged, as scikit-learn demands."""
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
+
     # -- steps that subclasses override -------------------------------------------------------------------------
 
     @abstractmethod
@@ -106,7 +111,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         x, y = self._check(*indexable(x, y))
         self._scoring()
         scorers, metric = self._get_scorers()
-        routed = self._get_routed_params_for_fit(_checked(x, params))
+        routed = self._get_routed_params_for_fit(dict(_check_method_params(x, params=params)))
         seed = self._seed()
         cv = check_cv(self.cv, y, classifier=self._classifies())
         self._check_folds(y, cv)
@@ -138,7 +143,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _objective(self, build: Any, data: Data, scores: Scores, folder: Path) -> SearchObjective:
         predictions, classes = None, None
         if self.ensemble_size is not None:
-            check_partition(data.splits, _rows(data.x))
+            check_partition(data.splits, _num_samples(data.x))
             in_memory = self.storage is None and not (self._elsewhere() or executor_of(self.n_jobs)[2])
             kept = (
                 folder if self.storage is None or hasattr(self.storage, "record") else predictions_beside(self.storage)
@@ -375,12 +380,6 @@ def _of_texts(x: Any) -> str:
     )
 
 
-def _checked(x: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-    from sklearn.utils.validation import _check_method_params
-
-    return dict(_check_method_params(x, params=params))
-
-
 def _metrics_in(table: Mapping[str, Any]) -> list[str]:
     begin = "mean_test_"
     return [name.removeprefix(begin) for name in table if name.startswith(begin)]
@@ -390,10 +389,6 @@ def _identity(data: Data) -> str:
     import joblib
 
     return str(joblib.hash((data.x, data.y, data.splits)))
-
-
-def _rows(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
 
 def _nothing(result: Result) -> str:

@@ -112,30 +112,7 @@ class SpaceSearchCV(SpaceSearch):
         return_train_score: bool = False,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
-        self.space = space
-        self.n_iter = n_iter
-        self.limits = limits
-        self.optimizer = optimizer
-        self.settings = settings
-        self.solver = solver
-        self.random_state = random_state
-        self.storage = storage
-        self.pruning = pruning
-        self.confirm = confirm
-        self.ensemble_size = ensemble_size
-        self.timeout = timeout
-        self.evaluation_timeout = evaluation_timeout
-        self.evaluation_memory = evaluation_memory
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Search, and fit the best estimator to all rows.
