@@ -104,16 +104,13 @@ def resume_command(journal: Path | str, record: StudyRecord | None = None) -> st
 
     For a database it is ``mipcash work`` with the address, without the password.
     """
-    if isinstance(journal, str):
-        model = "FILE" if record is None or record.model is None else record.model
-        words = ["mipcash", "work", Address.of(journal).without_password, "--model", model]
-        return shlex.join(words if record is None or record.model is None else [*words, *typed_options(record)])
-    words = ["mipcash", "resume", str(journal)]
-    if record is not None and record.model is not None and modelfile.is_path(record.model):
-        words += ["--model", record.model]
+    words = _begin(journal)
+    model = None if record is None else record.model
+    if isinstance(journal, str) or (model is not None and modelfile.is_path(model)):
+        words += ["--model", model or "FILE"]
     if record is not None and loads_code(record.solver):
         words += ["--solver", record.solver]
-    if record is not None and record.model is not None:
+    if record is not None and model is not None:
         words += typed_options(record)
     return shlex.join(words)
 
@@ -186,17 +183,19 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
         loads = "to load what a journal names runs it"
         why = loads if runs else "a model may open a file or a data set that its options name"
         raise StorageError(
-            f"{journal} names {named}, and {why}. If you trust it, run: {_begin(journal)} {cure}"
+            f"{journal} names {named}, and {why}. If you trust it, run: {shlex.join(_begin(journal))} {cure}"
             + (" (or --trust FOLDER, where it lies)" if runs else "")
         )
     typer.echo(visible(f"{journal} names {named}"), err=True)
     question = "Loading runs it. Go on?" if runs else "The model may open what they name. Go on?"
     if not typer.confirm(question, default=False, err=True):
-        raise StorageError(f"not resumed, and no code was run; for another file: {_begin(journal)} --model FILE")
+        raise StorageError(
+            f"not resumed, and no code was run; for another file: {shlex.join(_begin(journal))} --model FILE"
+        )
 
 
-def _begin(journal: Path | str) -> str:
-    """Return the command that resumes a journal, without options."""
+def _begin(journal: Path | str) -> list[str]:
+    """Return the words of the command that resumes a journal, without options."""
     if isinstance(journal, str):
-        return shlex.join(["mipcash", "work", Address.of(journal).without_password])
-    return shlex.join(["mipcash", "resume", str(journal)])
+        return ["mipcash", "work", Address.of(journal).without_password]
+    return ["mipcash", "resume", str(journal)]

@@ -114,7 +114,7 @@ def run(
         loaded = modelfile.load(model, options)
         given = typed_options(context.params)
         if solver_option:
-            given["solver"] = " ".join([solver or "auto", *solver_option])
+            given["solver"] = " ".join([solver or loaded.defaults.get("solver", "auto"), *solver_option])
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
         if fresh and (old_path := move_aside(plan.storage)) is not None:

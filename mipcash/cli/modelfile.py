@@ -392,8 +392,14 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
     """Convert an option's text to the type in ``build``; the text is kept if the type includes str."""
+    if typing.get_origin(hint) is typing.Literal:
+        listed = {str(value): value for value in typing.get_args(hint)}
+        if text not in listed:
+            raise ModelError(f"option {name}={text} of {where}: {text!r} is none of {', '.join(listed)}")
+        return listed[text]
     if hint is None:
         kinds: tuple[Any, ...] = () if default is None or default is inspect.Parameter.empty else (type(default),)
+        kinds = (int, float) if kinds == (int,) else kinds
     else:
         kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     if not kinds or str in kinds:

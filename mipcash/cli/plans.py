@@ -12,14 +12,14 @@ from mipcash.cli.limits import Pairs, together
 from mipcash.cli.modelfile import STANDARD
 from mipcash.errors import ModelError, SpaceError
 from mipcash.space.direction import MINIMIZE, direction_of
-from mipcash.study.arguments import costs_by_output
+from mipcash.study.arguments import costs_by_output, whole_number
 from mipcash.study.confirm import REPLICATE, ConfirmGiven, check_paid, confirm_of
 from mipcash.study.execution import Execution
 from mipcash.study.method import Method
 from mipcash.study.pruning import HALVING, PruningGiven, pruning_of
 from mipcash.study.records.directions import DirectionGiven, direction_given, objectives_of
 from mipcash.study.records.limits import limits_of, stored_limits
-from mipcash.study.spending import Amount, Cost, Spending, Steps
+from mipcash.study.spending import Amount, Budget, Cost, Spending, Steps
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.text import one_line, shown
 
@@ -70,7 +70,7 @@ class Plan:
     """One run: the options of ``mipcash run``, completed by the model's defaults.
 
     Raises:
-        ModelError: the budget does not pay for the finalists.
+        ModelError: a setting is invalid, or the budget does not pay for the finalists.
     """
 
     budget: int
@@ -93,6 +93,12 @@ class Plan:
     direction: DirectionGiven = MINIMIZE
 
     def __post_init__(self) -> None:
+        try:
+            Budget(self.amount, self.timeout)
+            _ = self.method, self.execution
+            whole_number("seed", self.seed, 0)
+        except (TypeError, ValueError) as error:
+            raise ModelError(str(error)) from None
         try:
             confirm_of(self.confirm, self.amount)
         except ValueError as error:

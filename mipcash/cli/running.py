@@ -32,11 +32,15 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
 
     Raises:
         DefectError: the objective is broken; the message has the command to go on.
+        StorageError: the folder of the journal cannot be made.
         typer.Exit: the run was interrupted, or found no best trial.
     """
     display = None if stream is None else JsonLines(stream)
     if isinstance(plan.storage, Path) and plan.storage.parent == archive.FOLDER:
-        plan.storage.parent.mkdir(exist_ok=True)
+        try:
+            plan.storage.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"the folder for journals cannot be made: {error}; give --storage FILE") from error
     if not plan.quiet:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
         say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))

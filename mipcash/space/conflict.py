@@ -124,9 +124,14 @@ def conflicting(
 
 
 def least_relaxation(
-    program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
+    program: BinaryProgram, rule: Rule, body: QuadraticForm, written: str, backend: Backend, settings: SolverSettings
 ) -> RelaxedRule | None:
-    """Return the least relaxation of one rule, all other rules kept, or None if it does not help or is not proven to be least."""
+    """Return the least relaxation of one rule, all other rules kept, or None if it does not help or is not proven to be least.
+
+    Args:
+        body: of the rule, over the base columns.
+        written: the rule as its user wrote it.
+    """
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
     most, rough = _largest_violation(program, rows), bool(program.bilinear)
     if (
@@ -143,21 +148,19 @@ def least_relaxation(
     loose = 4.0 * rule.slack + CLOSE * abs(answer.value)
     if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > loose):
         return None
-    # use the violations at that configuration: the solver's slack variables may be smaller, by its tolerance
+    # use the violation at that configuration: the solver's slack variables may be smaller, by its tolerance
     base = answer.columns[: program.n]
-    held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
-    down = max(max(0.0, row.low - value) for row, value in held)
-    up = max(max(0.0, value - row.high) for row, value in held)
-    parts, noise = [], max(1e-12, rule.slack)
-    visible = rule.bound_is_written and rule.lower != 0 != rule.upper
-    if down > noise:
-        parts.append(f"{_text(rule.lower - down)} suffices" if visible else f"lower its bound by {_text(down)}")
-    if up > noise:
-        parts.append(f"{_text(rule.upper + up)} suffices" if visible else f"raise its bound by {_text(up)}")
-    if not parts:  # the other rules can be satisfied together with this rule, within its tolerance
+    value, held = body.value(base), [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
+    moved = sum(
+        max(max(0.0, side) for side in sides) for sides in zip(*((r.low - v, v - r.high) for r, v in held), strict=True)
+    )
+    by = max(rule.lower - value, value - rule.upper)
+    # rows with other units than the body, such as clauses over levels, do not tell how far the bound is to be moved
+    if by <= max(1e-12, rule.slack) or abs(by - moved) > loose + CLOSE * by:
         return None
-    text = rule.range_text() if visible else shortened(rule.written, 60)
-    return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({text}): {' and '.join(parts)}")
+    visible = rule.bound_is_written and rule.lower != 0 != rule.upper
+    cure = f"{_text(value)} suffices" if visible else f"relax it by {_text(by)}"
+    return RelaxedRule(rule.name, by, f"{rule.name!r} ({shortened(written, 60)}): {cure}")
 
 
 def _move(program: BinaryProgram, rows: list[int], most: float) -> Task:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from mipcash.backends.task import INFEASIBLE, Backend
-from mipcash.errors import SolverError
+from mipcash.errors import SolverError, SpaceError
+from mipcash.modelling.rules import Rule
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation
+from mipcash.space.optimum import form_of
 
 
 def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
@@ -22,14 +24,22 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
     listed = [rule.name for rule in space.rules]
     logic = {rule.name for rule in space.algebra.logic}
     for rule in space.rules:
-        # a rule with several rows, or under a disjunct, has no single bound to move
-        if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
+        # a rule with several rows, under a disjunct, or over truth values has no single bound to move
+        if rule.name in names and not (rule.name in logic or listed.count(rule.name) > 1 or _of_truths(rule)):
             try:
-                found = least_relaxation(space.program, rule, space.backend, QUESTION)
-            except SolverError:  # the conflict is known, and the relaxation is optional
+                written = str(space.declaration.rules.get(rule.name, rule))
+                body = form_of(space.declaration, space.program, rule.body)
+                found = least_relaxation(space.program, rule, body, written, space.backend, QUESTION)
+            except (SolverError, SpaceError):  # the conflict is known, and the relaxation is optional
                 continue
             relaxations += [] if found is None else [found]
     return Conflict(names, tuple(relaxations))
+
+
+def _of_truths(rule: Rule) -> bool:
+    """Return True if the rule is a condition such as ``~act["relu"]``, and no relation."""
+    ones = all(abs(c) == 1.0 for c in rule.body.linear.values())
+    return ones and not rule.bound_is_written and all(v.is_binary() for v in rule.body.variables.values())
 
 
 def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) -> str:

@@ -23,7 +23,7 @@ from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, is_bool, is_number
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import ChoiceParameter
-from mipcash.modelling.quadratic import parse_quadratic
+from mipcash.modelling.quadratic import Quadratic, parse_quadratic
 from mipcash.modelling.validation import check
 from mipcash.modelling.wording import shortened, written
 from mipcash.program.forms import Indices, QuadraticForm
@@ -41,10 +41,19 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
 
     Raises:
         RuleError: degree above two, or parameters of another space.
-        SpaceError: a product of two numerical parameters, or a numerical parameter that occurs in no rule (it has no column).
+        SpaceError: as ``form_of`` does.
     """
     body = parse_quadratic(expression, "the objective")
     declaration.refuse_foreign("the objective", body)
+    return form_of(declaration, program, body)
+
+
+def form_of(declaration: Declaration, program: BinaryProgram, body: Quadratic) -> QuadraticForm:
+    """Return a polynomial over the model's variables as a folded form over the base columns.
+
+    Raises:
+        SpaceError: a product of two numerical parameters, or a numerical parameter that occurs in no rule (it has no column).
+    """
     affine = _images(declaration, program)
     linear = np.zeros(program.n)
     constant = body.constant

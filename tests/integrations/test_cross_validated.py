@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
 import mipcash as mc
 from mipcash.errors import DataError
-from mipcash.integrations.sklearn.cross_validated import FEW_CELLS, FewThreads
+from mipcash.integrations.sklearn.fitting import FEW_CELLS, SILENT, FewThreads
 
 X, Y = load_iris(return_X_y=True)
 NUMBERS = load_diabetes(return_X_y=True)
@@ -61,10 +64,37 @@ def test_out_of_fold_predictions_are_those_of_cross_val_predict() -> None:
     expected = cross_val_predict(bayes(CONFIG), X, objective.y, cv=cv, method="predict_proba")
     assert np.array_equal(objective.out_of_fold(CONFIG), expected)
     assert np.array_equal(objective.classes, ["a", "b", "c"])
-    flat = made(
-        build=lambda config: RidgeClassifier(), scoring="accuracy"
-    )  # without probabilities the predicted class has probability 1
+    flat = made(build=lambda config: Plain(), scoring="accuracy")  # the predicted class has probability 1
     assert set(np.unique(flat.out_of_fold({}))) == {0.0, 1.0}
+    decided = made(build=lambda config: RidgeClassifier(), scoring="accuracy")
+    ranked = cross_val_predict(RidgeClassifier(), X, Y, cv=cv, method="decision_function")
+    assert np.array_equal(np.argsort(decided.out_of_fold({}), axis=1), np.argsort(ranked, axis=1))
+
+
+class Plain(DummyClassifier):
+    """Neither ``predict_proba`` nor ``decision_function``."""
+
+    predict_proba = property()
+
+
+def test_warnings_are_silent_while_a_thread_fits_and_not_after(recwarn: pytest.WarningsRecorder) -> None:
+    """Two evaluations overlap: the first to begin is the first to end."""
+    begun, over = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with SILENT:
+            begun.set()
+            over.wait(10)
+            warnings.warn("unheard", stacklevel=1)
+
+    thread = threading.Thread(target=other)
+    with SILENT:
+        thread.start()
+        assert begun.wait(10)
+    over.set()
+    thread.join()
+    warnings.warn("heard", stacklevel=1)
+    assert [str(w.message) for w in recwarn] == ["heard"]
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -155,6 +155,17 @@ def test_members_without_probabilities_predict_with_certainty() -> None:
     assert mc.ensemble(result, objective).predict_proba(X).shape == (160, 2)
 
 
+def test_members_without_probabilities_keep_the_order_of_their_decisions() -> None:
+    """A search by the area under the curve ranks decisions; so does the selection."""
+    objective = mc.CrossValidated(lambda config: RidgeClassifier(config["alpha"]), X, NAMES, scoring="roc_auc", folds=3)
+    space = mc.Space("ridge")
+    space.real("alpha", 0.01, 100, log=True)
+    result = mc.minimize(objective, space, 4, optimizer="random", progress=False)
+    for trial in result.history:
+        assert PredictionLoss.of(objective)(objective.out_of_fold(trial.config)) == pytest.approx(trial.loss, abs=1e-12)
+    assert selected(result, objective).loss() <= min(trial.loss or np.inf for trial in result.history) + 1e-12
+
+
 def test_members_satisfy_the_outcome_constraints() -> None:
     size = {"finish": lambda folds: {"size": float("KNeighbors" in repr(folds[0].estimator))}}
     objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss", **size)

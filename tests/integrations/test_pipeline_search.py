@@ -151,6 +151,12 @@ def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> No
     assert preparation_of(table[["a"]]) is None
     with pytest.warns(UserWarning, match=r"the column 'id' of X has 150 different texts in 150 rows.*names the rows"):
         preparation_of(table.assign(id=[f"row {k}" for k in range(len(X))]))
+    objects = table.astype(object).assign(code=["01", "7"] * (len(X) // 2))  # texts of digits stay texts
+    assert np.array_equal(preparation_of(objects).fit_transform(objects)[:, :3], days)
+    assert preparation_of(objects).fit_transform(objects).shape == (len(X), 5)
+    with pytest.raises(MipcashError, match="the column 'list' of X has values that are no texts"):
+        preparation_of(table.assign(list=[[1]] * len(X)))
+    assert preparation_of(np.array([[1.0, None], [2.0, 3.0]], dtype=object)) is not None
 
 
 def test_modules_are_steps_and_algorithms_are_estimators() -> None:
@@ -293,6 +299,8 @@ def test_unusable_targets_are_named() -> None:
         (search(cv=5), np.r_[Y[:-3], 7, 7, 7], r"class 7 has 3 rows, fewer than the 5 folds: .*cv=3"),
         (search(task="regression"), Y.astype(str), "regression needs numbers; use task='classification'"),
         (search(), None, "requires y to be passed"),
+        (search(), pd.Series(Y.astype(str), dtype="string").where(Y != 1), "y has 50 missing values"),
+        (search(), np.where(Y == 1, None, Y.astype(str)), "y has 50 missing values"),
     ):
         with pytest.raises((ValueError, MipcashError), match=said):
             made.fit(X, y)

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from scipy.stats import loguniform
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import FitFailedWarning
@@ -33,6 +34,7 @@ import mipcash as mc
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn import SpaceSearchCV
 from mipcash.integrations.sklearn.search import objective
+from mipcash.integrations.sklearn.search.executors import executor_of
 
 X, Y = load_iris(return_X_y=True)
 GRID = {"max_depth": [1, 2, 3], "criterion": ["gini", "entropy"]}
@@ -341,8 +343,67 @@ def test_failed_configurations_score_nan_or_error_score() -> None:
         warnings.simplefilter("ignore")
         found = search(Fragile(), error_score=-1.0).fit(X, Y)
     assert sorted(found.cv_results_["mean_test_score"])[:2] == [-1.0, -1.0]
-    with pytest.raises(RuntimeError, match="too deep"):
-        search(Fragile(), error_score="raise").fit(X, Y)
+    for n_jobs in (1, 2):  # also where it was raised in another process
+        with pytest.raises(RuntimeError, match="too deep"):
+            search(Fragile(), error_score="raise", n_jobs=n_jobs).fit(X, Y)
+
+
+def test_one_score_of_several_may_fail() -> None:
+    def shallow(model: Any, x: Any, y: Any) -> float:
+        if model.max_depth == 2:
+            raise ValueError("no score")
+        return 1.0
+
+    told = {"scoring": {"a": "accuracy", "b": shallow}, "refit": "a"}
+    with pytest.warns(UserWarning, match="the score 'b' failed and is nan .*no score"):
+        found = search(**told).fit(X, Y)
+    tested = found.cv_results_
+    assert np.array_equal(np.isnan(tested["mean_test_b"]), tested["param_max_depth"] == 2)
+    assert not np.isnan(tested["mean_test_a"]).any()
+
+
+class Column(ClassifierMixin, BaseEstimator):
+    """Predicts the sign of a column."""
+
+    def __init__(self, column: int = 0) -> None:
+        self.column = column
+
+    def fit(self, x: Any, y: Any, sample_weight: Any = None) -> Any:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, x: Any) -> Any:
+        return (x[:, self.column] > 0).astype(int)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_count_in_ensembles_and_in_limits_on_scores(routing: bool) -> None:
+    """Few heavy rows obey one column, and many light rows another."""
+    x = np.random.default_rng(0).normal(size=(120, 3))
+    heavy = x[:, 1] > 1
+    weights, y = np.where(heavy, 100.0, 1.0), np.where(heavy, x[:, 2] > 0, x[:, 0] > 0).astype(int)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        scorer: Any = make_scorer(accuracy_score)
+        scorer = scorer.set_score_request(sample_weight=True) if routing else scorer
+        model = Column().set_fit_request(sample_weight=True) if routing else Column()
+        told: dict[str, Any] = {"n_iter": 3, "scoring": scorer, "limits": {"accuracy": (0.1, None)}, "ensemble_size": 4}
+        found = search(model, {"column": [0, 1, 2]}, **told).fit(x, y, sample_weight=weights)
+    assert found.best_params_ == {"column": 2}
+    assert found.ensemble_.members[0].trial.config == {"column": 2}
+    assert np.array_equal(found.cv_results_["limited_accuracy"], found.cv_results_["mean_test_score"])
+
+
+def test_a_wide_range_is_not_listed() -> None:
+    wide = {"max_depth": mc.Integer(1, 3), "random_state": mc.Integer(0, 2**31 - 1)}
+    assert search(space=wide, n_iter=2).fit(X, Y).best_score_ > 0.5
+
+
+def test_another_backend_of_joblib_is_warned_of() -> None:
+    with (
+        joblib.parallel_config("multiprocessing", n_jobs=2),
+        pytest.warns(UserWarning, match="MultiprocessingBackend is"),
+    ):
+        executor_of(None)
 
 
 @pytest.mark.parametrize(
@@ -368,6 +429,12 @@ def test_mistakes_are_named_with_their_cure(made: Callable[[], SpaceSearchCV], s
     with pytest.raises((ValueError, mc.errors.MipcashError)) as caught:
         made().fit(X, Y)
     assert re.search(said, str(caught.value))
+
+
+@pytest.mark.parametrize("y", [None, np.stack([Y, Y], axis=1)], ids=["none", "two"])
+def test_an_ensemble_needs_one_target(y: Any) -> None:
+    with pytest.raises(DataError, match="ensemble_size= needs one target"):
+        search(KMeans() if y is None else TREE, {"random_state": [0, 1]}, n_iter=2, ensemble_size=2).fit(X, y)
 
 
 def test_columns_of_texts_are_named() -> None:

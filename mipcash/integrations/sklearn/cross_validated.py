@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
-import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 from mipcash.display import counted
 from mipcash.errors import DataError
+from mipcash.integrations.sklearn.fitting import SILENT, FewThreads
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.splits import Rows, check_folds, check_seed, folds_of
@@ -24,8 +23,6 @@ from mipcash.space.direction import MINIMIZE
 from mipcash.study.text import shown
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
-FEW_CELLS = 1_000_000
-"""Rows times columns up to which a fit takes one thread."""
 
 
 @dataclass(frozen=True)
@@ -53,44 +50,6 @@ class Fold:
     loss: float = 0.0
     fit_seconds: float = 0.0
     predictions: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
-
-
-class FewThreads:
-    """Limits BLAS and OpenMP to one thread for fits to a small table, where threads wait for each other longer than they work.
-
-    Histogram gradient boosting on 178 rows takes 0.26 s with one thread, and 20 s with two on two busy cores. The limit holds for
-    the process, until the last of several evaluations in threads ends.
-
-    Args:
-        small: whether the table is small; otherwise there is no limit.
-    """
-
-    def __init__(self, small: bool) -> None:
-        self._small, self._lock, self._inside = small, threading.Lock(), 0
-        self._limit: Any = None
-
-    @classmethod
-    def of(cls, x: Any) -> FewThreads:
-        """Return the limit for rows of features; up to FEW_CELLS cells are a small table."""
-        return cls(math.prod(x.shape if hasattr(x, "shape") else (len(x), 1)) <= FEW_CELLS)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FewThreads, (self._small,)
-
-    def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
-        with self._lock:
-            self._inside += 1
-            if self._small and self._inside == 1:
-                self._limit = threadpool_limits(1)
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._limit is not None and not self._inside:
-                self._limit.restore_original_limits()
-                self._limit = None
 
 
 class CrossValidated:
@@ -270,9 +229,12 @@ class CrossValidated:
         Returns:
             The fitted estimator.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with SILENT:
             return self._built(config).fit(self.x, self.y)
+
+    def score_params(self, rows: Rows) -> dict[str, Any]:
+        """Return the parameters of the scorer for some rows, such as their weights."""
+        return {}
 
     def __repr__(self) -> str:
         return f"<{self.scoring.name} over {self.folds} folds of {len(self.y)} rows>"
@@ -281,8 +243,7 @@ class CrossValidated:
 
     def _fold(self, config: Mapping[str, Any], number: int, train: Rows, held_out: Rows) -> Fold:
         began = time.perf_counter()
-        with warnings.catch_warnings(), self.threads:
-            warnings.simplefilter("ignore")  # constant columns, missing convergence: the score shows their effect
+        with SILENT, self.threads:
             estimator = self._built(config).fit(rows_of(self.x, train), self.y[train])
             seconds = time.perf_counter() - began
             x = rows_of(self.x, held_out)
@@ -320,16 +281,32 @@ def rows_of(x: Any, rows: Rows) -> Any:
 def predict(estimator: Any, x: Any, classes: NDArray[Any] | None) -> NDArray[np.float64]:
     """Return probabilities of ``classes``, shape (rows, classes); or values, shape (rows,), if ``classes`` is None.
 
-    A classifier without probabilities gives its predicted class probability 1. A class that it was not fitted to has probability 0.
+    A class that the estimator was not fitted to has probability 0.
     """
     if classes is None:
         return np.asarray(estimator.predict(x), dtype=np.float64).reshape(-1)
-    if not hasattr(estimator, "predict_proba"):
-        return np.asarray(np.asarray(estimator.predict(x))[:, None] == classes, dtype=np.float64)
-    given = np.asarray(estimator.predict_proba(x), dtype=np.float64)
+    fitted = getattr(estimator, "classes_", classes)
+    given = probabilities(estimator, x, fitted)
     found = np.zeros((len(given), len(classes)))
-    found[:, np.searchsorted(classes, estimator.classes_)] = given
+    found[:, np.searchsorted(classes, fitted)] = given
     return found
+
+
+def probabilities(estimator: Any, x: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what a fitted classifier gives ``classes``, shape (rows, classes), in the order of its scores.
+
+    Without ``predict_proba`` these are the logistic function or the softmax of ``decision_function``, so that scores of the order,
+    such as ``roc_auc``, are those of the classifier. Without both, the predicted class has probability 1.
+    """
+    if hasattr(estimator, "predict_proba"):
+        return np.asarray(estimator.predict_proba(x), dtype=np.float64)
+    if hasattr(estimator, "decision_function"):
+        decided = np.asarray(estimator.decision_function(x), dtype=np.float64)
+        if decided.ndim == 1:
+            return np.column_stack([expit(-decided), expit(decided)])
+        if decided.shape[1] == len(classes):
+            return np.asarray(softmax(decided, axis=1))
+    return np.asarray(np.asarray(estimator.predict(x))[:, None] == classes, dtype=np.float64)
 
 
 def _task(task: str | None, scoring: Scoring, y: NDArray[Any]) -> str:
@@ -375,16 +352,27 @@ def _column(name: str, values: Any) -> NDArray[Any]:
         found = found[:, 0]
     if found.ndim != 1:
         raise DataError(f"{name} must have one value per row, got an array of shape {found.shape}")
-    missing = (
-        np.isnan(found)
-        if np.issubdtype(found.dtype, np.floating)
-        else np.array([v is None or v != v for v in found.tolist()])
-    )
-    if missing.any():
-        raise DataError(f"{name} has {counted(int(missing.sum()), 'missing value')}; drop those rows")
+    refuse_missing(name, found)
     if np.issubdtype(found.dtype, np.floating) and not np.isfinite(found).all():
         raise DataError(f"{name} has {counted(int(np.isinf(found).sum()), 'infinite value')}; drop those rows")
     return found
+
+
+def refuse_missing(name: str, values: NDArray[Any]) -> None:
+    """Refuse None, nan, and pandas' NA and NaT among values, shape (rows,).
+
+    Raises:
+        DataError: there is one.
+    """
+    if np.issubdtype(values.dtype, np.floating):
+        missing = int(np.isnan(values).sum())
+    else:
+        same = [v == v for v in values.tolist()]  # NA == NA is NA
+        missing = sum(
+            v is None or not isinstance(s, (bool, np.bool_)) or not s for v, s in zip(values, same, strict=True)
+        )
+    if missing:
+        raise DataError(f"{name} has {counted(missing, 'missing value')}; drop those rows")
 
 
 def _same_length(name: str, length: int, x: Any) -> None:

@@ -29,7 +29,9 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mipcash.display import counted
 from mipcash.errors import DataError, MipcashError, ObjectiveError
-from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of
+from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of, probabilities
+from mipcash.integrations.sklearn.fitting import SILENT
+from mipcash.integrations.sklearn.predicted import PredictionLoss
 from mipcash.study.arguments import whole_number
 from mipcash.study.reading import stops
 from mipcash.study.text import shown
@@ -84,8 +86,8 @@ def select(predictions: Sequence[Predicted], loss: Callable[[Predicted], float],
     return Selection(np.bincount(taken[:kept], minlength=len(predictions)), np.array(losses))
 
 
-class HardProbabilityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A wrapper for a classifier without probabilities, which gives the predicted class probability 1.
+class WithProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A wrapper for a classifier without ``predict_proba``; see ``mipcash.integrations.sklearn.cross_validated.probabilities``.
 
     Args:
         estimator: the classifier.
@@ -94,7 +96,7 @@ class HardProbabilityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, x: Any, y: Any) -> HardProbabilityClassifier:
+    def fit(self, x: Any, y: Any) -> WithProbabilities:
         """Fit a clone of the classifier."""
         self.estimator_ = clone(self.estimator).fit(x, y)
         self.classes_ = self.estimator_.classes_
@@ -105,15 +107,8 @@ class HardProbabilityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         return self.estimator_.predict(x)
 
     def predict_proba(self, x: Any) -> Any:
-        """Return 1 for the predicted class, else 0, shape (rows, classes)."""
-        return np.asarray(self.predict(x)[:, None] == self.classes_, dtype=float)
-
-
-def voting(members: Sequence[tuple[str, Any]], weights: Sequence[float], classifies: bool) -> Any:
-    """Return an unfitted ensemble of named members."""
-    made = VotingClassifier if classifies else VotingRegressor
-    options = {"voting": "soft"} if classifies else {}
-    return made(list(members), weights=list(weights), **options)
+        """Return probabilities, shape (rows, classes)."""
+        return probabilities(self.estimator_, x, self.classes_)
 
 
 BEST = 25
@@ -162,8 +157,6 @@ class Selected:
         Members were selected by the loss on the folds of the search, so that it is optimistic. Predictions on new folds that are
         not stored cost the fits of an evaluation per member.
         """
-        from mipcash.integrations.sklearn.predicted import PredictionLoss
-
         predicted = (m.weight * self.objective.out_of_fold(m.trial.config, repeat) for m in self.members)
         return PredictionLoss.of(self.objective, repeat)(np.sum(list(predicted), axis=0))
 
@@ -171,13 +164,15 @@ class Selected:
         """Return the ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
         members = [(m.name, self.objective.build(dict(m.trial.config))) for m in self.members]
         if self.objective.classifies:
-            members = [(n, e if hasattr(e, "predict_proba") else HardProbabilityClassifier(e)) for n, e in members]
-        return voting(members, [m.weight for m in self.members], self.objective.classifies)
+            members = [(n, e if hasattr(e, "predict_proba") else WithProbabilities(e)) for n, e in members]
+        weights = [m.weight for m in self.members]
+        if self.objective.classifies:
+            return VotingClassifier(members, voting="soft", weights=weights)
+        return VotingRegressor(members, weights=weights)
 
     def fit(self) -> Any:
         """Return the ensemble, fitted to all rows."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with SILENT:
             return self.unfitted().fit(self.objective.x, self.objective.y)
 
     def __str__(self) -> str:
@@ -249,8 +244,6 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
         raise MipcashError(f"there is nothing to make an ensemble of: no evaluation of {result.space!r} {none} yet")
     lost = {t.number for t in library if found.predictions.get(t.config) is None}
     trials, predictions = _predictions(found, library, len(lost))
-    from mipcash.integrations.sklearn.predicted import PredictionLoss
-
     loss = PredictionLoss.of(found)
     _check_alike([(t, loss(p)) for t, p in zip(trials, predictions, strict=True) if t.number in lost])
     selection = select(predictions, loss, int(size))

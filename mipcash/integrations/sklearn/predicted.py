@@ -125,14 +125,12 @@ class PredictionLoss:
 
     Attributes:
         perfect: the loss is this minus the mean score.
-        score: of a fold, ``score(y, predictions)``; greater is better.
-        y: classes (their codes, if the score is a direct one) or values, shape (rows,).
+        score: of a fold, ``score(held-out rows, their predictions)``; greater is better.
         folds: held-out rows of each.
     """
 
     perfect: float
-    score: Callable[[NDArray[Any], NDArray[np.float64]], float]
-    y: NDArray[Any]
+    score: Callable[[Rows, Numbers], float]
     folds: tuple[Rows, ...]
 
     @classmethod
@@ -140,15 +138,20 @@ class PredictionLoss:
         held_out = tuple(rows for _, rows in objective.splits(repeat))
         scoring, classes, y = objective.scoring, objective.classes, objective.y
         direct = DIRECT.get(scoring.name)
-        if direct is None:
-            estimator = KnownValues() if classes is None else KnownProbabilities(classes)
-            return cls(scoring.perfect, lambda y, p: scoring.score(estimator, p, y), y, held_out)
-        return cls(scoring.perfect, direct, y if classes is None else np.searchsorted(classes, y), held_out)
+        if direct is not None:
+            codes = y if classes is None else np.searchsorted(classes, y)
+            return cls(scoring.perfect, lambda rows, p: direct(codes[rows], p), held_out)
+        estimator = KnownValues() if classes is None else KnownProbabilities(classes)
 
-    def __call__(self, predictions: NDArray[np.float64]) -> float:
+        def score(rows: Rows, p: Numbers) -> float:
+            return scoring.score(estimator, p, y[rows], **objective.score_params(rows))
+
+        return cls(scoring.perfect, score, held_out)
+
+    def __call__(self, predictions: Numbers) -> float:
         """Return the loss, inf if a score is not finite."""
         try:
-            mean = float(np.mean([self.score(self.y[rows], predictions[rows]) for rows in self.folds]))
+            mean = float(np.mean([self.score(rows, predictions[rows]) for rows in self.folds]))
         except Failed:
             return np.inf
         return self.perfect - mean if np.isfinite(mean) else np.inf

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from mipcash.errors import DataError
+from mipcash.integrations.sklearn.fitting import SILENT
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
 
@@ -22,18 +22,33 @@ OF_NUMBERS = ("r2", "explained_variance", "max_error", "d2_absolute_error_score"
 ERRORS = ("neg_mean_", "neg_root_", "neg_median_", "neg_max_")
 
 
+def weighted_scorer(name: str) -> Any:
+    """Return scikit-learn's scorer of a name; if metadata is routed, it requests the weights of rows that its score takes."""
+    import sklearn
+    from sklearn.metrics import get_scorer
+
+    found = get_scorer(name)
+    routed = sklearn.get_config()["enable_metadata_routing"]
+    return found.set_score_request(sample_weight=True) if routed and takes_weights(found) else found
+
+
+def takes_weights(scorer: Any) -> bool:
+    """Return True if a scorer takes ``sample_weight``."""
+    return bool(getattr(scorer, "_accept_sample_weight", bool)())
+
+
 @dataclass(frozen=True)
 class Scoring:
     """A score as a loss to be minimised.
 
     Attributes:
         name: scikit-learn's name.
-        scorer: ``scorer(estimator, x, y)``, greater is better.
+        scorer: ``scorer(estimator, x, y, **params)``, greater is better.
         perfect: the loss is this minus the score.
     """
 
     name: str
-    scorer: Callable[[Any, Any, Any], float]
+    scorer: Callable[..., float]
     perfect: float
 
     @classmethod
@@ -80,22 +95,24 @@ class Scoring:
         x = [[0.0]] * len(y)
         model = (DummyClassifier() if classifies else DummyRegressor()).fit(x, y)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with SILENT:
                 self.scorer(model, x, y)
         except ValueError as error:
             such = ", such as 'accuracy', 'roc_auc_ovr' or 'f1_macro'" if classifies else ""
             raise DataError(f"{self.name} does not take what y holds: {error}; use another{such}") from error
 
-    def score(self, estimator: Any, x: Any, y: Any, where: str = "") -> float:
+    def score(self, estimator: Any, x: Any, y: Any, where: str = "", **params: Any) -> float:
         """Return the score of a fitted estimator.
+
+        Args:
+            where: of the score, for the message.
+            params: of the scorer, such as weights of the rows.
 
         Raises:
             Failed: the score is not finite, for example on a fold with one class.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = float(self.scorer(estimator, x, y))
+        with SILENT:
+            found = float(self.scorer(estimator, x, y, **params))
         if not math.isfinite(found):
             raise Failed(
                 f"{self.name} is {found}{where and f' on {where}'}: it is not defined for what was predicted there; use fewer "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from functools import lru_cache
@@ -30,6 +31,11 @@ def executor_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
     client = getattr(backend, "client", None)
     if client is not None and hasattr(client, "get_executor"):  # joblib's Dask backend
         return workers, client.get_executor(), True
+    if type(backend).__name__ not in ("LokyBackend", "SequentialBackend"):
+        warnings.warn(
+            f"evaluations run in local processes: joblib's {type(backend).__name__} is none of loky, threading and dask",
+            stacklevel=2,
+        )
     return workers, lambda: ReusedExecutor(workers), True
 
 

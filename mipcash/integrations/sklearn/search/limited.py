@@ -10,9 +10,10 @@ import numpy as np
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, CrossValidated
 from mipcash.integrations.sklearn.ensemble import Selected, selected
-from mipcash.integrations.sklearn.scoring import Scoring
+from mipcash.integrations.sklearn.scoring import Scoring, weighted_scorer
 from mipcash.integrations.sklearn.search.objective import FIT_SECONDS, MEASURES, SearchObjective, Splits
 from mipcash.integrations.sklearn.search.suggestions import did_you_mean
+from mipcash.integrations.sklearn.splits import Rows
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
 from mipcash.study.result import Result
@@ -33,7 +34,7 @@ class Members(CrossValidated):
         self.x, self.y, self.predictions = data.x, np.asarray(data.y), objective.predictions
         self.classes, self.folds = objective.classes, len(data.splits)
         self.task = REGRESSION if self.classes is None else CLASSIFICATION
-        if isinstance(scoring, str):
+        if isinstance(scoring, str) and not data.score_params:
             self.scoring = Scoring.of(scoring)
         else:
             self.scoring = Scoring(scores.metric, self._score, scores.perfect)
@@ -47,8 +48,12 @@ class Members(CrossValidated):
         """Evaluate as the search does."""
         return self.objective(config, repeat)
 
-    def _score(self, estimator: Any, x: Any, y: Any) -> float:
-        found = self.objective.scores.scorer(estimator, x, y)
+    def score_params(self, rows: Rows) -> dict[str, Any]:
+        """Return the parameters of the scorer for some rows, such as their weights."""
+        return self.objective.data.scored(rows)
+
+    def _score(self, estimator: Any, x: Any, y: Any, **params: Any) -> float:
+        found = self.objective.scores.scorer(estimator, x, y, **params)
         return float(found[self.objective.scores.searched(found)] if isinstance(found, Mapping) else found)
 
     def _frozen(self, config: Mapping[str, Any]) -> Any:
@@ -77,7 +82,7 @@ def limited_of(
     Raises:
         DataError: there is neither a score nor a measure of that name.
     """
-    from sklearn.metrics import get_scorer, get_scorer_names
+    from sklearn.metrics import get_scorer_names
 
     scorers: dict[str, Callable[..., float] | None] = {}
     measures = []
@@ -89,7 +94,7 @@ def limited_of(
         elif metrics is not None and name in metrics:
             scorers[name] = None
         elif name in get_scorer_names():
-            scorers[name] = get_scorer(name)
+            scorers[name] = weighted_scorer(name)
         elif metrics is None:
             scorers[name] = None
         else:

@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 from mipcash.errors import DataError
-from mipcash.integrations.sklearn.cross_validated import FewThreads, predict
+from mipcash.integrations.sklearn.cross_validated import predict
+from mipcash.integrations.sklearn.fitting import SILENT, FewThreads
 from mipcash.integrations.sklearn.measures import latency, single, size
 from mipcash.integrations.sklearn.predictions import Predictions
+from mipcash.integrations.sklearn.scoring import takes_weights
 from mipcash.integrations.sklearn.splits import Rows
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.text import shown
@@ -67,6 +69,10 @@ class Data:
         """Return the folds of a repeat; repeat 0 gives those of the search."""
         return self.splits if repeat == 0 or self.fresh is None else self.fresh(repeat)
 
+    def scored(self, rows: Rows) -> dict[str, Any]:
+        """Return the parameters of the scorers for some rows."""
+        return dict(_check_method_params(self.x, self.score_params, indices=rows))
+
 
 @dataclass
 class Scores:
@@ -99,13 +105,21 @@ class Scores:
         found = self.scorer(estimator, x, **params) if y is None else self.scorer(estimator, x, y, **params)
         if not isinstance(found, Mapping):
             return {SCORE: _number(SCORE, found)}
-        scores = {str(name): _number(name, value) for name, value in found.items()}
+        scores = {str(name): self._known(name, value) for name, value in found.items()}
         if self.searched(scores) not in scores:
             raise DataError(
                 f"the search optimises {self.metric!r}, which scoring does not return: it returns {', '.join(map(repr, scores))}; "
                 "give one of them as refit="
             )
         return scores
+
+    def _known(self, name: Any, value: Any) -> float:
+        """Return a score; ``error``, with a warning, for the traceback that scikit-learn returns for one of several that failed."""
+        if not isinstance(value, str) or not hasattr(self.scorer, "_scorers"):
+            return _number(name, value)
+        last = value.strip().splitlines()[-1]
+        warnings.warn(f"the score {name!r} failed and is {self.error} (error_score=): {last}", stacklevel=2)
+        return float(self.error)
 
     def searched(self, names: Iterable[str]) -> str:
         """Return the name of the score that the search optimises."""
@@ -210,7 +224,6 @@ class SearchObjective:
         self, config: Mapping[str, Any], train: Rows, held_out: Rows
     ) -> tuple[Any, Any, dict[str, float], NDArray[np.float64] | None]:
         from sklearn.utils.metaestimators import _safe_split
-        from sklearn.utils.validation import _check_method_params
 
         data, scores = self.data, self.scores
         estimator = self.build(config)
@@ -219,16 +232,18 @@ class SearchObjective:
         began = time.perf_counter()
         estimator = self.fit(estimator, x, y, _check_method_params(data.x, data.fit_params, indices=train))
         fitted = time.perf_counter()
-        found = scores.of(estimator, x_out, y_out, _check_method_params(data.x, data.score_params, indices=held_out))
+        params = data.scored(held_out)
+        found = scores.of(estimator, x_out, y_out, params)
         metric = scores.searched(found)
         outputs = {LOSS: scores.perfect - found[metric], "fit_time": fitted - began}
         outputs["score_time"] = time.perf_counter() - fitted
         outputs |= {f"test_{name}": value for name, value in found.items()}
         if scores.train:
-            of_train = scores.of(estimator, x, y, _check_method_params(data.x, data.score_params, indices=train))
+            of_train = scores.of(estimator, x, y, data.scored(train))
             outputs |= {f"train_{name}": value for name, value in of_train.items()}
         for name, scorer in scores.beside.items():
-            outputs[name] = found[name] if scorer is None else _number(name, scorer(estimator, x_out, y_out))
+            given = {n: v for n, v in params.items() if n == "sample_weight" and takes_weights(scorer)}
+            outputs[name] = found[name] if scorer is None else _number(name, scorer(estimator, x_out, y_out, **given))
         if not math.isfinite(outputs[LOSS]):
             raise Failed(f"the score {metric!r} is {found[metric]}: it is not defined for what was predicted")
         predicted = None if self.predictions is None else predict(estimator, x_out, self.classes)
@@ -249,10 +264,7 @@ class SearchObjective:
         """Set scikit-learn's configuration to that at the start of the search."""
         import sklearn
 
-        kept = warnings.catch_warnings() if self.quiet else nullcontext()
-        with sklearn.config_context(**self.config), kept, self.threads:
-            if self.quiet:
-                warnings.simplefilter("ignore")
+        with sklearn.config_context(**self.config), SILENT if self.quiet else nullcontext(), self.threads:
             yield
 
 

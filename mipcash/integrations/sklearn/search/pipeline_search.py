@@ -23,8 +23,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import has_fit_parameter
 
 from mipcash.errors import DataError, SpaceError
-from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, looks_continuous
-from mipcash.integrations.sklearn.scoring import Scoring
+from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, looks_continuous, refuse_missing
+from mipcash.integrations.sklearn.scoring import Scoring, weighted_scorer
 from mipcash.integrations.sklearn.search.folds import check_classes
 from mipcash.integrations.sklearn.search.modules import ModulePipelines
 from mipcash.integrations.sklearn.search.objective import SCORE, Splits
@@ -64,18 +64,24 @@ def preparation_of(x: Any) -> Any:
             raise DataError(
                 "X is an array with texts; give a data frame, pd.DataFrame(X), whose text columns are encoded"
             )
-        missing = rows.dtype.kind == "f" and rows.ndim == 2 and bool(np.isnan(rows).any())
+        missing = rows.ndim == 2 and _are_numbers(rows) and bool(np.isnan(rows.astype(float)).any())
         return SimpleImputer(strategy="median") if missing else None
     if x.ndim == 1:
         raise DataError(f"X is the single column {x.name!r}; give a table, X.to_frame()")
     if not x.columns.is_unique:
         twice = x.columns[x.columns.duplicated()][0]
         raise DataError(f"X has the column {twice!r} twice; rename one of them, or leave it out")
-    kinds = {c: getattr(x[c].dtype, "kind", "O") for c in x.columns}
+    kinds = {c: getattr(kind, "kind", "O") for c, kind in x.infer_objects().dtypes.items()}
     numbers, dates = ([c for c, kind in kinds.items() if kind in of] for of in ("iuf", "mM"))
     texts = [c for c, kind in kinds.items() if kind not in "iufmM"]
     for column in texts:
-        if (count := x[column].nunique()) > max(MANY_TEXTS, len(x) // 2):
+        try:
+            count = x[column].nunique()
+        except TypeError as error:
+            raise DataError(
+                f"the column {column!r} of X has values that are no texts ({error}); leave it out"
+            ) from error
+        if count > max(MANY_TEXTS, len(x) // 2):
             warnings.warn(
                 f"the column {column!r} of X has {count} different texts in {len(x)} rows, and is one-hot encoded into as many "
                 "columns; leave it out if it names the rows",
@@ -99,6 +105,7 @@ def _as_texts(x: Any) -> Any:
 
 def _as_days(x: Any) -> Any:
     """Return dates of a data frame as days since 1970, and durations as days; nan for missing ones."""
+    x = x.infer_objects()
     found = np.full(x.shape, np.nan)
     for k, name in enumerate(x.columns):
         kind = "datetime64[ns]" if x[name].dtype.kind == "M" else "timedelta64[ns]"
@@ -264,6 +271,8 @@ class PipelineSearchCV(SpaceSearch):
             raise DataError(
                 "PipelineSearchCV requires y to be passed, but the target y is None; give classes or numbers"
             )
+        if np.asarray(y).dtype.kind == "O":
+            refuse_missing("y", np.asarray(y).ravel())
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
@@ -340,9 +349,7 @@ class PipelineSearchCV(SpaceSearch):
 
     def _get_scorers(self) -> tuple[Any, Any]:
         if self.scoring is None:
-            from sklearn.metrics import get_scorer
-
-            return get_scorer(self._scoring_name()), SCORE
+            return weighted_scorer(self._scoring_name()), SCORE
         found: tuple[Any, Any] = super()._get_scorers()
         return found
 

@@ -143,6 +143,8 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _objective(self, build: Any, data: Data, scores: Scores, folder: Path) -> SearchObjective:
         predictions, classes = None, None
         if self.ensemble_size is not None:
+            if np.ndim(data.y) != 1 and np.shape(data.y)[1:] != (1,):
+                raise DataError("ensemble_size= needs one target, a class or a number per row; leave it out")
             check_partition(data.splits, _num_samples(data.x))
             in_memory = self.storage is None and not (self._elsewhere() or executor_of(self.n_jobs)[2])
             kept = (
@@ -155,16 +157,19 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         )
 
     def _minimize(self, objective: SearchObjective, space: Space, seed: int, folder: Path) -> Result:
-        workers, executor, elsewhere = executor_of(self.n_jobs)
+        workers, executor, _ = executor_of(self.n_jobs)
         apart = self._elsewhere()
         belonging = self._belonging(objective)
-        called = FileObjective(objective, folder / "objective.pkl") if elsewhere and not apart else objective
+        local = callable(executor) and not apart  # Dask's workers may be on other machines
+        called = FileObjective(objective, folder / "objective.pkl") if local else objective
 
         def stop(study: Any, trial: Trial) -> bool:
             # a ``DataError`` is about the arguments of ``fit``, not about a configuration
             if trial.failed and isinstance(objective.raised, DataError):
                 raise objective.raised
             if trial.failed and self.error_score == RAISE:
+                if objective.raised is None and not apart:
+                    list(objective(trial.config, trial.repeat))  # raised in another process, it is raised again here
                 raise objective.raised or DataError(f"a configuration failed: {trial.message}")
             return False
 

@@ -15,6 +15,7 @@ from mipcash.errors import SpaceError
 from mipcash.integrations.sklearn.search.objective import Splits
 from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
 from mipcash.integrations.sklearn.search.suggestions import did_you_mean
+from mipcash.modelling.domains import Categorical, Ordinal
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.space.space import Space
 
@@ -181,7 +182,8 @@ def names_of(space: Space, estimator: Any) -> dict[str, str | None]:
         for algorithm, hypers in parameter.hyperparameters.items()
         for hyper in hypers
     }
-    chosen = [v for p in space.parameters.values() for v in getattr(p.domain, "values", ()) if hasattr(v, "get_params")]
+    choices = (p.domain.values for p in space.parameters.values() if isinstance(p.domain, (Categorical, Ordinal)))
+    chosen = [v for values in choices for v in values if hasattr(v, "get_params")]
     found: dict[str, str | None] = {}
     for name in space.parameters:
         reported = own.get(name, name)
