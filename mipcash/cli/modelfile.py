@@ -399,7 +399,6 @@ def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
         return listed[text]
     if hint is None:
         kinds: tuple[Any, ...] = () if default is None or default is inspect.Parameter.empty else (type(default),)
-        kinds = (int, float) if kinds == (int,) else kinds
     else:
         kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     if not kinds or str in kinds:

@@ -93,6 +93,9 @@ class Plan:
     direction: DirectionGiven = MINIMIZE
 
     def __post_init__(self) -> None:
+        for name, value in (("solver", self.solver), ("optimizer", self.optimizer)):
+            if not isinstance(value, str):
+                raise ModelError(f"{name} must be a name, got {shown(value)}")
         try:
             Budget(self.amount, self.timeout)
             _ = self.method, self.execution

@@ -198,3 +198,37 @@ def test_a_cost_budget_is_kept_and_extended_on_resume(write: Write) -> None:
     )
     assert "the objective is one function" in said(2, "run", "one.py")
     assert "does not pay for one evaluation of each output" in said(2, "run", "apart.py", "--cost", "5")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "named"),
+    [
+        ({"workers": 0}, "workers must be a whole number"),
+        ({"timeout": "x"}, "timeout must be"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"seconds_per_proposal": "5"}, "seconds_per_proposal must be"),
+        ({"solver": 3}, "solver"),
+        ({"solver": "highs", "workers": 1.5}, "workers must be a whole number"),
+    ],
+)
+def test_invalid_defaults_of_a_model_are_named(write: Write, defaults: dict[str, Any], named: str) -> None:
+    write(
+        f"import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\nobjective = float\nDEFAULTS = {defaults}\n",
+        "off.py",
+    )
+    assert named in said(2, "run", "off.py")
+
+
+def test_a_file_in_the_place_of_the_folder_of_journals_is_named(write: Write) -> None:
+    write("import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\nobjective = float\n", "model.py")
+    Path("runs").write_text("a file")
+    assert "the folder for journals cannot be made" in said(2, "run", "model.py")
+
+
+def test_solver_options_are_of_the_solver_of_the_model(write: Write) -> None:
+    write(
+        "import mipcash as mc\nspace = mc.Space('s')\nspace.integer('x', 0, 1)\ndef objective(c): return c['x']\n"
+        "DEFAULTS = {'solver': 'highs', 'budget': 1}\n",
+        "own.py",
+    )
+    assert "with hybrid and highs time_limit=3," in said(0, "run", "own.py", "--solver-option", "time_limit=3")

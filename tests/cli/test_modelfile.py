@@ -39,6 +39,8 @@ def test_options_reach_build_and_report_with_the_types_that_they_ask_for(write: 
     assert modelfile.load("bowl.py", {"folds": "5"}).options == {"folds": 5}
     result = Result((Trial(0, {"x": 0.5, "n": 1}, "done", Outcome.of(1.25)),))
     assert loaded.report(result) == "report: 7 = 0.500"
+    write("from typing import Literal\n" + HEAD + "def build(a: Literal['x', 2]): return space, float\n", "listed.py")
+    assert [modelfile.load("listed.py", {"a": a}).options["a"] for a in ("x", "2")] == ["x", 2]
     write(HEAD + "objective = float\n", "silent.py")
     assert modelfile.load("silent.py").report(result) == ""
 
@@ -71,6 +73,7 @@ def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(w
         ),
         ("def build(folds=5): pass", {"folds": "x"}, "folds=x .*is not of type int"),
         ("def build(a: bool = 1): pass", {"a": "maybe"}, "'maybe' is not of type bool"),
+        ("from typing import Literal\ndef build(a: Literal['x', 2] = 2): pass", {"a": "z"}, "'z' is none of x, 2"),
         ("import torch_that_is_not_there", {}, "needs the package 'torch_that_is_not_there'.*pip install torch"),
         ("raise ModuleNotFoundError(name='torch.nn')", {}, r'pip install "mipcash\[torch\]"'),
         ("raise ModuleNotFoundError(name='matplotlib')", {}, r'pip install "mipcash\[plots\]"'),
