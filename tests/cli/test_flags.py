@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import mipcash, said
@@ -207,7 +208,7 @@ def test_a_cost_budget_is_kept_and_extended_on_resume(write: Write) -> None:
         ({"timeout": "x"}, "timeout must be"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seconds_per_proposal": "5"}, "seconds_per_proposal must be"),
-        ({"solver": 3}, "solver"),
+        ({"solver": 3}, "solver must be a name, got int 3"),
         ({"solver": "highs", "workers": 1.5}, "workers must be a whole number"),
     ],
 )
