@@ -36,7 +36,7 @@ import numpy as np
 from benchmarks.rivals.joint_gp import GaussianProcess
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo.blocks import FeatureSizes
-from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
+from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
@@ -45,11 +45,12 @@ from mipcash.optimizers.mutation import Neighbours
 from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.pending import believed
 from mipcash.optimizers.unit_cube import UnitCube
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
+from mipcash.surrogates.cosines import CosineSum
 
 Energy = Callable[[Point], float]
 """E at a legal point."""
@@ -220,26 +221,18 @@ class MiVaBOAnnealing(_Annealing):
         deadline = self.domain.deadline.share(FIT)
         posterior, _ = self.surrogate.fit(prepared, data.merits, {}, rng, data.noise(), deadline=deadline)
         f = believed(posterior, awaited).sample(rng, self.settings.inflation)
-        return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
+        return _sample_energy(f, self.program)
 
 
-def _split_energy(split: SplitFunction, program: BinaryProgram) -> Energy:
-    """Return f~ as ``constant(s) + amplitude(s) . C(u)``. Both factors are cached, since a step changes one of them."""
-    sections: dict[bytes, tuple[float, Vector]] = {}
-    cosines: dict[bytes, Vector] = {}
+def _sample_energy(f: WeightSample, program: BinaryProgram) -> Energy:
+    """Return f at points. Its sections are cached, since a step changes the levels or the numbers."""
+    sections: dict[bytes, CosineSum] = {}
 
     def energy(point: Point) -> float:
-        at, place = point.levels.tobytes(), point.units.tobytes()
+        at = point.levels.tobytes()
         if at not in sections:
-            base = np.zeros(program.n)
-            base[program.starts + point.levels] = 1.0
-            z = base[: program.n_z]
-            amplitude = split.base + sum(f.amplitude[f.state(z)] for f in split.factors)
-            sections[at] = split.discrete.value(base), amplitude
-        if place not in cosines:
-            cosines[place] = np.cos(split.omega @ point.units + split.phase)
-        constant, amplitude = sections[at]
-        return constant + float(amplitude @ cosines[place])
+            sections[at] = f.section(point.one_hot(program))
+        return sections[at](point.units)[0]
 
     return energy
 

@@ -9,7 +9,7 @@ import pytest
 
 import mipcash as mc
 from benchmarks.rivals.adaptive_percentile import at_percentile
-from benchmarks.rivals.annealing import CoolingSettings, Walk, _split_energy
+from benchmarks.rivals.annealing import CoolingSettings, Walk, _sample_energy
 from benchmarks.rivals.joint_gp import LEAST_NOISE, GaussianProcess
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, as_acquisition
@@ -18,7 +18,9 @@ from mipcash.backends.task import SolverSettings
 from mipcash.deadline import NEVER
 from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.methods.admm.matern import MaternProcess
-from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
+from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks
+from mipcash.methods.mivabo.evidence import Layout, always_active
+from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.models import artificial
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.optimizer import Limit, Observation, Request
@@ -29,11 +31,22 @@ from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it
-from tests.acquisition.test_decomposition import drawn
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL, loss
 
 MIXED = ("conv_net", "bound_numbers")
+
+
+def drawn(space: mc.Space, seed: int) -> tuple[WeightSample, Domain]:
+    """Return a function drawn from the prior of the linear model, and the domain of the space."""
+    domain, rng = Domain.of(space), np.random.default_rng(seed)
+    program, scale = domain.program, domain.scale
+    layout = Layout(len(program.groups), len(scale), always_active(scale))
+    theta = layout.prior()[0] + 0.5 * rng.normal(size=len(layout.prior()[0]))
+    blocks = evidence_blocks(program, scale, FeatureSizes(fourier=6, per_number=4), theta, layout, rng)
+    sizes = [(b, 1 if b.cosines is None else b.cosines.size) for b in blocks]
+    weights = tuple(rng.normal(size=(len(b.variances), q)) * np.sqrt(b.variances)[:, None] for b, q in sizes)
+    return WeightSample(tuple(blocks), weights, 0.0, 1.0, program, len(scale)), domain
 
 
 def seen(space: mc.Space, n: int = 12) -> list[Observation]:
@@ -122,8 +135,8 @@ def test_the_posterior_equals_scikit_learns_without_noise_and_keeps_its_mean_wit
 def test_the_energy_is_the_sample_and_annealing_finds_the_minimum_of_a_small_space() -> None:
     for name in (*MIXED, "discrete"):
         space = ALL[name]()
-        f, domain = drawn(space, "evidence", 2)
-        energy = _split_energy(SplitFunction.of(f, domain.program, domain.scale), domain.program)
+        f, domain = drawn(space, 2)
+        energy = _sample_energy(f, domain.program)
         for point in domain.encode(space.sample(5, 2)):
             assert energy(point) == pytest.approx(f.value(point.one_hot(domain.program), point.units), abs=1e-9)
     exact = domain.minimise(f.form_at(np.zeros(0)), SolverSettings())

@@ -15,7 +15,6 @@ from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.backends.task import SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
-from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.registry import make_optimizer
@@ -127,7 +126,6 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         (SolverSettings, {"gap": float("nan")}, "SolverSettings: gap must be at least 0, got nan"),
         (SolverSettings, {"node_limit": -1}, "SolverSettings: node_limit must be at least 0"),
         (AlternatingSettings, {"rounds": 0}, "AlternatingSettings: rounds must be at least 1"),
-        (DecompositionSettings, {"step": 2}, "DecompositionSettings: step must lie between 0 and 2, got 2"),
     ],
 )
 def test_wrong_settings_are_refused(make: Any, changes: dict[str, Any], named: str) -> None:

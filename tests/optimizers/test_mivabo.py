@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
-from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.methods.mivabo.mivabo import MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.optimizers.optimizer import Observation, Request
-from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.surrogates.interactions import resolve
 from tests.spaces import ALL, loss
@@ -63,44 +60,6 @@ def test_a_threshold_leaves_out_pairs_that_are_probably_zero():
         left_out.append(made[0].state["left_out"])
     assert left_out[0] == 0.0
     assert left_out[1] > 0.0
-
-
-def test_a_certificate_bounds_the_sample_over_all_numbers():
-    limits, space = DecompositionSettings(iterations=3, nodes=2), ALL["bound_numbers"]()
-    settings = MiVaBOSettings(n_initial=8, starts=1, sizes=SIZES, certificate=limits)
-    optimizer, made = propose(space, settings, n=1, seed=1)
-    _, plain = propose(space, replace(settings, certificate=None), n=1, seed=1)
-    for proposal in made:
-        assert proposal.seconds["certificate"] > 0.0
-        assert proposal.solution.bound <= proposal.solution.value
-    # both use the same sample, so the bound over all numbers lies below the minimum at the proposed numbers
-    assert made[0].solution.bound <= plain[0].solution.value + 1e-6
-    # no legal configuration lies below the bound
-    domain = optimizer.domain
-    data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 1)])
-    rng = np.random.default_rng([1, 8])
-    posterior, _ = optimizer._posterior(data, rng, {})
-    f, _ = optimizer._kept(posterior, posterior.sample(rng, optimizer._inflation(posterior, 8)))
-    for point in domain.encode(space.sample(60, 3)):
-        assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
-
-
-def test_the_bound_still_holds_after_a_trial_without_a_loss():
-    """The model and its sample are the same. The minimiser was proposed before, so a neighbour is proposed."""
-    space, certificate = ALL["conv_net"](), DecompositionSettings(iterations=3, nodes=2)
-    settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
-    optimizer = make_optimizer("mivabo", space, settings=settings)
-    history = [Observation(c, "done", loss(c)) for c in space.sample(8, 0)]
-    first = optimizer.ask(Request(history, np.random.default_rng(1), {}))
-    other = Observation(first.config, "done", outcome=Outcome.of(None, {"g": 1.0}))
-    second = optimizer.ask(Request([*history, other], np.random.default_rng(1), {}))
-    assert (first.origin, second.origin) == ("thompson", "neighbour")
-    assert second.config != first.config
-    assert space.is_legal(second.config)
-    assert math.isfinite(second.solution.bound)
-    assert second.solution.bound <= second.solution.value
-    # the bound holds for the sample over all numbers, not only at the proposed ones
-    assert second.solution.bound == pytest.approx(min(first.solution.bound, second.solution.value))
 
 
 def test_presets_infer_their_own_sparse_prior():

@@ -13,7 +13,6 @@ import mipcash as mc
 from benchmarks.proxies import proxy
 from mipcash.methods.admm.legal import Projection
 from mipcash.methods.admm.variables import Variables
-from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.optimizers.optimizer import Observation, Proposal, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
@@ -166,13 +165,6 @@ def test_certificates_name_their_solver(optimizer: str, settings: Any, value: st
         assert re.match(rf"(optimal|feasible), {expected} [-\d]", str(proof))
         assert expected in proof._repr_html_()
     assert {t.proof.solver for t in result.history if t.proof} <= {*PROVERS, LOCAL_SEARCH}
-
-
-def test_certificates_of_the_dual_decomposition_name_it() -> None:
-    settings = {"certificate": DecompositionSettings(), "n_initial": 4}
-    result = mc.minimize(product, small(), 8, optimizer=mc.Method("mivabo", settings=settings), progress=False)
-    later = [t.proof for t in result.history if t.origin == "thompson"]
-    assert {p.solver for p in later} == {"dual decomposition"}
 
 
 def test_a_certificate_is_decoded_as_it_was_encoded() -> None:

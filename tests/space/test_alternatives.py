@@ -35,9 +35,7 @@ def test_optimum_nearest_configuration_and_description_of_a_copy() -> None:
 def test_proposals_are_legal_and_their_bounds_hold(optimizer: str) -> None:
     space, options = alternatives(), {"samples": 1, "n_initial": 2}
     if optimizer == "mivabo":
-        from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
-
-        options = {"certificate": DecompositionSettings(), "n_initial": 2}
+        options = {"n_initial": 2}
 
     def loss(config: dict[str, Any]) -> float:
         rate = (config.get("rate", 1.0) - 0.4) ** 2

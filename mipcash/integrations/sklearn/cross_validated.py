@@ -233,7 +233,14 @@ class CrossValidated:
             return self._built(config).fit(self.x, self.y)
 
     def score_params(self, rows: Rows) -> dict[str, Any]:
-        """Return the parameters of the scorer for some rows, such as their weights."""
+        """Return the parameters of the scorer for some rows, such as their weights.
+
+        Args:
+            rows: indices of rows.
+
+        Returns:
+            The parameters by name; none here.
+        """
         return {}
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the fits of a process share: one thread each for small tables, and no warnings.
+"""Limits that the fits of a process share: one thread each for small tables, and no warnings.
 
 Both hold for the whole process while any thread fits, since neither ``warnings.catch_warnings`` nor ``threadpoolctl`` is limited to
 a thread: of two evaluations in threads, the one that ends last would restore what the first one set.

@@ -33,11 +33,11 @@ from mipcash.methods.admm.augmented import Limits, Measured, outputs, unit_of
 from mipcash.methods.admm.legal import LegalChoices, Projection
 from mipcash.methods.admm.rewards import reward
 from mipcash.methods.admm.settings import AdmmSettings
-from mipcash.methods.admm.solvers import theta_solver, z_solver
+from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
 from mipcash.methods.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
 from mipcash.methods.admm.theta_min import ThetaProblem
 from mipcash.methods.admm.variables import Variables
-from mipcash.methods.admm.z_min import ZProblem, one_hot
+from mipcash.methods.admm.z_min import ZProblem, every_choice, exhaustive, one_hot
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
@@ -77,31 +77,27 @@ class Admm(ModelBased):
         super().__init__(domain)
         self.settings: AdmmSettings = settings or AdmmSettings()
         self.variables = Variables.of(domain)
-        self.theta_min, self.z_min = theta_solver(self.settings.theta_min), z_solver(self.settings.z_min)
-
-        self._encoded: dict[int, tuple[Configuration, Encoded]] = {}
+        self.theta_min, self.z_min = (
+            solver_of(THETA_MIN, self.settings.theta_min),
+            solver_of(Z_MIN, self.settings.z_min),
+        )
+        if self.z_min is exhaustive:  # too many choices are refused before the first evaluation
+            anywhere = np.full(self.variables.size, 0.5)
+            every_choice(LegalChoices(domain, self.variables, Projection(domain, self.variables), anywhere))
 
     def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
         """Return empty data: ADMM reads the history itself, in the order in which its trials were asked for."""
         return Data.of(self.domain, (), limits)
 
     def _search(self, step: Step) -> Proposal | None:
+        if not any(o.legal and o.status != PENDING for o in step.request.history):
+            return None
         return _Ask(self, step).proposal()
 
     def encoded(self, history: History) -> Encoded:
-        """Encode observations; each is encoded once as long as it is the same object."""
-        rows = list[Encoded]()
-        for o in history:
-            kept = self._encoded.get(id(o.config))
-            if kept is None or kept[0] is not o.config:
-                points = self.domain.encode([o.config])
-                v = self.variables
-                kept = (o.config, Encoded(v.z(points)[0], v.theta(points)[0], v.shown(points)[0]))
-                self._encoded[id(o.config)] = kept
-            rows.append(kept[1])
-        z = np.array([r.z for r in rows], dtype=np.int64).reshape(len(rows), len(self.variables.choices))
-        theta = np.array([r.theta for r in rows]).reshape(len(rows), self.variables.size)
-        return Encoded(z, theta, np.array([r.shown for r in rows], dtype=bool).reshape(theta.shape))
+        """Encode observations."""
+        points, v = self.domain.encode([o.config for o in history]), self.variables
+        return Encoded(v.z(points), v.theta(points), v.shown(points))
 
 
 class _Ask:
@@ -192,9 +188,9 @@ class _Ask:
         unit, units = state.unit, state.units.copy()
         if unit == 0.0:
             losses = np.array([np.nan if o.loss is None else o.loss for o in self.settled], dtype=float)
-            unit = self.settings.unit or _range(losses)
+            unit = self.settings.unit or unit_of(losses)
         for m, limit in enumerate(self.request.limits):
-            units[m] = units[m] or _range(outputs(self.settled, limit.output))
+            units[m] = units[m] or unit_of(outputs(self.settled, limit.output))
         return replace(state, unit=unit, units=units)
 
     def _credited(self, state: AdmmState, row: int, measured: Measured) -> AdmmState:
@@ -316,7 +312,6 @@ class _Ask:
             stiffness=stiffness,
             centre=np.where(variables.integral, state.b, 0.0)[active],
             start=state.theta[active],
-            levels=variables.levels[active],
             rng=self.rng,
             memory=state.memory,
             deadline=self.domain.deadline,
@@ -364,13 +359,13 @@ class _Ask:
         """Return an evaluation of z-min, or None if the draws yield nothing new."""
         began, state = time.perf_counter(), self.state
         oracle = LegalChoices(self.domain, self.variables, self.project, state.theta)
-        measured, waiting = self._measured(), self._waiting
+        measured, waiting = self._measured(), self._waiting_here()
         found: Configuration | None = None
         for _ in range(FREE):
             rows = self._z_rows()
             problem = ZProblem(
                 sizes=self.variables.sizes, z=self.z[rows], values=self._z_values(measured)[rows],
-                waiting=waiting.z, counts=self.state.counts, rewards=self.state.rewards,
+                waiting=waiting, counts=self.state.counts, rewards=self.state.rewards,
                 prior=self.settings.prior, oracle=oracle, rng=self.rng, memory=self.state.memory,
                 deadline=self.domain.deadline, noise=measured.variance[rows],
             )  # fmt: skip
@@ -389,6 +384,16 @@ class _Ask:
         if found is None:
             return None
         return self._made(found, self.state.counted(Asked(len(self.request.history), state.iteration, Z)))
+
+    def _waiting_here(self) -> Indices:
+        """Return the choices, (p, Z), that are under evaluation at the theta of this phase."""
+        z, theta = self._waiting.z, self.state.theta
+        at = [self.project(choice, theta) for choice in z]
+        here = [
+            c is not None and self.domain.repeats(o.config, [c]) for o, c in zip(self.request.pending, at, strict=True)
+        ]
+        found: Indices = z[np.array(here, dtype=bool)]
+        return found
 
     def _count_known_pull(self, row: int, measured: Measured) -> None:
         """Count a pull whose value is known already."""
@@ -424,14 +429,10 @@ class _Ask:
         norms = {name: getattr(state, name) for name in ("primal", "dual", "outside")}
         finite = {name: value for name, value in norms.items() if np.isfinite(value)}
         stop, within = "", self.settings.tolerance
-        if within is not None and max(norms.values()) <= within:
+        # without integers and constraints nothing is split, and residuals say nothing
+        split = self.variables.integral.any() or len(self.request.limits)
+        if within is not None and split and max(norms.values()) <= within:
             stop = f"residuals {state.primal:.2g} and {state.dual:.2g} after {state.iteration} iterations"
         origin = f"{state.phase}-min"
         seconds = self.step.clock.seconds
         return Proposal(config, None, origin, seconds, after.as_dict(), trace={**shown, **finite}, stop=stop)
-
-
-def _range(values: Vector) -> float:
-    """Return the unit of some values, 0 if they have no range yet."""
-    known = values[np.isfinite(values)]
-    return unit_of(known) if len(known) > 1 and np.any(known != known[0]) else 0.0

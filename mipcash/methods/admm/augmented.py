@@ -28,13 +28,13 @@ WORST = 0.9
 
 
 def unit_of(values: Vector) -> float:
-    """Return the range of finite values without the worst ones; 1 if there is no range."""
+    """Return the range of finite values without the worst ones; 0 if there is no range yet."""
     known = values[np.isfinite(values)]
     if not len(known):
-        return 1.0
+        return 0.0
     half = 0.5 * known  # a range of values near 1e308 would overflow
     spread = float(np.quantile(half, WORST) - half.min()) or float(np.ptp(half))
-    return min(2.0 * spread, 1e308) if spread > 0.0 and math.isfinite(spread) else 1.0
+    return min(2.0 * spread, 1e308) if spread > 0.0 and math.isfinite(spread) else 0.0
 
 
 @dataclass(frozen=True, eq=False)

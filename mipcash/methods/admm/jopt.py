@@ -106,15 +106,18 @@ class RoundedSearch:
         rows = self.cube.encode(Points(levels, np.where(on, points.units, INACTIVE)))
         return rows, self.domain.free_legality.check(levels)
 
+    def active(self, x: Vector) -> Booleans:
+        """Return which parameters are active at rounded rows: (B, d) -> (B, n_variables)."""
+        program = self.domain.program
+        levels = self.domain.free_legality.effective(self.cube.decoded(x).levels)
+        groups = levels < np.array([g.n_levels for g in program.groups], dtype=np.int64)
+        return np.concatenate([groups, self.domain.scale.active_at(program, levels) > 0], axis=1)
+
     def _neighbours(self, observed: Vector, count: int, rng: np.random.Generator) -> Vector:
         """Return the best rows with a few active variables changed; inactive columns are drawn, in case they become active."""
         base = observed[: self.best][np.arange(count) % min(self.best, len(observed))]
         drawn, variables, n = rng.random(base.shape), self.cube.variables, self.cube.n_variables
-        on = np.zeros((count, n), dtype=bool)
-        on[:, variables[self.cube.ordered]] = base[:, self.cube.ordered] != INACTIVE
-        rows, columns = np.nonzero((base == 1.0) & ~self.cube.ordered)
-        on[rows, variables[columns]] = True
-        chance = rng.random((count, n))
+        on, chance = self.active(base), rng.random((count, n))
         changed = on & (chance < CHANGES / np.maximum(on.sum(axis=1, keepdims=True), 1))
         changed[np.arange(count), np.where(on, chance, np.inf).argmin(axis=1)] = True
         moved = np.clip(base + SPREAD * rng.normal(size=base.shape), 0.0, 1.0)
@@ -123,7 +126,7 @@ class RoundedSearch:
         return np.where(on[:, variables], made, drawn)
 
     def _descended(self, process: MaternProcess, log_ei: LogEI, row: Vector, deadline: Deadline) -> Vector:
-        free = np.flatnonzero(self.cube.ordered & (row != INACTIVE))
+        free = np.flatnonzero(self.cube.ordered & self.active(row[None])[0, self.cube.variables])
         if not len(free):
             return row
         at = row.copy()
@@ -214,7 +217,9 @@ class Jopt(ModelBased):
             deadline=self.domain.deadline.share(FIT),
         )
         awaited = self.cube.encode(self.awaited(step.request))
-        means = process.predict(np.concatenate([x[step.data.legal & step.data.complete], awaited]))[0]
+        kept = step.data.legal & step.data.complete
+        kept = kept if kept.any() else step.data.legal
+        means = process.predict(np.concatenate([x[kept], awaited]))[0]
         step.clock.add("surrogate", began)
         began = time.perf_counter()
         s = self.settings

@@ -34,34 +34,14 @@ ITERATIONS = 30
 LEAST_VARIANCE = 1e-12
 
 
-@dataclass(frozen=True)
-class MaternPrior:
-    """Medians of s, n and every l, and the standard deviations of their logarithms.
+def prior_of(columns: int) -> tuple[Vector, Vector]:
+    """Return means and standard deviations of theta.
 
     The median of a length-scale grows with sqrt(d), as distances do. Otherwise the prior of a model with many columns would say
     that observations carry no information about other points.
-
-    Attributes:
-        lengths: medians of the length-scales, shape (d,).
     """
-
-    lengths: Vector
-    length_sd: float = 1.0
-    variance: float = 1.0
-    variance_sd: float = 1.0
-    noise: float = 1e-3
-    noise_sd: float = 1.5
-
-    @classmethod
-    def of(cls, columns: int, length: float = 0.5) -> MaternPrior:
-        """Return a prior with the same median for all columns: ``length`` sqrt(d)."""
-        return cls(np.full(columns, length * math.sqrt(max(columns, 1))))
-
-    @property
-    def theta(self) -> tuple[Vector, Vector]:
-        """Means and standard deviations of theta."""
-        mean = np.log(np.concatenate([[self.variance, self.noise], self.lengths]))
-        return mean, np.concatenate([[self.variance_sd, self.noise_sd], np.full(len(self.lengths), self.length_sd)])
+    medians = [1.0, 1e-3, *[0.5 * math.sqrt(max(columns, 1))] * columns]
+    return np.log(medians), np.array([1.0, 1.5, *[1.0] * columns])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +68,6 @@ class MaternProcess:
         cls,
         x: Vector,
         values: Vector,
-        prior: MaternPrior | None = None,
         *,
         noise: Vector | float = 0.0,
         start: Vector | None = None,
@@ -100,16 +79,14 @@ class MaternProcess:
         Args:
             x: rows in [0, 1]^d, (t, d); t at least 1.
             values: (t,), finite.
-            prior: None: ``MaternPrior.of`` d columns.
             noise: variances of the values beside the fitted noise, (t,) or one for all.
             start: theta to start from, as an earlier fit left it; a vector of another length is ignored.
             iterations: of the descent; 0: theta is the start.
             deadline: when the descent ends.
         """
-        given = MaternPrior.of(x.shape[1]) if prior is None else prior
         shift, scale = standardisation(values)
         y, v = values / scale - shift / scale, np.broadcast_to(np.asarray(noise, dtype=float), len(x)) / scale / scale
-        mean, sd = given.theta
+        mean, sd = prior_of(x.shape[1])
         starts = [start] if start is not None and len(start) == len(mean) else [mean]
         theta = starts[0]
         if iterations:

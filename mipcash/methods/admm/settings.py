@@ -8,7 +8,7 @@ from typing import Any
 
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.admm.rewards import QUANTILE, RANK
-from mipcash.methods.admm.solvers import theta_solver, z_solver
+from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class AdmmSettings:
 
     def __post_init__(self) -> None:
         at_least(self, n_initial=1, first=1, growth=0, most=self.first)
-        theta_solver(self.theta_min)
-        z_solver(self.z_min)
+        solver_of(THETA_MIN, self.theta_min)
+        solver_of(Z_MIN, self.z_min)
         if not 0.0 <= self.rho < math.inf:
             raise SpaceError(f"rho must be a finite number, at least 0, got {self.rho}")
         for name in ("limit_rho", "unit", "prior"):

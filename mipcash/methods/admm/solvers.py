@@ -12,8 +12,7 @@ improvement is not a sum of weights, so it is compared over legal choices from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -21,8 +20,8 @@ import numpy as np
 from mipcash.acquisition.analytic import LogEI
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.matern import MaternProcess
-from mipcash.methods.admm.theta_min import GaussianProcessTheta, RandomTheta, ThetaMin
-from mipcash.methods.admm.z_min import Bandit, Exhaustive, Pull, RandomChoice, ZMin, ZProblem
+from mipcash.methods.admm.theta_min import ThetaMin, process_theta, random_theta
+from mipcash.methods.admm.z_min import Pull, ZMin, ZProblem, bandit, exhaustive, random_choice
 from mipcash.program.forms import Indices
 
 LEAST = 3
@@ -36,82 +35,61 @@ FIT = 0.5
 """Share of the time that the fit may take."""
 
 
-@dataclass(frozen=True)
-class OneHotBO:
-    """z-min by Bayesian optimization over one-hot choices, as described in the module."""
-
-    def __call__(self, problem: ZProblem) -> Pull:
-        rng = problem.rng
-        if len(problem.z) < LEAST:
-            return Pull(problem.oracle.argmax(rng.random(problem.arms)))
-        known = problem.memory.get("theta")
-        process = MaternProcess.fit(
-            problem.one_hot(problem.z),
-            problem.values,
-            noise=problem.noise,
-            start=None if known is None else np.array(known, dtype=float),
-            iterations=ITERATIONS,
-            deadline=problem.deadline.share(FIT),
-        )
-        memory = {"theta": [round(t, 6) for t in process.theta.tolist()]}
-        pool = self._pool(problem)
-        if not len(pool):
-            return Pull(problem.oracle.argmax(rng.random(problem.arms)), memory)
-        log_ei = LogEI(float(process.predict(process.x)[0].min()))
-        believed = process.given(problem.one_hot(problem.waiting)) if len(problem.waiting) else process
-        values = log_ei(*believed.predict(problem.one_hot(pool)))
-        return Pull(pool[int(np.argmin(values))], memory)
-
-    def _pool(self, problem: ZProblem) -> Indices:
-        """Return new legal choices: (c, Z)."""
-        rng = problem.rng
-        weights = [rng.random(problem.arms) for _ in range(DRAWN)]
-        several = np.flatnonzero(problem.sizes > 1)
-        ranked = problem.z[np.argsort(problem.values, kind="stable")[:BEST]]
-        for k in range(NEAR if len(several) else 0):
-            near = ranked[k % len(ranked)].copy()
-            group = int(rng.choice(several))
-            near[group] = (near[group] + rng.integers(1, problem.sizes[group])) % problem.sizes[group]
-            weights.append(HELD * problem.one_hot(near[None])[0] + rng.random(problem.arms))
-        found = {tuple(z.tolist()): z for z in map(problem.oracle.argmax, weights) if not problem.tried(z)}
-        return np.array(list(found.values()), dtype=np.int64).reshape(len(found), len(problem.sizes))
+def one_hot_bo(problem: ZProblem) -> Pull:
+    """Return the choice of the largest expected improvement, as described in the module."""
+    rng = problem.rng
+    if len(problem.z) < LEAST:
+        return Pull(problem.oracle.argmax(rng.random(problem.arms)))
+    known = problem.memory.get("theta")
+    process = MaternProcess.fit(
+        problem.one_hot(problem.z),
+        problem.values,
+        noise=problem.noise,
+        start=None if known is None else np.array(known, dtype=float),
+        iterations=ITERATIONS,
+        deadline=problem.deadline.share(FIT),
+    )
+    memory = {"theta": [round(t, 6) for t in process.theta.tolist()]}
+    pool = _pool(problem)
+    if not len(pool):
+        return Pull(problem.oracle.argmax(rng.random(problem.arms)), memory)
+    log_ei = LogEI(float(process.predict(process.x)[0].min()))
+    believed = process.given(problem.one_hot(problem.waiting)) if len(problem.waiting) else process
+    values = log_ei(*believed.predict(problem.one_hot(pool)))
+    return Pull(pool[int(np.argmin(values))], memory)
 
 
-THETA_MIN: Mapping[str, Callable[[], ThetaMin]] = {
-    "gp": GaussianProcessTheta,
-    "random": RandomTheta,
-}
+def _pool(problem: ZProblem) -> Indices:
+    """Return new legal choices: (c, Z)."""
+    rng = problem.rng
+    weights = [rng.random(problem.arms) for _ in range(DRAWN)]
+    several = np.flatnonzero(problem.sizes > 1)
+    ranked = problem.z[np.argsort(problem.values, kind="stable")[:BEST]]
+    for k in range(NEAR if len(several) else 0):
+        near = ranked[k % len(ranked)].copy()
+        group = int(rng.choice(several))
+        near[group] = (near[group] + rng.integers(1, problem.sizes[group])) % problem.sizes[group]
+        weights.append(HELD * problem.one_hot(near[None])[0] + rng.random(problem.arms))
+    found = {tuple(z.tolist()): z for z in map(problem.oracle.argmax, weights) if not problem.tried(z)}
+    return np.array(list(found.values()), dtype=np.int64).reshape(len(found), len(problem.sizes))
+
+
+THETA_MIN: Mapping[str, ThetaMin] = {"gp": process_theta, "random": random_theta}
 """Values of ``AdmmSettings.theta_min``."""
-Z_MIN: Mapping[str, Callable[[], ZMin]] = {
-    "bandit": Bandit,
-    "gp": OneHotBO,
-    "exhaustive": Exhaustive,
-    "random": RandomChoice,
-}
+Z_MIN: Mapping[str, ZMin] = {"bandit": bandit, "gp": one_hot_bo, "exhaustive": exhaustive, "random": random_choice}
 """Values of ``AdmmSettings.z_min``."""
+
 
 S = TypeVar("S")
 
 
-def theta_solver(name: str) -> ThetaMin:
-    """Return a solver of theta-min by its name.
+def solver_of(catalogue: Mapping[str, S], name: str) -> S:
+    """Return a solver by its name.
 
     Raises:
         SpaceError: there is none of that name.
     """
-    return _made("theta_min", name, THETA_MIN)
-
-
-def z_solver(name: str) -> ZMin:
-    """Return a solver of z-min by its name.
-
-    Raises:
-        SpaceError: there is none of that name.
-    """
-    return _made("z_min", name, Z_MIN)
-
-
-def _made(setting: str, name: str, catalogue: Mapping[str, Callable[[], S]]) -> S:
     if name not in catalogue:
+        setting = "theta_min" if catalogue is THETA_MIN else "z_min"
         raise SpaceError(f"{setting} must be one of {', '.join(catalogue)}, got {name!r}")
-    return catalogue[name]()
+    return catalogue[name]

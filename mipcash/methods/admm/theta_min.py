@@ -12,9 +12,9 @@ in ``own``, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -36,7 +36,6 @@ class ThetaProblem:
         waiting: points under evaluation, shape (p, d).
         stiffness, centre: w and b, shape (d,).
         start: the remembered theta, shape (d,).
-        levels: number of values of each coordinate, shape (d,); 0 for a continuous one or one with too many to count.
         rng: the only source of randomness.
         memory: returned by the solver at its last ask of this phase, in JSON types; {} at the first.
         deadline: when the solver must finish.
@@ -50,7 +49,6 @@ class ThetaProblem:
     stiffness: Vector
     centre: Vector
     start: Vector
-    levels: Indices
     rng: np.random.Generator
     memory: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = NEVER
@@ -84,12 +82,8 @@ class Candidates:
     memory: Mapping[str, Any] = field(default_factory=dict)
 
 
-class ThetaMin(Protocol):
-    """A solver of theta-min; it keeps nothing between asks except the memory that it returns."""
-
-    def __call__(self, problem: ThetaProblem) -> Candidates:
-        """Return points to evaluate next."""
-
+ThetaMin = Callable[[ThetaProblem], Candidates]
+"""A solver of theta-min: points to evaluate next. It keeps nothing between asks except the memory that it returns."""
 
 SPARE = 24
 """Random candidates at the end, in case all before them repeat known points."""
@@ -105,48 +99,41 @@ EXACT = 1e-3
 """Noise of pending points at their means, as a share of the noise of an observation."""
 
 
-@dataclass(frozen=True)
-class RandomTheta:
-    """Uniform points; the remembered theta first (RND of liu2020, appendix 5)."""
-
-    def __call__(self, problem: ThetaProblem) -> Candidates:
-        random = problem.rng.random((SPARE, problem.d))
-        first = () if len(problem.own) else (problem.start[None],)
-        return Candidates(np.concatenate([*first, random]))
+def random_theta(problem: ThetaProblem) -> Candidates:
+    """Return uniform points; the remembered theta first (RND of liu2020, appendix 5)."""
+    random = problem.rng.random((SPARE, problem.d))
+    first = () if len(problem.own) else (problem.start[None],)
+    return Candidates(np.concatenate([*first, random]))
 
 
-@dataclass(frozen=True)
-class GaussianProcessTheta:
-    """A Gaussian process on f and the expected improvement of F (liu2020, appendix 3, eq. A33 to A37).
+def process_theta(problem: ThetaProblem) -> Candidates:
+    """Return points by a Gaussian process on f and the expected improvement of F (liu2020, appendix 3, eq. A33 to A37).
 
     The quadratic is known, so it is added to the posterior and not modelled: observations stay valid when b and rho change.
     """
+    if not len(problem.f):
+        return random_theta(problem)
+    known = problem.memory.get("theta")
+    start = None if known is None else np.array(known, dtype=float)
+    process = MaternProcess.fit(
+        problem.x, problem.f, noise=problem.noise, start=start, deadline=problem.deadline.share(FIT)
+    )
+    improvement = _Improvement(problem, process.given(problem.waiting, (EXACT - 1.0) * float(np.exp(process.theta[1]))))
+    pool = _pool(problem)
+    pool = pool[np.argsort(improvement.values(pool), kind="stable")]
+    ends = [improvement.descended(x) for x in pool[:STARTS]]
+    optima = [x for _, x in sorted(ends, key=lambda end: end[0])]
+    return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
 
-    def __call__(self, problem: ThetaProblem) -> Candidates:
-        if not len(problem.f):
-            return RandomTheta()(problem)
-        known = problem.memory.get("theta")
-        start = None if known is None else np.array(known, dtype=float)
-        process = MaternProcess.fit(
-            problem.x, problem.f, noise=problem.noise, start=start, deadline=problem.deadline.share(FIT)
-        )
-        improvement = _Improvement(
-            problem, process.given(problem.waiting, (EXACT - 1.0) * float(np.exp(process.theta[1])))
-        )
-        pool = self._pool(problem)
-        pool = pool[np.argsort(improvement.values(pool), kind="stable")]
-        ends = [improvement.descended(x) for x in pool[:STARTS]]
-        optima = [x for _, x in sorted(ends, key=lambda end: end[0])]
-        return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
 
-    def _pool(self, problem: ThetaProblem) -> Vector:
-        """Return random points, and the best points with some of their coordinates moved."""
-        rng, d = problem.rng, problem.d
-        best = problem.x[np.argsort(problem.values, kind="stable")[:BEST]]
-        near = np.repeat(np.concatenate([problem.start[None], best]), NEAR, axis=0)
-        moved = rng.random(near.shape) < max(0.3, 2.0 / d)
-        near = np.clip(near + moved * SPREAD * rng.normal(size=near.shape), 0.0, 1.0)
-        return np.concatenate([rng.random((POOL, d)), near])
+def _pool(problem: ThetaProblem) -> Vector:
+    """Return random points, and the best points with some of their coordinates moved."""
+    rng, d = problem.rng, problem.d
+    best = problem.x[np.argsort(problem.values, kind="stable")[:BEST]]
+    near = np.repeat(np.concatenate([problem.start[None], best]), NEAR, axis=0)
+    moved = rng.random(near.shape) < max(0.3, 2.0 / d)
+    near = np.clip(near + moved * SPREAD * rng.normal(size=near.shape), 0.0, 1.0)
+    return np.concatenate([rng.random((POOL, d)), near])
 
 
 class _Improvement:

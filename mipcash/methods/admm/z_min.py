@@ -14,7 +14,7 @@ points with z fixed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -103,51 +103,44 @@ class Pull:
     memory: Mapping[str, Any] = field(default_factory=dict)
 
 
-class ZMin(Protocol):
-    """A solver of z-min; it keeps nothing between asks except the memory that it returns."""
-
-    def __call__(self, problem: ZProblem) -> Pull:
-        """Return a choice to evaluate next."""
-
+ZMin = Callable[[ZProblem], Pull]
+"""A solver of z-min: the choice to evaluate next. It keeps nothing between asks except the memory that it returns."""
 
 MOST = 64
 """Maximum number of choices for the exhaustive solver."""
 
 
-@dataclass(frozen=True)
-class Bandit:
-    """Thompson sampling of a combinatorial bandit with probabilistic rewards: liu2020, Algorithm A1, lines 4 to 8.
+def bandit(problem: ZProblem) -> Pull:
+    """Return a choice by Thompson sampling of a combinatorial bandit with probabilistic rewards.
 
-    The counts, lines 9 to 14, are in the state of ADMM (``mipcash.methods.admm.state.AdmmState.credited``).
+    liu2020, Algorithm A1, lines 4 to 8. The counts, lines 9 to 14, are in the state of ADMM
+    (``mipcash.methods.admm.state.AdmmState.credited``).
     """
-
-    def __call__(self, problem: ZProblem) -> Pull:
-        alpha = problem.prior + problem.rewards
-        delta = problem.prior + problem.counts - problem.rewards
-        return Pull(problem.oracle.argmax(problem.rng.beta(alpha, delta)))
+    alpha = problem.prior + problem.rewards
+    delta = problem.prior + problem.counts - problem.rewards
+    return Pull(problem.oracle.argmax(problem.rng.beta(alpha, delta)))
 
 
-@dataclass(frozen=True)
-class RandomChoice:
-    """The legal choice of the largest sum of uniform weights (the random z-min of liu2020, appendix 5)."""
-
-    def __call__(self, problem: ZProblem) -> Pull:
-        return Pull(problem.oracle.argmax(problem.rng.random(problem.arms)))
+def random_choice(problem: ZProblem) -> Pull:
+    """Return the legal choice of the largest sum of uniform weights (the random z-min of liu2020, appendix 5)."""
+    return Pull(problem.oracle.argmax(problem.rng.random(problem.arms)))
 
 
-@dataclass(frozen=True)
-class Exhaustive:
-    """Every legal choice once: z-min solved exactly, at prod K_i evaluations.
+def exhaustive(problem: ZProblem) -> Pull:
+    """Return every legal choice once: z-min solved exactly, at prod K_i evaluations."""
+    left = [z for z in every_choice(problem.oracle) if not problem.tried(z)]
+    return Pull(left[0] if left else None)
+
+
+def every_choice(oracle: Oracle) -> Indices:
+    """Return all legal choices, (m, Z).
 
     Raises:
         SpaceError: there are more than MOST.
     """
-
-    def __call__(self, problem: ZProblem) -> Pull:
-        every = problem.oracle.every(MOST)
-        if every is None:
-            raise SpaceError(
-                f"z_min='exhaustive' evaluates every legal choice, which are more than {MOST} here; take 'bandit'"
-            )
-        left = [z for z in every if not problem.tried(z)]
-        return Pull(left[0] if left else None)
+    every = oracle.every(MOST)
+    if every is None:
+        raise SpaceError(
+            f"z_min='exhaustive' evaluates every legal choice, which are more than {MOST} here; take 'bandit'"
+        )
+    return every

@@ -51,7 +51,7 @@ from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal
 from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.structure import Structure
@@ -59,9 +59,9 @@ from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 
 
 def recommended(models: Models, history: History, limits: Sequence[OneSided], delta: float) -> Observation | None:
-    """Return an observation of the recommended configuration, one with a loss if there is any.
+    """Return an observation of the recommended configuration.
 
-    Return None if no configuration is feasible with enough probability.
+    Return None if no configuration with a loss is feasible with enough probability.
 
     Args:
         models: of the known outputs.
@@ -72,7 +72,7 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
     data = models.data
     if any(not len(models.known(name)[0]) for name in (LOSS, *(limit.output for limit in limits))):
         return None
-    sure = data.legal & ~data.failed & data.complete
+    sure = data.legal & ~data.failed & data.complete & np.isin(np.arange(len(data.points)), data.known)
     for limit in limits:
         kept = models.limit(limit)
         mean, deviation = kept.posterior.predict(data.points)
@@ -82,7 +82,7 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
     means = np.where(sure, models.fitted(LOSS).predict(data.points)[0], math.inf)
     config = data.observations[int(np.argmin(means))].config
     same = [o for o in history if o.config == config and o.legal and not o.outcome.pruned]
-    return next((o for o in same if o.loss is not None), same[0])
+    return next((o for o in same if o.loss is not None), None)
 
 
 FIT, SEARCH = 0.35, 0.75
@@ -179,10 +179,11 @@ class _Ask:
         """Return the state, without proposals that are no longer pending."""
         state = AdmmState.of(self.request.state)
         if state is None or len(state.made) != 1 + len(self.limits):
+            state = AdmmState.started(len(self.limits), self.space.size, self.settings.rho)
+        if state.unit == 0.0:
             losses = self.data.losses[self.data.known]
             spread = float(np.ptp(losses / 2.0)) * 2.0 if len(losses) else 0.0
-            unit = self.settings.unit or (spread if 0.0 < spread < np.inf else 1.0)
-            state = AdmmState.started(len(self.limits), self.space.size, self.settings.rho, unit)
+            state = replace(state, unit=self.settings.unit or (spread if spread < np.inf else 0.0))
         waiting = (a for a in state.asked if self.request.history[a.number].status == PENDING)
         return replace(state, asked=tuple(waiting))
 
@@ -218,7 +219,12 @@ class _Ask:
     def _best(self, j: int) -> int:
         """Return the legal row of a subproblem's answer: Algorithm 3.2, line 10, and 3.3, line 10."""
         rows, objective = self._objective(j)
-        return int(rows[np.argmin(objective)])
+        return int(rows[np.argmin(np.where(self._whole(rows), objective, np.inf) if j == OPT else objective)])
+
+    def _whole(self, rows: Indices) -> Booleans:
+        """Return which rows were not pruned, whose losses are no estimates; all, if all were."""
+        whole = self.data.complete[rows]
+        return whole if whole.any() else ~whole
 
     def _objective(self, j: int) -> tuple[Indices, Vector]:
         """Return the legal rows where a subproblem's function is known, and u / unit or h_i there.
@@ -230,8 +236,13 @@ class _Ask:
         rows, values = (rows[legal], values[legal]) if legal.any() else (self.legal, np.zeros(len(self.legal)))
         q = self._quadratic(j).at(self.vectors[rows])
         if j == OPT:
-            return rows, values / self.state.unit + q
+            return rows, values / self._unit + q
         return rows, (~self.limits[j - 1].kept(values)).astype(float) + q
+
+    @property
+    def _unit(self) -> float:
+        """Scale of the loss; 1 until two losses differ."""
+        return self.state.unit or 1.0
 
     def _quadratic(self, j: int, scale: float = 1.0) -> Quadratic:
         """Return q of eq. 10 in units of the loss, times a scale; or of eq. 12."""
@@ -249,10 +260,9 @@ class _Ask:
         """Return a step of the current subproblem, or None if it has nothing to propose; its steps then end.
 
         Args:
-            insists: whether a point without an expected improvement is accepted.
+            accept_no_improvement: whether a point without an expected improvement is accepted.
         """
         j = self.state.next(self._steps)
-        assert j is not None
         output = self._output(j)
         outputs = (output,) if self.request.costs else ()
         own = self._about(output)
@@ -303,11 +313,11 @@ class _Ask:
         improvement: Acquisition
         if j == OPT:
             posterior = self.models.fitted(LOSS, waiting)
-            self.loss_scale = slope(posterior) * self.state.unit
+            self.loss_scale = slope(posterior) * self._unit
             known = self._quadratic(OPT, self.loss_scale)
             losses = self.data.losses[rows]
             objective = posterior.scaled(losses) + known.at(self.vectors[rows])
-            best = float(np.min(objective, where=self.data.complete[rows], initial=math.inf))
+            best = float(objective[self._whole(rows)].min())
             improvement = augmented_ei(Augmented(posterior, known), best)
         else:
             kept = self.models.limit(self.limits[j - 1], waiting)

@@ -11,7 +11,7 @@ Notation
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +44,7 @@ class AdmmState:
     """All of ADMMBO's variables (see the module's notation).
 
     Attributes:
-        unit: scale of the loss.
+        unit: scale of the loss; 0 until it is known.
         rho: rho_k.
         x, z, y: the variables and multipliers.
         iteration: k.
@@ -69,7 +69,7 @@ class AdmmState:
     asked: tuple[Asked, ...] = ()
 
     @classmethod
-    def started(cls, limits: int, size: int, rho: float, unit: float) -> AdmmState:
+    def started(cls, limits: int, size: int, rho: float) -> AdmmState:
         """Return the initial state: z^1 = min(B), at equal distance from all categories, and y^1 = 0 (Section 5.1).
 
         Args:
@@ -77,7 +77,7 @@ class AdmmState:
             size: P.
         """
         zero = np.zeros((limits, size))
-        return cls(unit, rho, np.zeros(0), zero, zero, made=(0,) * (limits + 1))
+        return cls(0.0, rho, np.zeros(0), zero, zero, made=(0,) * (limits + 1))
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> AdmmState | None:
@@ -138,17 +138,13 @@ class AdmmState:
         had = all(self.made[j] >= steps for j in self.phase)
         return had and (not any(map(self.pending, self.phase)) or all(self.made[j] >= 2 * steps for j in self.phase))
 
-    def next(self, steps: int, without: Sequence[int] = ()) -> int | None:
+    def next(self, steps: int) -> int:
         """Return the subproblem of the next proposal: one that lacks steps, with the fewest pending and then the fewest proposals.
 
         With one evaluation at a time the subproblems alternate; with N workers those of one iteration run in parallel.
-
-        Args:
-            without: subproblems that have nothing to propose.
         """
-        left = [j for j in self.phase if j not in without]
-        lacking = [j for j in left if self.made[j] < steps] or left
-        return min(lacking, key=lambda j: (self.pending(j), self.made[j], j), default=None)
+        lacking = [j for j in self.phase if self.made[j] < steps] or self.phase
+        return min(lacking, key=lambda j: (self.pending(j), self.made[j], j))
 
     def counted(self, subproblem: int, number: int) -> AdmmState:
         """Return the state after a proposal for a subproblem."""

@@ -24,6 +24,7 @@ each keep the features few (additive kernels, Sec. 3.1 of Mutny and Krause).
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,7 +32,7 @@ import numpy as np
 
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
-from mipcash.methods.mivabo.evidence import Layout, shared
+from mipcash.methods.mivabo.evidence import Layout, Shared, shared
 from mipcash.methods.mivabo.functions import Block
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
@@ -60,20 +61,29 @@ def known_kind(kind: str) -> str:
     return kind
 
 
+def grid_size(dims: int, nodes: int, largest: int = LARGEST) -> int:
+    """Return the number of features of a tensor grid.
+
+    Raises:
+        SpaceError: there are more than ``largest``.
+    """
+    size: int = nodes**dims
+    if size > largest:
+        raise SpaceError(
+            f"quadrature features over {dims} numbers at once with {nodes} nodes each are {nodes}^{dims} = {size}"
+            f" features, more than {largest}; take fewer nodes, an additive kernel (declare the interactions between"
+            " numbers that matter), or Fourier features"
+        )
+    return size
+
+
 def quadrature(dims: Indices, length: Vector, nodes: int, largest: int = LARGEST) -> CosineFeatures:
     """Return the features of the tensor grid over all of ``dims``: nodes^D', cosines and sines (a phase of -pi / 2).
 
     Raises:
         SpaceError: the grid would have more than ``largest`` features.
     """
-    dims = np.asarray(dims, dtype=np.int64)
-    size = nodes ** len(dims)
-    if size > largest:
-        raise SpaceError(
-            f"quadrature features over {len(dims)} numbers at once with {nodes} nodes each are {nodes}^{len(dims)} = {size}"
-            f" features, more than {largest}; take fewer nodes, an additive kernel (declare the interactions between"
-            " numbers that matter), or Fourier features"
-        )
+    dims, size = np.asarray(dims, dtype=np.int64), grid_size(len(dims), nodes, largest)
     x, w = np.polynomial.hermite.hermgauss(nodes)
     grid = np.array(np.meshgrid(*[x] * len(dims), indexing="ij")).reshape(len(dims), -1).T
     weight = np.array(np.meshgrid(*[w / np.sqrt(np.pi)] * len(dims), indexing="ij")).reshape(len(dims), -1).prod(axis=0)
@@ -125,11 +135,22 @@ class MapMaker:
 
     def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> CosineFeatures:
         """Return features of the kernel over several numerical parameters at once."""
-        if known_kind(self.kind) == "quadrature":
-            # a single numerical parameter can have the many nodes that short length-scales need
-            nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
-            return quadrature(dims, length, nodes)
+        if self.kind == "quadrature":
+            return quadrature(dims, length, self._nodes(len(dims)))
         return CosineFeatures.fourier(dims, length, self.sizes.fourier, rng)
+
+    def check(self, parts: Iterable[Shared]) -> None:
+        """Check the sizes of joint features before any are made.
+
+        Raises:
+            SpaceError: a grid of quadrature nodes is too large.
+        """
+        for part in parts if self.kind == "quadrature" else ():
+            grid_size(len(part.dims), self._nodes(len(part.dims)))
+
+    def _nodes(self, dims: int) -> int:
+        """Nodes per dimension; a single numerical parameter can have the many that short length-scales need."""
+        return self.sizes.nodes if dims > 1 else self.sizes.per_number
 
     def own(self, d: int, length: float, rng: np.random.Generator) -> CosineFeatures:
         """Return features of one numerical parameter's own kernel."""

@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
-from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer
+from mipcash.backends.task import Answer
 from mipcash.errors import SpaceError, at_least
-from mipcash.methods.mivabo.blocks import FeatureSizes, known_kind
-from mipcash.methods.mivabo.decomposition.search import DecompositionSettings, decompose
+from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker
+from mipcash.methods.mivabo.evidence import always_active, shared
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
@@ -43,10 +43,8 @@ KNOWN = 32
 """Number of latest configurations from which local search starts, besides the starts of the alternation."""
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
-DECOMPOSITION = "dual decomposition"
-"""Prover of a bound over all numerical values."""
 FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
-"""Shares of the remaining time for the fit, for new starts and for the alternation; the certificate gets the rest."""
+"""Shares of the remaining time for the fit, for new starts and for the alternation."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,6 @@ class MiVaBOSettings:
         features: phi_c: ``fourier`` or ``quadrature``.
         interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior allow.
         alternation: limits of the acquisition step.
-        certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: no decomposition. With it the
-            bound of a proposal's solution holds over all legal configurations, not only over those at its numerical values.
 
     Raises:
         SpaceError: a setting is out of range.
@@ -104,7 +100,6 @@ class MiVaBOSettings:
     features: str = "fourier"
     interactions: tuple[tuple[str, str], ...] | None = None
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
-    certificate: DecompositionSettings | None = None
 
     def __post_init__(self) -> None:
         at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
@@ -113,7 +108,6 @@ class MiVaBOSettings:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
             )
-        known_kind(self.features)
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
 
@@ -157,6 +151,8 @@ class MiVaBO(ModelBased):
         # always resolved, so that a wrong name raises an error before the first evaluation
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         declared = None if self.settings.interactions is None else resolved
+        joint = np.arange(len(self.scale)) if self.settings.preset == "paper" else always_active(self.scale)
+        MapMaker(self.settings.features, self.settings.sizes).check(shared(len(self.program.groups), joint, declared))
         linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
         self.surrogate: Surrogate[Tables, LinearPosterior | SparsePosterior] = linear
 
@@ -185,16 +181,13 @@ class MiVaBO(ModelBased):
         clock.note("alternation", searching.domain.deadline)
         if found is None:
             return None
-        if self.settings.certificate is not None:
-            found = self._certified(f, found, excluded, step)
         point, answer, origin = found.point, found.answer, "thompson"
         if self.domain.repeats(self.domain.decode(point), step.before):
             moved = self._moved(self.alternation.step, point, step)
             if moved is None:
                 return None
-            everywhere = None if self.settings.certificate is None else answer
             point, origin = moved, "neighbour"
-            answer = self._bounded(f, point, excluded, everywhere)
+            answer = self._bounded(f, point, excluded)
         config = self.domain.decode(point)
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
         solution = as_solution(config, answer, 1.0, solve_began, LOCAL_SEARCH, "sampled loss")
@@ -202,37 +195,15 @@ class MiVaBO(ModelBased):
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: Answer | None) -> Answer:
-        """Return the answer for levels at numerical values other than those that they were solved at, with a bound.
-
-        Args:
-            below: an answer whose bound holds over all numerical values; None: the MIP at these values is solved for the bound.
-        """
+    def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion]) -> Answer:
+        """Return the answer for levels at numerical values other than those that they were solved at, with a bound."""
         found = Minimum.unproven(self.domain, point, f.value(point.one_hot(self.program), point.units))
-        if below is None:
-            limits, starts = self.settings.alternation.solver, [point.levels]
-            there = self.domain.minimise(
-                f.form_at(point.units), limits, units=point.units, excluded=excluded, starts=starts
-            )
-            if there.columns is None:
-                return found.answer
-            below = there
-        return replace(found.answer, bound=min(found.value, below.bound), prover=below.prover)
-
-    def _certified(self, f: WeightSample, found: Minimum, excluded: Sequence[Exclusion], step: Step) -> Minimum:
-        """Return the better of alternation's point and those of the decomposition, with its bound over all numerical values."""
-        assert self.settings.certificate is not None
-        began = time.perf_counter()
-        settings = self.settings.certificate
-        proof = decompose(f, self.domain, settings, step.rng, found, excluded)
-        step.clock.add("certificate", began)
-        best = proof.best or found
-        closed = proof.gap <= settings.tolerance * max(1.0, abs(proof.value))
-        status = OPTIMAL if closed else FEASIBLE
-        by = DECOMPOSITION if math.isfinite(proof.lower) else ""
-        return replace(
-            best, answer=replace(best.answer, status=status, value=proof.value, bound=proof.lower, prover=by)
-        )
+        limits, starts = self.settings.alternation.solver, [point.levels]
+        form = f.form_at(point.units)
+        there = self.domain.minimise(form, limits, units=point.units, excluded=excluded, starts=starts)
+        if there.columns is None:
+            return found.answer
+        return replace(found.answer, bound=min(found.value, there.bound), prover=there.prover)
 
     def _inflation(self, posterior: LinearPosterior | SparsePosterior, t: int) -> float:
         """Return the factor on the posterior covariance of a sample."""

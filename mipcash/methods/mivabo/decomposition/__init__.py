@@ -1,1 +1,0 @@
-"""Dual decomposition: bounds over levels and numerical parameters jointly."""
