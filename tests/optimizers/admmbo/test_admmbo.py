@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceExhaustedError
-from mipcash.methods.admmbo.admmbo import Admmbo
+from mipcash.methods.admmbo.admmbo import Admmbo, _Ask
 from mipcash.methods.admmbo.settings import AdmmboSettings
+from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.optimizer import Limit, Observation, Proposal, Request
+from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
 from mipcash.space.domain import Domain
 
 QUICK = LocalSearchSettings(walks=40, survivors=2, moved=1, finalists=1, rounds=2)
@@ -257,6 +261,41 @@ def test_failing_configurations_are_avoided() -> None:
         history.append(Observation(proposal.config, "failed") if failed else observed(proposal.config, values))
     assert sum(o.status == "failed" for o in history[12:]) <= 2
     assert optimizer.recommend(history, limits) is not None
+
+
+def test_a_pending_configuration_is_not_recommended() -> None:
+    history = [observed(c, on_the_box(c), ("loss",)) for c in box().sample(8, 0)]
+    history += [replace(observed(c, on_the_box(c), ("g",)), status="pending") for c in box().sample(8, 1)]
+    answer = Admmbo(Domain.of(box())).recommend(history, (Limit("g", high=0.0),))
+    assert answer is None or answer.status != "pending"
+
+
+def test_a_pruned_loss_is_no_answer_of_the_optimality_subproblem() -> None:
+    """It is an estimate; if all were pruned, the lowest estimate is the answer."""
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    optimizer = Admmbo(Domain.of(space), settings(n_initial=2))
+    estimate = Observation(
+        {"x": 0.9}, "done", outcome=Outcome({LOSS: Output(PRESENT, 0.0, variance=0.1), "g": Output.of(0.0)})
+    )
+    for whole, x in (([(0.1, 1.0), (0.5, 1.2)], 0.1), ([], 0.9)):
+        history = [estimate, *(observed({"x": at}, {"loss": loss, "g": 0.0}) for at, loss in whole)]
+        request = Request(history, np.random.default_rng(0), {}, None, (Limit("g", high=0.5),))
+        asked = _Ask(optimizer, Step(request, optimizer.data(history, request.limits), Clock()))
+        assert asked.vectors[asked._best(0)] == pytest.approx([x])
+
+
+def test_the_unit_of_the_loss_is_set_once_two_losses_differ() -> None:
+    space, limits = mixed(), (Limit("g", high=0.6),)
+    optimizer, state, history, units = Admmbo(Domain.of(space), settings(n_initial=1)), dict[str, Any](), [], []
+    for k in range(4):
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, None, limits))
+        state = dict(proposal.state)
+        units.append(state.get("unit"))
+        values = on_mixed(proposal.config)
+        history.append(observed(proposal.config, values | {"loss": 1e6 * values["loss"]}))
+    losses = [o.loss or 0.0 for o in history[:2]]
+    assert units == [None, 0.0, pytest.approx(abs(losses[0] - losses[1])), pytest.approx(abs(losses[0] - losses[1]))]
 
 
 def test_invalid_settings_are_refused() -> None:

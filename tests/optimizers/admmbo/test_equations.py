@@ -138,7 +138,7 @@ SETTINGS = AdmmboSettings(balance=None, tolerance=1e-6)
 
 def test_with_exact_subproblems_it_is_admm_and_finds_the_constrained_minimum() -> None:
     """Minimise ||x - (2, 2)||^2 with x_1 <= 1 and x_1 + x_2 <= 2. The solution is (1, 1); projections solve FEAS."""
-    state, rho = AdmmState.started(2, 2, 0.5, 1.0), 0.5
+    state, rho = AdmmState.started(2, 2, 0.5), 0.5
 
     def projected(p: np.ndarray) -> np.ndarray:
         over = max(0.0, p[1].sum() - 2.0)
@@ -157,7 +157,7 @@ def test_with_exact_subproblems_it_is_admm_and_finds_the_constrained_minimum() -
 
 
 def test_residuals_are_those_of_the_paper_and_an_infeasible_solution_is_not_converged() -> None:
-    state = replace(AdmmState.started(1, 2, 0.1, 1.0), x=np.array([0.3, 0.4]))
+    state = replace(AdmmState.started(1, 2, 0.1), x=np.array([0.3, 0.4]))
     z = np.array([[0.0, 0.4]])
     after = state.restored(z, True, SETTINGS)
     assert after.primal == pytest.approx(0.3)
@@ -170,7 +170,7 @@ def test_residuals_are_those_of_the_paper_and_an_infeasible_solution_is_not_conv
 
 def test_rho_is_balanced_as_in_eq_15() -> None:
     settings = AdmmboSettings()
-    state = replace(AdmmState.started(1, 1, 0.1, 1.0), x=np.array([1.0]), z=np.array([[0.5]]))
+    state = replace(AdmmState.started(1, 1, 0.1), x=np.array([1.0]), z=np.array([[0.5]]))
     moved = {z: state.restored(np.array([[z]]), True, settings).rho for z in (0.5, 0.0, 1.0)}
     assert moved == {0.5: 0.2, 0.0: 0.2, 1.0: 0.05}  # residuals (r, s): (0.5, 0), (1, 0.05), (0, 0.05)
     even = replace(state, rho=1.0).restored(np.array([[0.75]]), True, settings)
@@ -183,12 +183,12 @@ def test_rho_is_balanced_as_in_eq_15() -> None:
 
 
 def test_the_state_goes_through_json() -> None:
-    state = AdmmState.started(2, 3, 0.1, 7.0)
+    state = AdmmState.started(2, 3, 0.1)
     for each in (
         state,
         state.optimised(np.array([0.1, 0.2, 1.0 / 3.0])).counted(2, 5),
         replace(state, x=np.ones(3)).restored(np.ones((2, 3)) / 3.0, True, SETTINGS),
-        AdmmState.started(0, 3, 0.1, 1.0),
+        AdmmState.started(0, 3, 0.1),
     ):
         back = AdmmState.of(json.loads(json.dumps(each.as_dict())))
         assert back is not None
@@ -198,7 +198,7 @@ def test_the_state_goes_through_json() -> None:
 
 
 def test_feasibility_subproblems_take_turns_and_do_not_wait_for_each_other() -> None:
-    state = AdmmState.started(3, 2, 0.1, 1.0).optimised(np.zeros(2))
+    state = AdmmState.started(3, 2, 0.1).optimised(np.zeros(2))
     order = []
     for k in range(6):  # no result is reported: all are pending
         order.append(state.next(2))
@@ -212,7 +212,7 @@ def test_feasibility_subproblems_take_turns_and_do_not_wait_for_each_other() -> 
 
 
 def test_the_optimality_subproblem_has_its_steps_first() -> None:
-    state = AdmmState.started(2, 2, 0.1, 1.0)
+    state = AdmmState.started(2, 2, 0.1)
     for k in range(3):
         assert state.next(3) == OPT
         assert not state.solved(3)
