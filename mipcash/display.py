@@ -85,8 +85,8 @@ def proof_text(status: str, value: float, bound: float, solver: str, of: str = "
         of: name of the value, written instead of "value".
     """
     if math.isnan(value):
-        return f"{status} ({solver})" if not math.isfinite(bound) else f"{status}, bound {bound:.6g} ({solver})"
+        return f"{status} ({solver})" if not math.isfinite(bound) else f"{status}, bound {bound:.10g} ({solver})"
     if status == "optimal":
-        return f"optimal, {of or 'value'} {value:.6g}, proven by {solver}"
-    known = f", bound {bound:.6g}" if math.isfinite(bound) else ", no bound"
-    return f"{status}, {of or 'value'} {value:.6g}{known} ({solver})"
+        return f"optimal, {of or 'value'} {value:.10g}, proven by {solver}"
+    known = f", bound {bound:.10g}" if math.isfinite(bound) else ", no bound"
+    return f"{status}, {of or 'value'} {value:.10g}{known} ({solver})"

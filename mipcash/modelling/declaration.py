@@ -59,7 +59,7 @@ from mipcash.modelling.parameters import (
     Parameter,
 )
 from mipcash.modelling.quadratic import Condition, Quadratic, Variable, interval, parse_quadratic
-from mipcash.modelling.refusals import refuse_many_values
+from mipcash.modelling.refusals import is_indicator, refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
@@ -279,6 +279,7 @@ class Declaration:
             )
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
+        relation = relation == 1 if is_indicator(relation) else relation
         joined, conditions = conjunction(when)
         indicators, used = check_indicators(self, f"rule {name!r}", joined), relation
         if conditions:

@@ -31,7 +31,6 @@ from mipcash.display import table
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
 from mipcash.modelling.quadratic import Quadratic, parse_quadratic
-from mipcash.modelling.refusals import is_indicator
 from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, strict_ends, written
 
@@ -206,8 +205,8 @@ def _kind(value: Any) -> str:
     if hasattr(value, "label") and not hasattr(value, "is_expression_type"):
         return f"parameter {value.label}, which has no number; write that an indicator of it is 1, {value.label}[value] == 1"
     if hasattr(value, "label") or hasattr(value, "is_expression_type"):
-        text, bound = shortened(written(value), 40), "== 1" if is_indicator(value) else "<= 3"
-        return f"{text}, which is compared with nothing; write a bound, {text} {bound}"
+        text = shortened(written(value), 40)
+        return f"{text}, which is compared with nothing; write a bound, {text} <= 3"
     if callable(value):
         return "a function; call it, and give what it returns"
     return f"{shortened(repr(value), 60)}, of type {type(value).__name__}, and holds no parameter"

@@ -94,6 +94,11 @@ class Loop:
         if found.lost:
             cause = self._study.table.losses(found.number)[-1]
             self._display.note(f"trial {found.number} lost its worker and is evaluated again: {cause}")
+        if (killed := self._study.table.killed(found.number)) > 1:
+            self._display.note(
+                f"trial {found.number} was running each of the {killed} times that this run was killed; if its configuration ends "
+                "the process, evaluation_timeout= evaluates it in a process of its own"
+            )
         self._display.evaluating(found)
         return found
 
@@ -167,7 +172,7 @@ class Loop:
             parts = evaluation.parts
             cost = {name: part.seconds for name, part in parts.items()} if parts else None
             outcome, seconds, worker = evaluation.returned, evaluation.seconds, evaluation.worker
-            reported = self._study.tell(trial, outcome, seconds, partial=False, cost=cost, worker=worker)
+            reported = self._study.record_returned(trial, outcome, seconds, partial=False, cost=cost, worker=worker)
         except LateError as late:
             self._display.note(str(late))
             return

@@ -89,7 +89,8 @@ def minimize(
         budget: number of evaluations, including failed ones and those of a resumed journal, but not ``known`` ones. With one
             function per output, each call counts. ``mc.Steps(200)``: number of steps, for an objective that yields.
             ``mc.Cost(3600)``: their total cost. [`mipcash.Budget`][mipcash.study.spending.Budget] adds a time limit and costs:
-            ``mc.Budget(50, timeout=3600)``. An evaluation that would exceed the budget is not started.
+            ``mc.Budget(50, timeout=3600)``. An evaluation that would exceed the budget is not started, except for the
+            last one of a space with a fidelity.
         direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal keep the objective's own sign, under the
             name of the loss. Several objectives: their names, ``["loss", "latency_ms"]``, or a direction each, ``{"accuracy":
             "maximize", "latency_ms": "minimize"}``; the objective returns a dict that has them all, and ``result.front`` is the
@@ -282,7 +283,9 @@ def _all_known(study: Study) -> bool:
     if study.objectives.several:
         return all(t.done for t in study.trials if t.legal and t.at_full_fidelity and not t.repeat)
     best, first = found.best, found.feasibility.best
-    lowest = math.nan if best is None or best.minimised is None else best.minimised
+    if best is None:
+        return False
+    lowest = math.nan if best.minimised is None else best.minimised
     if first is not None and first.minimised is not None and not lowest <= first.minimised:
         return False  # the optimizer recommends a trial with a higher loss that is more certainly feasible
     decide = (LOSS, *(limit.output for limit in study.limits))

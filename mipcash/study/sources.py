@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from mipcash.errors import SpaceExhaustedError
-from mipcash.study.policies.policy import BUDGET, CONFIRMED, EXHAUSTED, NEARLY
+from mipcash.errors import SpaceExhaustedError, UndecidedError
+from mipcash.study.policies.policy import BUDGET, CONFIRMED, EXHAUSTED, NEARLY, UNDECIDED
 from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace
 from mipcash.study.study import Study
@@ -37,6 +37,10 @@ class Search:
         except SpaceExhaustedError as error:
             # a running evaluation may make the optimizer request another output of its configuration
             return "" if in_flight and self._study.costs else _reason(error)
+        except UndecidedError:
+            if not self._study.n_evaluated:
+                raise
+            return "" if in_flight else UNDECIDED
         if trial is None:  # other workers have used up the budget meanwhile
             return BUDGET
         # the proposal itself may have taken the rest of the time
@@ -56,6 +60,8 @@ class Search:
             return most > 0 and self._study.queue.prepare(most, self._seconds)
         except SpaceExhaustedError as error:
             return False if self._study.costs else _reason(error)
+        except UndecidedError:
+            return False
 
 
 def _reason(error: SpaceExhaustedError) -> str:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from mipcash.display import config_text, counted, table
-from mipcash.errors import SpaceExhaustedError
+from mipcash.errors import SpaceExhaustedError, TellError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.compiled import declaration_of
@@ -31,6 +31,7 @@ from mipcash.study.method import Method, OptimizerGiven
 from mipcash.study.proposer import Proposer
 from mipcash.study.pruning import PruningGiven, judge_for, pruning_of
 from mipcash.study.queue import Queue
+from mipcash.study.reading import statement
 from mipcash.study.records.directions import DirectionGiven, objectives_of
 from mipcash.study.records.fingerprint import record_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, TableGiven, wanted
@@ -232,10 +233,9 @@ class Study:
         Args:
             trial: a trial that ``ask`` returned and that has no outcome yet.
             outcome: a finite number; a dict with ``"loss"`` and further named numbers; or
-                [`Failed`][mipcash.study.trial.Failed], which may also stand for a single output in the dict. Anything else
-                (nan, inf, None, a string ...) is recorded as failed, with a message that says so. Reports of the trial are
-                stored with it. If its evaluation ended because of ``trial.should_stop()``, None is allowed, and an estimate
-                for the complete evaluation is recorded.
+                [`Failed`][mipcash.study.trial.Failed], which may also stand for a single output in the dict; nan and inf are
+                failures. Reports of the trial are stored with it. If its evaluation ended because of ``trial.should_stop()``,
+                None is allowed, and an estimate for the complete evaluation is recorded.
             seconds: duration of the evaluation; None: the time since ``ask``.
             partial: True if more outputs will follow; the trial is pending until then. None: if the trial names its outputs
                 (``trial.evaluate``), it stays pending after a dict until all of them are known; otherwise the outcome is complete.
@@ -247,9 +247,42 @@ class Study:
             The updated trial.
 
         Raises:
-            TellError: the trial belongs to another study, or already has an outcome; ``LateError``: another worker sharing the
-                storage took this worker for dead and recorded the outcome.
+            TellError: the trial belongs to another study, or already has an outcome; or None, a text or a dict without a known
+                name is given, in which case the trial stays pending. ``LateError``: another worker sharing the storage took this
+                worker for dead and recorded the outcome.
             ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
+        """
+        mine = self.table.mine(trial)
+        names = (LOSS, *self.objectives.names, *(limit.output for limit in self.limits), *mine.evaluate)
+        of_parts = isinstance(outcome, Mapping) and (partial is not None or bool(mine.outcome.outputs))
+        if not of_parts and not statement(_with_reports(trial, mine, outcome), names):
+            raise TellError(
+                f"tell() got {shown(outcome)}, which is no outcome; give a finite number, a dict with {names[0]!r}, or "
+                f"mc.Failed('why'). Trial {mine.number} is still pending"
+            )
+        return self.record_returned(trial, outcome, seconds, partial=partial, cost=cost, worker=worker)
+
+    def record_returned(
+        self,
+        trial: Trial,
+        returned: Any,
+        seconds: float | None = None,
+        *,
+        partial: bool | None = None,
+        cost: float | Mapping[str, float] | None = None,
+        worker: str = "",
+    ) -> Trial:
+        """Record whatever an objective returned; what is no outcome is recorded as failed. Otherwise the same as ``tell``.
+
+        Args:
+            trial, seconds, partial, cost, worker: as for ``tell``.
+            returned: any object.
+
+        Returns:
+            The updated trial.
+
+        Raises:
+            TellError: as for ``tell``, except for the outcome.
         """
         wording = "seconds must be a finite number of at least 0, how long the evaluation took"
         taken = None if seconds is None else finite(seconds, wording, low=0.0)
@@ -257,7 +290,7 @@ class Study:
         def reported() -> Trial:
             mine = self.table.mine(trial)
             duration = self.table.seconds(mine.number) if taken is None else taken
-            whole = _with_reports(trial, mine, outcome)
+            whole = _with_reports(trial, mine, returned)
             telling = TrialUpdate.of(
                 mine, whole, partial, duration if cost is None else reported_costs(cost), self.limits
             )

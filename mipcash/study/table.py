@@ -314,6 +314,10 @@ class TrialTable:
         attempts = sorted(self._rows[number].evaluations, key=lambda e: e.attempt)
         return [e.message for e in attempts if e.status == LOST]
 
+    def killed(self, number: int) -> int:
+        """Return the number of attempts of a trial during which the whole run was killed."""
+        return len({e.attempt for e in self._rows[number].evaluations if e.status == RETURNED and e.message})
+
     def give_back(self, number: int) -> Trial:
         """End the latest attempt without an outcome; the trial waits."""
         return self._end(number, RETURNED, "")

@@ -14,10 +14,12 @@ import pytest
 import tiny
 
 import mipcash as mc
+from mipcash.errors import UndecidedError
 from mipcash.optimizers.optimizer import Proposal, Request
+from mipcash.optimizers.random import RandomSearch
 from mipcash.study.minimize import minimize
 from mipcash.study.minimize import run as run_study
-from mipcash.study.policies.policy import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL, EXHAUSTED, UNDECIDED
 from mipcash.study.storage.sqlite import read_journal
 
 
@@ -270,3 +272,28 @@ def test_a_budget_of_time_alone_counts_no_evaluations(space: mc.Space, capsys: p
     for confirm in (2, "replicate"):
         with pytest.raises(ValueError, match="give an amount too"):
             mc.minimize(tiny.loss, space, mc.Budget(timeout=3600), confirm=confirm, progress=False)  # type: ignore[arg-type]
+
+
+def test_an_exhausted_space_without_a_feasible_configuration_has_no_best() -> None:
+    space = mc.Space("small")
+    space.integer("x", 1, 3)
+    result = mc.minimize(
+        lambda c: {"loss": c["x"], "ms": 1.0}, space, 9, limits={"ms": 0.5}, optimizer="random", progress=False
+    )
+    assert (result.config, result.stopped) == (None, EXHAUSTED)
+
+
+def test_a_search_that_cannot_decide_ends_with_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second configuration is neither found nor excluded in the time of a proposal."""
+    space = mc.Space("hard")
+    space.integer("x", 1, 9)
+    ask = RandomSearch.propose
+
+    def propose(self: RandomSearch, request: Request) -> Proposal:
+        if request.history:
+            raise UndecidedError("no time")
+        return ask(self, request)
+
+    monkeypatch.setattr(RandomSearch, "propose", propose)
+    result = mc.minimize(lambda c: c["x"], space, 5, optimizer="random", progress=False)
+    assert (len(result.history), result.stopped) == (1, UNDECIDED)

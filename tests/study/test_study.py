@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +153,42 @@ OUTCOMES: list[tuple[Any, float | None, str]] = [
 def test_outcomes_are_read_and_stored(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for outcome, loss, message in OUTCOMES:
-            told = study.tell(study.ask(), outcome)
+            told = study.record_returned(study.ask(), outcome)
             assert (told.status, told.loss) == ("failed" if loss is None else "done", loss), outcome
             assert message in told.message
         expected = [(t.status, t.loss, t.message) for t in study.trials]
     assert [(row.status, row.loss, row.outcome.message) for row in read_journal(journal)[1]] == expected
+
+
+@pytest.mark.parametrize("outcome", [None, "0.3", {"los": 0.3}, {"loss": None}, {}, np.array([3.0, 4.0])])
+def test_what_is_no_outcome_is_refused_and_the_trial_stays_pending(space: mc.Space, outcome: object) -> None:
+    study = mc.Study(space, tiny.Sampler(space))
+    trial = study.ask()
+    with pytest.raises(TellError, match=r"tell\(\) got .*, which is no outcome; .*Trial 0 is still pending"):
+        study.tell(trial, outcome)
+    assert study.trials[0].pending
+    assert study.tell(trial, float("nan")).failed
+
+
+def test_a_second_kill_in_the_same_trial_is_noted(journal: Path) -> None:
+    """A configuration that ends the process is handed out by each run that goes on."""
+    space = tiny.tiny_space()
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        study.ask()
+    for k in range(3):
+        run = [sys.executable, "-c", KILLED.format(journal=str(journal))]
+        done = subprocess.run(run, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert ("trial 0 was running each of the" in done.stdout + done.stderr) == (k > 1)
+
+
+KILLED = """
+import os, signal
+import mipcash as mc
+import tiny
+space = tiny.tiny_space()
+mc.minimize(lambda config: os.kill(os.getpid(), signal.SIGKILL), space, 3, optimizer=tiny.Sampler(space), storage={journal!r})
+"""
 
 
 def test_telling_twice_or_to_another_study_is_refused(space: mc.Space) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BUDGET = "budget"
 TIMEOUT = "timeout"
 EXHAUSTED = "space exhausted"
+UNDECIDED = "no further configuration was found in the time of a proposal, nor proof that there is none"
 NEARLY = f"{EXHAUSTED} within the solver's tolerance"
 BEST_OF_ALL = f"{EXHAUSTED}: best of all legal configurations, if the objective is deterministic"
 CALLBACK = "callback"

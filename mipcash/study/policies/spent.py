@@ -77,8 +77,8 @@ class WithinBudget(Policy):
         return ""
 
     def pays_for(self, trial: Trial, in_flight: Collection[Trial]) -> bool:
-        """Return True if the budget pays for a trial that was proposed."""
-        return self.pays(in_flight, self._spending.of(trial))
+        """Return True if the budget pays for a trial that was proposed, or for a part of one at a higher fidelity."""
+        return self.pays(in_flight, None if self._study.objectives.fidelity else self._spending.of(trial))
 
     def pays(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
         """Return True if the budget pays for another trial.
