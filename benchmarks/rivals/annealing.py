@@ -213,7 +213,7 @@ class MiVaBOAnnealing(_Annealing):
         super().__init__(domain)
         self.settings: AnnealingSettings = settings or AnnealingSettings()
         self.cooling = self.settings.cooling
-        model = LinearSettings(sizes=self.settings.sizes, iterations=self.settings.refit)
+        model = LinearSettings(sizes=self.settings.sizes, refit=self.settings.refit)
         self.surrogate = LinearSurrogate(self.program, self.scale, model)
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:

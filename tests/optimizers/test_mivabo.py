@@ -63,11 +63,11 @@ def test_a_threshold_leaves_out_pairs_that_are_probably_zero():
 
 
 def test_presets_infer_their_own_sparse_prior():
-    assert MiVaBOSettings(prior="laplace").surrogate.inference == SparseSettings("laplace")
-    assert MiVaBOSettings.paper(prior="laplace").surrogate.inference == SparseSettings(
+    assert MiVaBOSettings(prior="laplace").inference == SparseSettings("laplace")
+    assert MiVaBOSettings.paper(prior="laplace").inference == SparseSettings(
         "laplace", "variational", by="feature", noise_sd=0.0
     )
-    own = MiVaBOSettings(prior="laplace", sparse=SparseSettings(inference="gibbs", draws=7)).surrogate
+    own = MiVaBOSettings(prior="laplace", sparse=SparseSettings(inference="gibbs", draws=7))
     assert (own.inference.prior, own.inference.draws) == ("laplace", 7)
 
 

@@ -36,7 +36,7 @@ SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)
 
 
 class Linear(Conformance):
-    settings = LinearSettings(sizes=SIZES, iterations=5)
+    settings = LinearSettings(sizes=SIZES, refit=5)
 
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         return LinearSurrogate(observed.program, observed.scale, self.settings)
@@ -55,7 +55,7 @@ class TestPaper(Linear):
 @pytest.mark.parametrize("name", ["bound_numbers"])
 class TestHorseshoe(Linear):
     gaussian = False
-    settings = LinearSettings(sizes=SIZES, iterations=5, prior="horseshoe", sparse=SparseSettings(burn_in=8, draws=6))
+    settings = LinearSettings(sizes=SIZES, refit=5, prior="horseshoe", sparse=SparseSettings(burn_in=8, draws=6))
 
 
 @pytest.mark.parametrize("name", ["discrete", "bound_numbers"])
@@ -190,7 +190,7 @@ def test_the_fit_recovers_which_group_matters():
 
 def test_a_state_of_earlier_journals_is_accepted() -> None:
     observed = observed_in("conv_net")
-    surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, iterations=2))
+    surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, refit=2))
     prepared = surrogate.prepare(observed.points)
     _, first = surrogate.fit(prepared, observed.values, {}, np.random.default_rng(0))
     assert set(first) == {"theta"}

@@ -20,11 +20,10 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.backends.task import Answer
 from mipcash.errors import SpaceError, at_least
-from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker
+from mipcash.methods.mivabo.blocks import MapMaker
 from mipcash.methods.mivabo.evidence import always_active, shared
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearPosterior
-from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate, Tables
 from mipcash.optimizers.data import Data
@@ -48,7 +47,7 @@ FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
 
 
 @dataclass(frozen=True)
-class MiVaBOSettings:
+class MiVaBOSettings(LinearSettings):
     """Settings of the optimizers ``mivabo`` and ``mivabo-paper``.
 
     Args:
@@ -84,47 +83,23 @@ class MiVaBOSettings:
         'paper'
     """
 
-    preset: str = "evidence"
     n_initial: int = 10
     starts: int = 4
-    alpha: float = 1.0
-    beta: float = 1.0
-    sigma: float = 1.0
-    sizes: FeatureSizes = field(default_factory=FeatureSizes)
-    refit: int = 25
     inflation: float = 0.25
-    prior: str = "gaussian"
-    sparse: SparseSettings | None = None
     threshold: float = 0.0
     tolerance: float = 0.05
-    features: str = "fourier"
     interactions: tuple[tuple[str, str], ...] | None = None
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
-        _ = self.surrogate  # checks the settings that it is made of
+        super().__post_init__()
+        at_least(self, n_initial=1, starts=1, inflation=0)
         if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
             )
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
-
-    @property
-    def surrogate(self) -> LinearSettings:
-        """Settings of the surrogate."""
-        return LinearSettings(
-            self.preset,
-            self.alpha,
-            self.beta,
-            self.sigma,
-            self.sizes,
-            self.refit,
-            self.prior,
-            self.sparse,
-            self.features,
-        )
 
     @classmethod
     def paper(cls, **changes: Any) -> MiVaBOSettings:
@@ -153,7 +128,7 @@ class MiVaBO(ModelBased):
         declared = None if self.settings.interactions is None else resolved
         joint = np.arange(len(self.scale)) if self.settings.preset == "paper" else always_active(self.scale)
         MapMaker(self.settings.features, self.settings.sizes).check(shared(len(self.program.groups), joint, declared))
-        linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
+        linear = LinearSurrogate(self.program, self.scale, self.settings, declared)
         self.surrogate: Surrogate[Tables, LinearPosterior | SparsePosterior] = linear
 
     @property

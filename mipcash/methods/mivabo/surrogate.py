@@ -36,7 +36,7 @@ class LinearSettings:
         preset: ``evidence`` (one-hot, variances fitted) or ``paper`` (bits; alpha, beta and sigma as given).
         alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (values standardised).
         sizes: numbers of features.
-        iterations: of L-BFGS-B on the evidence per fit.
+        refit: iterations of L-BFGS-B on the evidence per fit.
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products.
         sparse: inference of a sparse prior; its ``prior`` is overridden by the one above. None: by pair, s2 inferred
             (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
@@ -48,7 +48,7 @@ class LinearSettings:
     beta: float = 1.0
     sigma: float = 1.0
     sizes: FeatureSizes = field(default_factory=FeatureSizes)
-    iterations: int = 25
+    refit: int = 25
     prior: str = "gaussian"
     sparse: SparseSettings | None = None
     features: str = "fourier"
@@ -56,7 +56,7 @@ class LinearSettings:
     def __post_init__(self) -> None:
         if self.preset not in ("evidence", "paper"):
             raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
-        at_least(self, iterations=1)
+        at_least(self, refit=1)
         if not min(self.alpha, self.beta, self.sigma) > 0.0 or math.isnan(self.alpha + self.beta + self.sigma):
             raise SpaceError(f"alpha, beta and sigma must be above 0, got {self.alpha}, {self.beta} and {self.sigma}")
         if self.prior not in ("gaussian", *PRIORS):
@@ -147,7 +147,7 @@ class LinearSurrogate:
             posterior, after = self._paper(prepared, values, v, maker, rng), dict(state)
         else:
             starts = [np.array(state["theta"])] if "theta" in state else []
-            theta, _ = evidence.fit(prepared.grams, y, starts, self.settings.iterations, v, deadline)
+            theta, _ = evidence.fit(prepared.grams, y, starts, self.settings.refit, v, deadline)
             posterior, after = self._of(theta, prepared, values, v, maker, rng), {"theta": theta.tolist()}
         if self.settings.prior == "gaussian":
             return posterior, after
