@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, stack_level
 from mipcash.modelling.domains import Integer, ParameterDomain, Permutation, Real, Value, is_number, short_list
 
 Vector = NDArray[np.float64]
@@ -148,7 +148,7 @@ def _density(label: str, domain: Real | Integer | Any, prior: Any) -> Vector:
         warnings.warn(
             f"parameter {label!r}: {share:.1%} of its prior lies in its range [{low:g}, {high:g}], and draws the search to an "
             "end of it; widen the range, or correct prior=",
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return found + np.log(x) if domain.log else found  # dx/du is x on the log scale, up to a factor
 

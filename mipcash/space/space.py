@@ -21,7 +21,7 @@ from mipcash.backends.registry import DEFAULT
 from mipcash.backends.task import Backend, SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.display import counted, listing, table
-from mipcash.errors import SpaceError, UndecidedError
+from mipcash.errors import SpaceError, UndecidedError, stack_level
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
 from mipcash.modelling.expectations import NOTHING
@@ -613,14 +613,14 @@ class Space(ExchangeMixin):
         if len(found) < n and criterion in CRITERIA and not deadline.passed:
             warnings.warn(
                 f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         elif len(found) < n:
             within = "in time" if time_limit is None else f"in {time_limit:g} s"
             warnings.warn(
                 f"{len(found)} of {n} samples of space {self.name!r} were found {within}; "
                 "give a larger time_limit for more",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         return found
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from mipcash.errors import at_least
+from mipcash.errors import at_least, stack_level
 from mipcash.study.finalists import Finalist
 from mipcash.study.policies.policy import CALLBACK, DEFECT, TIMEOUT
 from mipcash.study.replication import RESERVED
@@ -148,7 +148,7 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
         warnings.warn(
             "the repeats of confirm= have exactly the losses of the search: the objective is deterministic, and its repeats "
             "confirm nothing; give it a parameter repeat, which chooses other folds or another seed, or leave confirm= out",
-            stacklevel=5,
+            stacklevel=stack_level(),
         )
 
 
@@ -156,7 +156,9 @@ def enqueue_finalists(study: Study, settings: Confirm) -> None:
     """Enqueue the repeats of the finalists that do not exist yet: repeat 1 of all finalists, then repeat 2, and so on."""
     chosen = study.finalists(settings.finalists)
     if len(chosen) == 1:
-        warnings.warn(f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=4)
+        warnings.warn(
+            f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=stack_level()
+        )
     for repeat in range(1, settings.repeats + 1):
         for trial in chosen if len(chosen) > 1 else ():
             study.repeat(trial, repeat)
@@ -168,5 +170,5 @@ def warn_of_failed(finalists: Sequence[Finalist]) -> None:
         warnings.warn(
             f"no finalist passed its repeats ({finalists[0].problem}), so that nothing is confirmed: the recommendation is the "
             "best of the other evaluations. Correct the objective, or confirm fewer repeats",
-            stacklevel=3,
+            stacklevel=stack_level(),
         )

@@ -12,6 +12,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, TextIO
 
+from mipcash.errors import stack_level
 from mipcash.optimizers.optimizer import Limit
 from mipcash.study.feasibility import Feasibility, violated
 from mipcash.study.front import Front, objectives_of
@@ -64,7 +65,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Show a message to the user: a warning, as there is no display."""
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, stacklevel=stack_level())
 
     def __enter__(self) -> Progress:
         return self

@@ -42,6 +42,7 @@ from typing import Any
 
 import numpy as np
 
+from mipcash.errors import stack_level
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.arguments import whole_number
@@ -238,7 +239,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
         return None
     if isinstance(racing, Racing) and not averaged:
         if len(whole) == racing.least:
-            warnings.warn(CURVES, stacklevel=2)
+            warnings.warn(CURVES, stacklevel=stack_level())
         return None
     rungs = racing.rungs(len(best.folds)) if isinstance(racing, Halving) else []
     reference = _references(whole, best, None if averaged else rungs)

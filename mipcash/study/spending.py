@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from mipcash.display import counted
-from mipcash.errors import BudgetError
+from mipcash.errors import BudgetError, stack_level
 from mipcash.study.arguments import seconds_of
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
@@ -291,7 +291,7 @@ class Reserve:
                 f"{self.message}, {self.evaluations * whole:g} steps where an evaluation takes {whole:g}, and the budget is "
                 f"{spending.total:g} steps in all: nothing is confirmed, and all of them go to the search. Give "
                 f"mc.Steps({self.needs(whole):g}) or more, or confirm fewer",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         return self.evaluations * whole if self.paid else 0.0
 

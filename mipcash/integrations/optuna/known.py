@@ -9,6 +9,7 @@ from typing import Any
 from optuna.study import Study, StudyDirection
 from optuna.trial import TrialState
 
+from mipcash.errors import stack_level
 from mipcash.integrations.optuna.history import Reader, number_of
 from mipcash.modelling.domains import Configuration
 from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
@@ -85,7 +86,7 @@ def known_from(
         warnings.warn(
             f"{len(left)} of {len(study.trials)} trials are left out, as they do not fit space {space.name!r}: trial {number}: "
             f"{problem}",
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return found
 

@@ -25,7 +25,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import TrialState
 
-from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.errors import SpaceError, SpaceExhaustedError, stack_level
 from mipcash.integrations.optuna.history import Key, key_of, number_of, objectives_of
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
@@ -290,7 +290,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         """Warn once per text."""
         if text not in self._warned:
             self._warned.add(text)
-            warnings.warn(text, stacklevel=2)
+            warnings.warn(text, stacklevel=stack_level())
 
 
 def _held(sampler: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mipcash.display import counted
-from mipcash.errors import DataError, MipcashError, ObjectiveError
+from mipcash.errors import DataError, MipcashError, ObjectiveError, stack_level
 from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of, probabilities
 from mipcash.integrations.sklearn.fitting import SILENT
 from mipcash.integrations.sklearn.predicted import PredictionLoss
@@ -299,7 +299,7 @@ def _predictions(
         warnings.warn(
             f"out-of-fold predictions of {counted(lost, 'configuration')} are not here any more and are computed again "
             f"({fits}); CrossValidated(predictions=FOLDER) keeps them for other processes and for later",
-            stacklevel=4,
+            stacklevel=stack_level(),
         )
     found = list(_computed(objective, library))
     if not found:

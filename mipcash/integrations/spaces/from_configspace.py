@@ -19,7 +19,7 @@ from typing import Any
 
 from scipy import stats
 
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, stack_level
 from mipcash.integrations.spaces.shared import list_domain, number_domain, package
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number, same_value
@@ -58,7 +58,7 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
     if dropped:
         warnings.warn(
             f"the priors of {', '.join(map(repr, dropped))} are dropped; their ranges and defaults are kept",
-            stacklevel=4,
+            stacklevel=stack_level(),
         )
     for clause in space.forbidden_clauses:
         for literals in _disjuncts(clause):

@@ -23,7 +23,7 @@ from itertools import combinations, pairwise
 from numbers import Integral
 from typing import Any
 
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, stack_level
 from mipcash.integrations.spaces.shared import list_domain
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Integer, Ordinal, Real, Value, is_bool, is_number, same_value
@@ -83,7 +83,7 @@ def domain_of(name: str, values: Any) -> Domain:
             f"parameter {name!r}: the tuple {values!r} is a list of its {len(values)} values; for the range between the numbers "
             f"give mc.{'Integer' if all(isinstance(v, Integral) for v in ends) else 'Real'}({ends[0]}, {ends[1]}{log}), for the "
             "values a list",
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return _listed(name, values)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipcash.errors import BudgetError
+from mipcash.errors import BudgetError, stack_level
 from mipcash.study.policies.policy import BUDGET, CALLBACK, OPTIMIZER, TIMEOUT, Policy
 from mipcash.study.spending import Reserve, Spending
 from mipcash.study.study import Study
@@ -73,7 +73,7 @@ class WithinBudget(Policy):
                 self._study.stop(BUDGET)
                 raise
             if problem:
-                warnings.warn(problem, stacklevel=2)
+                warnings.warn(problem, stacklevel=stack_level())
         return ""
 
     def pays_for(self, trial: Trial, in_flight: Collection[Trial]) -> bool:

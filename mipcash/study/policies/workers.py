@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Collection
 from statistics import median
 
+from mipcash.errors import stack_level
 from mipcash.optimizers.outcome import LOSS, MISSING, VARIANCE
 from mipcash.study.policies.policy import Policy
 from mipcash.study.policies.spent import Deadline
@@ -59,14 +60,15 @@ class Shown(Policy):
         for name, output in trial.outcome.outputs.items():
             if name not in self._warned and unread(output):
                 self._warned.add(name)
-                warnings.warn(f"output {name!r} is not kept: {output.message}", stacklevel=2)
+                warnings.warn(f"output {name!r} is not kept: {output.message}", stacklevel=stack_level())
         variance = trial.outcome[VARIANCE]
         known = variance.value is not None and 0 <= variance.value < math.inf
         if VARIANCE not in self._warned and variance.status != MISSING and not known:
             self._warned.add(VARIANCE)
             given = variance.message if variance.value is None else variance.value
             warnings.warn(
-                f"output 'variance' is no noise variance, a finite number of at least 0: {given}", stacklevel=2
+                f"output 'variance' is no noise variance, a finite number of at least 0: {given}",
+                stacklevel=stack_level(),
             )
         if self._study.n_evaluated == SUSPICIOUS:
             if problem := self._study.result.problem():
@@ -75,7 +77,7 @@ class Shown(Policy):
             if self._study.pruning is not None and trial.done and not any(steps):
                 warnings.warn(
                     "pruning= has no effect, since the objective neither yields its steps nor reports them by trial.report",
-                    stacklevel=2,
+                    stacklevel=stack_level(),
                 )
         return ""
 

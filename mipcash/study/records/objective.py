@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mipcash.errors import stack_level
 from mipcash.study.text import readable, storable
 
 BEFORE_CALLS = ("__init__", "__post_init__", "__new__")
@@ -60,7 +61,7 @@ def warn_of_another(storage: str, then: Mapping[str, str], now: Mapping[str, str
         f"the finished trials of {storage} were evaluated by another objective: it was {then['name']!r} and is {change}. They are "
         "kept, and mixed with those of the objective now. To start anew, give storage=mc.Journal(path, fresh=True) (mipcash run "
         "--fresh) or another storage=",
-        stacklevel=6,  # the caller of minimize
+        stacklevel=stack_level(),
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mipcash.display import counted
-from mipcash.errors import ConfigurationError
+from mipcash.errors import ConfigurationError, stack_level
 from mipcash.modelling.domains import Configuration, Integer, ParameterDomain, Permutation, Real, Value, level_of
 from mipcash.modelling.validation import check
 from mipcash.optimizers.objectives import Objectives
@@ -105,7 +105,8 @@ def read_trials(
     theirs = [n for n in columns if n.startswith("config.")]
     if gone := [n for n in theirs if n.removeprefix("config.") not in space.parameters]:
         warnings.warn(
-            f"space {space.name!r} lacks parameters of the table: {', '.join(gone)} are ignored", stacklevel=2
+            f"space {space.name!r} lacks parameters of the table: {', '.join(gone)} are ignored",
+            stacklevel=stack_level(),
         )
     found, refused, left = list[tuple[Configuration, Any]](), list[str](), 0
     for k, row in enumerate(rows, start=1):
@@ -121,13 +122,13 @@ def read_trials(
         else:
             found.append((config, outcome))
     if left and not theirs:
-        warnings.warn(f"{counted(left, 'row')} left out, with the status pending, or pruned", stacklevel=2)
+        warnings.warn(f"{counted(left, 'row')} left out, with the status pending, or pruned", stacklevel=stack_level())
     if refused:
         text = "\n".join(refused[:LISTED] + (["..."] if len(refused) > LISTED else []))
         text = f"{len(refused)} of {len(rows)} rows have no legal configuration in space {space.name!r}, or no loss:\n{text}"
         if illegal != SKIP:
             raise ConfigurationError(f"{text}\nCorrect them, or leave them out: illegal='skip'")
-        warnings.warn(f"{text}\nThey are left out", stacklevel=2)
+        warnings.warn(f"{text}\nThey are left out", stacklevel=stack_level())
     return found
 
 
@@ -165,6 +166,8 @@ def _rows(table: Any) -> list[Mapping[str, Any]]:
         path = Path(table)
         if path.suffix.lower() in TEXTS:
             return _of_csv(path)
+        if path.suffix.lower() in (".json", ".xlsx", ".xls", ".parquet"):
+            raise TypeError(f"{path} is no table that is read here; read it by pandas, and give the data frame")
         return _of_journal(table)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         _check_distinct([str(name) for name in table.columns], "the data frame")
@@ -288,4 +291,7 @@ def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], fa
     if loss is not None and LOSS not in outcome:
         return None, f"its {loss} is empty"
     unread = [n for n, v in outcome.items() if isinstance(v, str)]
-    return outcome, f"{unread[0]} is {outcome[unread[0]]!r}, which is no number" if unread else ""
+    if not unread:
+        return outcome, ""
+    hint = "; write decimals with a point" if "," in str(outcome[unread[0]]) else ""
+    return outcome, f"{unread[0]} is {outcome[unread[0]]!r}, which is no number{hint}"

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from mipcash.errors import StorageError
+from mipcash.errors import StorageError, stack_level
 from mipcash.study.storage.listings import differences
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.storage.versions import changed
@@ -52,7 +52,7 @@ def compare(
             warnings.warn(
                 f"{name} was written with {', '.join(others)}: proposals may differ in their last digits, and then altogether, "
                 "from those of a run that was not interrupted",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         return
     named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from mipcash.errors import stack_level
 from mipcash.study.storage.lock import create_private
 from mipcash.study.storage.protocol import EvaluationRow, TrialRow
 
@@ -61,6 +62,8 @@ class Spool:
             except FileNotFoundError:  # its writer was faster
                 continue
             except (OSError, ValueError, TypeError, KeyError) as error:
-                warnings.warn(f"the outcome in {path} cannot be read ({error}); delete the file", stacklevel=2)
+                warnings.warn(
+                    f"the outcome in {path} cannot be read ({error}); delete the file", stacklevel=stack_level()
+                )
                 continue
             yield path, kept

@@ -36,7 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from mipcash.errors import StorageError
+from mipcash.errors import StorageError, stack_level
 from mipcash.optimizers.outcome import PENDING, Outcome
 from mipcash.study.storage.attempts import ended, recorded
 from mipcash.study.storage.checks import DamageError
@@ -308,7 +308,8 @@ class SQLStorage:
             path.unlink(missing_ok=True)
             if wanted:
                 warnings.warn(
-                    f"{self.title}: the outcome of trial {told.number}, left in {path}, is recorded", stacklevel=3
+                    f"{self.title}: the outcome of trial {told.number}, left in {path}, is recorded",
+                    stacklevel=stack_level(),
                 )
 
     def _until_reached(
@@ -337,7 +338,9 @@ class SQLStorage:
                 found = None if interrupted and done() else act()
             except UnreachableError as error:
                 if not interrupted and (kept := keep()):
-                    warnings.warn(f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=3)
+                    warnings.warn(
+                        f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=stack_level()
+                    )
                 self._miss(error)
                 interrupted = True
                 if self._waits:
@@ -367,7 +370,7 @@ class SQLStorage:
                 if not done():
                     act()
             except TakenError as error:
-                warnings.warn(f"an outcome that waited for its server is ignored: {error}", stacklevel=5)
+                warnings.warn(f"an outcome that waited for its server is ignored: {error}", stacklevel=stack_level())
             del self._late[0]
             _drop(kept)
 
@@ -380,7 +383,7 @@ class SQLStorage:
         first, latest = self._away or (now, -math.inf)
         if now - latest > LONGEST_GAP:
             first = now
-            warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=4)
+            warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=stack_level())
         elif now - first > PATIENCE:
             raise error
         self._away = first, now
@@ -388,7 +391,7 @@ class SQLStorage:
     def _reach(self) -> None:
         if self._away is not None:
             seconds, self._away = time.monotonic() - self._away[0], None
-            warnings.warn(f"{self.title} is reached again after {seconds:.0f} seconds", stacklevel=4)
+            warnings.warn(f"{self.title} is reached again after {seconds:.0f} seconds", stacklevel=stack_level())
 
     def _holds(self, row: TrialRow | int, evaluations: Sequence[EvaluationRow]) -> bool:
         """Return True if the storage holds a trial, or the trial of this number, with evaluations of this writer."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mipcash.errors import stack_level
 from mipcash.study.evaluating.pool import Executors
 
 
@@ -34,7 +35,7 @@ def executor_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
     if type(backend).__name__ not in ("LokyBackend", "SequentialBackend"):
         warnings.warn(
             f"evaluations run in local processes: joblib's {type(backend).__name__} is none of loky, threading and dask",
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return workers, lambda: ReusedExecutor(workers), True
 

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from mipcash.errors import DataError, SpaceError
+from mipcash.errors import DataError, SpaceError, stack_level
 from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, looks_continuous, refuse_missing
 from mipcash.integrations.sklearn.scoring import Scoring, weighted_scorer
 from mipcash.integrations.sklearn.search.folds import check_classes
@@ -85,7 +85,7 @@ def preparation_of(x: Any) -> Any:
             warnings.warn(
                 f"the column {column!r} of X has {count} different texts in {len(x)} rows, and is one-hot encoded into as many "
                 "columns; leave it out if it names the rows",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
     if not texts and not dates and not bool(x.isna().to_numpy().any()):
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mipcash.errors import DataError
+from mipcash.errors import DataError, stack_level
 from mipcash.integrations.sklearn.search.objective import Scores
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -74,7 +74,7 @@ def check_failures(trials: Sequence[Trial]) -> None:
         f"{len(failed)} of {len(trials)} configurations failed and have the score nan; the search learned from "
         f"that. The reasons:\n{reported}",
         FitFailedWarning,
-        stacklevel=3,
+        stacklevel=stack_level(),
     )
 
 

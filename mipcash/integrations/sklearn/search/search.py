@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_method_params, _num_samples, indexable
 
-from mipcash.errors import DataError, DefectError
+from mipcash.errors import DataError, DefectError, stack_level
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging, predictions_beside
@@ -260,7 +260,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             self.refit_time_ = time.time() - began
             self.refit_measures_ = objective.measured(self.best_estimator_)
             if broken := self._violations(self.refit_measures_):
-                warnings.warn(f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=4)
+                warnings.warn(
+                    f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=stack_level()
+                )
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
@@ -282,7 +284,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         assert first is not None
         if broken:
             index, estimator, seconds, measures, broken = first
-            warnings.warn(self._violated(index, broken, len(order)), stacklevel=5)
+            warnings.warn(self._violated(index, broken, len(order)), stacklevel=stack_level())
         self.cv_results_ |= {f"refit_{name}": column for name, column in columns.items()}
         self.best_estimator_, self.refit_time_, self.refit_measures_ = estimator, seconds, measures
         self._choose(index, objective.scores)
