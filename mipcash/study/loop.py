@@ -19,7 +19,7 @@ from mipcash.study.policies.policy import FINAL, Policy
 from mipcash.study.progress import Progress
 from mipcash.study.pruning import judge_for
 from mipcash.study.sources import Source
-from mipcash.study.study import Study
+from mipcash.study.study import Study, record_returned
 from mipcash.study.trial import Trial
 
 UNUSUAL, LEAST = 10.0, 60.0
@@ -172,7 +172,7 @@ class Loop:
             parts = evaluation.parts
             cost = {name: part.seconds for name, part in parts.items()} if parts else None
             outcome, seconds, worker = evaluation.returned, evaluation.seconds, evaluation.worker
-            reported = self._study.record_returned(trial, outcome, seconds, partial=False, cost=cost, worker=worker)
+            reported = record_returned(self._study, trial, outcome, seconds, partial=False, cost=cost, worker=worker)
         except LateError as late:
             self._display.note(str(late))
             return

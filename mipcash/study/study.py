@@ -260,46 +260,7 @@ class Study:
                 f"tell() got {shown(outcome)}, which is no outcome; give a finite number, a dict with {names[0]!r}, or "
                 f"mc.Failed('why'). Trial {mine.number} is still pending"
             )
-        return self.record_returned(trial, outcome, seconds, partial=partial, cost=cost, worker=worker)
-
-    def record_returned(
-        self,
-        trial: Trial,
-        returned: Any,
-        seconds: float | None = None,
-        *,
-        partial: bool | None = None,
-        cost: float | Mapping[str, float] | None = None,
-        worker: str = "",
-    ) -> Trial:
-        """Record whatever an objective returned; what is no outcome is recorded as failed. Otherwise the same as ``tell``.
-
-        Args:
-            trial, seconds, partial, cost, worker: as for ``tell``.
-            returned: any object.
-
-        Returns:
-            The updated trial.
-
-        Raises:
-            TellError: as for ``tell``, except for the outcome.
-        """
-        wording = "seconds must be a finite number of at least 0, how long the evaluation took"
-        taken = None if seconds is None else finite(seconds, wording, low=0.0)
-
-        def reported() -> Trial:
-            mine = self.table.mine(trial)
-            duration = self.table.seconds(mine.number) if taken is None else taken
-            whole = _with_reports(trial, mine, returned)
-            telling = TrialUpdate.of(
-                mine, whole, partial, duration if cost is None else reported_costs(cost), self.limits
-            )
-            return self.table.tell(mine.number, telling, worker, duration)
-
-        told = self.table.agreed(reported).copy()
-        if trial.reports is not None:
-            trial.reports.ended = not told.pending
-        return told
+        return record_returned(self, trial, outcome, seconds, partial=partial, cost=cost, worker=worker)
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker of a trial died, and return the updated trial.
@@ -550,6 +511,44 @@ class Study:
     def _repr_html_(self) -> str:
         rows = [(str(t.number), t._status_text(), config_text(t.config)) for t in reversed(self.trials)]
         return table(self._summary(), ("trial", "outcome", "configuration") if rows else (), rows)
+
+
+def record_returned(
+    study: Study,
+    trial: Trial,
+    returned: Any,
+    seconds: float | None = None,
+    *,
+    partial: bool | None = None,
+    cost: float | Mapping[str, float] | None = None,
+    worker: str = "",
+) -> Trial:
+    """Record whatever an objective returned; what is no outcome is recorded as failed. Otherwise the same as ``Study.tell``.
+
+    Args:
+        trial, seconds, partial, cost, worker: as for ``Study.tell``.
+        returned: any object.
+
+    Returns:
+        The updated trial.
+
+    Raises:
+        TellError: as for ``Study.tell``, except for the outcome.
+    """
+    wording = "seconds must be a finite number of at least 0, how long the evaluation took"
+    taken = None if seconds is None else finite(seconds, wording, low=0.0)
+
+    def reported() -> Trial:
+        mine = study.table.mine(trial)
+        duration = study.table.seconds(mine.number) if taken is None else taken
+        whole = _with_reports(trial, mine, returned)
+        telling = TrialUpdate.of(mine, whole, partial, duration if cost is None else reported_costs(cost), study.limits)
+        return study.table.tell(mine.number, telling, worker, duration)
+
+    told = study.table.agreed(reported).copy()
+    if trial.reports is not None:
+        trial.reports.ended = not told.pending
+    return told
 
 
 def _with_reports(trial: Trial, known: Trial, outcome: Any) -> Any:

@@ -18,6 +18,7 @@ import mipcash as mc
 from mipcash.errors import IllegalProposalError, StorageError, TellError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.sqlite import read_journal
+from mipcash.study.study import record_returned
 
 
 def configs(study: mc.Study) -> list[dict[str, Any]]:
@@ -153,7 +154,7 @@ OUTCOMES: list[tuple[Any, float | None, str]] = [
 def test_outcomes_are_read_and_stored(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for outcome, loss, message in OUTCOMES:
-            told = study.record_returned(study.ask(), outcome)
+            told = record_returned(study, study.ask(), outcome)
             assert (told.status, told.loss) == ("failed" if loss is None else "done", loss), outcome
             assert message in told.message
         expected = [(t.status, t.loss, t.message) for t in study.trials]

@@ -20,8 +20,6 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 BATCH = 1000
@@ -47,7 +45,7 @@ def latency(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) 
         >>> measures.latency(DummyClassifier().fit(x, [0, 1]), x) > 0
         True
     """
-    rows = _safe_indexing(x, np.arange(BATCH) % _num_samples(x))
+    rows = _cycled(x, np.arange(BATCH))
     return timed(model.predict, (rows for _ in count()), clock)
 
 
@@ -69,8 +67,7 @@ def single(model: Any, x: Any, clock: Callable[[], float] = time.perf_counter) -
         >>> measures.single(DummyClassifier().fit(x, [0, 1]), x) > 0
         True
     """
-    rows = _num_samples(x)
-    return timed(model.predict, (_safe_indexing(x, np.array([i % rows])) for i in count()), clock)
+    return timed(model.predict, (_cycled(x, np.array([i])) for i in count()), clock)
 
 
 def size(model: Any) -> float:
@@ -123,3 +120,11 @@ def timed(call: Callable[[Any], Any], arguments: Iterator[Any], clock: Callable[
         if collected:
             gc.enable()
     return 1000.0 * statistics.median(seconds)
+
+
+def _cycled(x: Any, places: Any) -> Any:
+    """Return rows of an array, a sparse matrix, a data frame or a list, which begin again after the last."""
+    from sklearn.utils import _safe_indexing
+    from sklearn.utils.validation import _num_samples
+
+    return _safe_indexing(x, places % _num_samples(x))
