@@ -233,6 +233,8 @@ class _Reading:
 
     def contradiction(self) -> _Node:
         """Return a condition that never holds: the first group is in a given state and also not in it."""
+        if not self.declaration.groups:
+            raise SpaceError(f"parameter {self.name!r}: its condition never holds; leave the parameter out")
         spec = self.declaration.groups[0]
         states = frozenset(range(len(spec.variables))) | ({OFF} if spec.on is not None else frozenset())
         some = frozenset({min(states)})

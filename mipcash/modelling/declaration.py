@@ -292,7 +292,7 @@ class Declaration:
             self.refuse_foreign(f"rule {name!r}", rule.body)
             self.write(rule)
         self.rules[name] = rule
-        self.params[name] = [(p, p.value) for p in mutable_params(relation)]
+        self.params[name] = [(p, p.value) for each in (relation, *joined) for p in mutable_params(each)]
         return rule
 
     def _composed(self, name: str, relation: Any, used: Any, indicators: Sequence[Quadratic]) -> Rule:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
@@ -62,7 +63,7 @@ def level_among(values: Sequence[Value], value: Value) -> int:
         first = values.index(value)
         if type(values[first]) is type(value):
             return first
-    return next(l for l, v in enumerate(values) if v is value or (v == value and type(v) is type(value)))
+    return next(l for l, v in enumerate(values) if v is value or (type(v) is type(value) and v == value))
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,7 @@ class Real:
     def to_unit(self, value: Value) -> float:
         if self.step is not None:
             return self._place(value) / (len(self.values) - 1)
-        if self.log:
-            u = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-        else:
-            u = (value - self.low) / (self.high - self.low)
-        return min(1.0, max(0.0, u))
+        return _share(self, value)
 
     def from_unit(self, u: float) -> float:
         u = min(1.0, max(0.0, float(u)))
@@ -137,11 +134,7 @@ class Real:
             return self.values[round(u * (len(self.values) - 1))]
         if u in (0.0, 1.0):  # exp(log(low)) may differ from low
             return self.high if u else self.low
-        if self.log:
-            value = math.exp(math.log(self.low) + u * (math.log(self.high) - math.log(self.low)))
-        else:
-            value = self.low + u * (self.high - self.low)
-        return min(self.high, max(self.low, value))
+        return min(self.high, max(self.low, _between(self, u)))
 
     def snapped(self, value: float) -> float:
         """Return the bound or zero if a value is within rounding of it, else the value.
@@ -192,7 +185,8 @@ class Real:
         if not is_number(value):
             return f"{value!r} is not a number; expected a real in [{self.low!r}, {self.high!r}]{self._steps}"
         reach = max(abs(self.low), abs(self.high))
-        slack = 1e-9 * reach if self.step is None else self.values.slack
+        rounding = 4.0 * sys.float_info.epsilon * reach
+        slack = max(1e-9 * (self.high - self.low), rounding) if self.step is None else self.values.slack
         below = 1e-9 * self.low if self.log else slack  # a value on a log scale is above 0
         if not self.low - below <= float(value) <= self.high + slack:
             return f"{value!r} is outside [{self.low!r}, {self.high!r}]"
@@ -287,19 +281,10 @@ class Integer:
     def to_unit(self, value: Value) -> float:
         if self.low == self.high:
             return 0.5
-        if self.log:
-            u = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-        else:
-            u = (value - self.low) / (self.high - self.low)
-        return min(1.0, max(0.0, u))
+        return _share(self, value)
 
     def from_unit(self, u: float) -> int:
-        u = min(1.0, max(0.0, float(u)))
-        if self.log:
-            value = math.exp(math.log(self.low) + u * (math.log(self.high) - math.log(self.low)))
-        else:
-            value = self.low + u * (self.high - self.low)
-        return self.nearest(value)
+        return self.nearest(_between(self, min(1.0, max(0.0, float(u)))))
 
     def nearest(self, value: float) -> int:
         """Return the value of the domain nearest to a number.
@@ -329,6 +314,19 @@ class Integer:
     def __str__(self) -> str:
         step = f", step {self.step}" if self.step > 1 else ""
         return f"integer in [{self.low}, {self.high}]{step}" + (", log scale" if self.log else "")
+
+
+def _share(range_: Real | Integer, value: float) -> float:
+    """Return the place of a value between the bounds, from 0 to 1."""
+    low, high, at = map(math.log, (range_.low, range_.high, value)) if range_.log else (range_.low, range_.high, value)
+    return min(1.0, max(0.0, (at - low) / (high - low)))
+
+
+def _between(range_: Real | Integer, u: float) -> float:
+    """Return the number at a place between the bounds."""
+    if range_.log:
+        return math.exp(math.log(range_.low) + u * (math.log(range_.high) - math.log(range_.low)))
+    return range_.low + u * (range_.high - range_.low)
 
 
 class _Listed:
@@ -509,7 +507,7 @@ class Permutation:
         return None
 
     def canonical(self, value: Value) -> tuple[str, ...]:
-        return tuple(value)
+        return tuple(map(str, value))
 
     def __str__(self) -> str:
         return f"ordering of {', '.join(self.members)}"

@@ -38,7 +38,7 @@ class Expectation:
     """Default value and prior of a parameter.
 
     Attributes:
-        default: the default value, alone in a tuple, since it may be None; None: none is given.
+        default: the default value, alone in a tuple; None: none is given, and None itself cannot be a default.
         table: log pi, of each value of a list, (L,), or at the nodes, (NODES,); None: no prior is given.
     """
 

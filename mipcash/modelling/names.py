@@ -21,7 +21,7 @@ def user_name(variable: Any) -> str:
     )
 
 
-def either(variables: Sequence[Any]) -> str:
+def either(variables: Sequence[Any], verb: str = "is") -> str:
     """Return ``layers is 2 or 3`` for levels of one parameter; "" for anything else."""
     handles = {id(h): h for h in (getattr(v.parent_component(), "handle", None) for v in variables)}
     handle = next(iter(handles.values()), None)
@@ -30,7 +30,7 @@ def either(variables: Sequence[Any]) -> str:
     if getattr(handle.domain, "values", None) is None:  # an ordering has positions
         return ""
     *first, last = [repr(handle.level_of(v)) for v in variables]
-    return f"{handle.label} is {', '.join(first)}{' or ' if first else ''}{last}"
+    return f"{handle.label} {verb} {', '.join(first)}{' or ' if first else ''}{last}"
 
 
 def selectors_of(name: str) -> str:

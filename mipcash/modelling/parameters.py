@@ -53,6 +53,11 @@ class Parameter:
     domain: ParameterDomain
     tuned: bool
 
+    @property
+    def name(self) -> str:
+        """The same as ``label``."""
+        return self.label
+
     def _columns(self) -> Any:
         """Return the Pyomo block that holds this parameter's variables."""
         raise NotImplementedError
@@ -257,11 +262,6 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
         ExpressionData.__init__(self, expr=expression)
         self.label, self.domain, self.tuned = label, domain, tuned
 
-    @property
-    def name(self) -> str:
-        """The same as ``label``."""
-        return self.label
-
     def place(self, block: Any) -> None:
         """Add the parameter to its block.
 
@@ -273,8 +273,6 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
 
     def _columns(self) -> Any:
         return self.parent_block()
-
-    __hash__, __str__, __repr__ = Parameter.__hash__, Parameter.__str__, Parameter.__repr__
 
 
 class ChoiceParameter(Parameter):
@@ -299,11 +297,6 @@ class ChoiceParameter(Parameter):
 
     def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
         self.label, self.domain, self.tuned, self._block = label, domain, True, block
-
-    @property
-    def name(self) -> str:
-        """The same as ``label``."""
-        return self.label
 
     def _columns(self) -> Any:
         return self._block

@@ -63,7 +63,7 @@ class Quadratic:
         held = [self.variables[i] for i in self.linear]
         plain = not self.constant and not self.products and all(c == 1 for c in self.linear.values())
         if self.constant == 1 and not self.products and all(c == -1 for c in self.linear.values()):
-            return either(held).replace(" is ", " is not ", 1) or f"{self} is 1"
+            return either(held, "is not") or f"{self} is 1"
         return (plain and either(held)) or f"{self} is 1"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -121,6 +121,10 @@ class Junction:
     def value(self, assignment: Mapping[int, float]) -> float:
         """Return 1 if the condition holds, else 0; every variable that occurs must be in ``assignment``."""
         return float((all if self.every else any)(part.value(assignment) > 0.5 for part in self.parts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the state for copies and pickles, whose variables have other ids."""
+        return Junction, (self.every, self.parts)
 
     def condition_text(self) -> str:
         """Return the text of the condition: ``(kind is 'x' or depth is 2)``."""

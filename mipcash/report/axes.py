@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -195,7 +195,7 @@ def plot_importance(source: Source, *, ax: Axes | None = None, space: Space | No
     draw_bars(axes, [(n, w) for n, w, _ in rows], BAR, "with others")
     y = np.arange(len(rows))
     axes.barh(y, [100 * min(a.middle, w.middle) for _, w, a in rows], color=INNER, height=0.55, label="alone", zorder=2)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 
@@ -300,12 +300,11 @@ def plot_limits(
             f"there is no output {shown(output)}; there are {', '.join(a.output for a in found) or 'none'}"
         )
     feasible, violated = one.feasible, ~one.feasible
-    axes.scatter(one.value[feasible], one.loss[feasible], s=26, color=DOT, label="satisfies all constraints", zorder=3)
+    kept = "satisfies all constraints" if one.constrained else "evaluation"
+    axes.scatter(one.value[feasible], one.loss[feasible], s=26, color=DOT, label=kept, zorder=3)
     if violated.any():
-        label = "violates a constraint" if one.limit is not None else "evaluation"
-        axes.scatter(
-            one.value[violated], one.loss[violated], s=26, facecolors="none", edgecolors=RING, label=label, zorder=3
-        )
+        look: dict[str, Any] = {"facecolors": "none", "edgecolors": RING, "label": "violates a constraint"}
+        axes.scatter(one.value[violated], one.loss[violated], s=26, zorder=3, **look)
     for front in one.fronts:
         values, losses = [v for v, _ in front], [l for _, l in front]
         axes.step(values, losses, where="post", color=STEP, linewidth=1.3, linestyle="--", zorder=2)
@@ -313,7 +312,7 @@ def plot_limits(
         if math.isfinite(bound):
             axes.axvline(bound, color=RING, linewidth=1.6)
     dress(axes, plain(one.output, 60), one.objectives.word)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 
@@ -363,7 +362,7 @@ def plot_front(
         axes.scatter([x[pair.best]], [y[pair.best]], s=90, color=RING, edgecolors="white", label="balanced", zorder=5)
     names = [f"{plain(g.output, 40)} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     dress(axes, names[0], names[1])
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 
@@ -396,7 +395,7 @@ def plot_residuals(source: Source, *, ax: Axes | None = None, space: Space | Non
         raise MipcashError("the optimizer of this run reports no residuals; 'admm' and 'admmbo' do")
     draw_residuals(axes, found)
     dress(axes, "evaluation", "residual")
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 
@@ -428,7 +427,7 @@ def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = 
         axes.scatter(found.x, np.where(values > 0.0, values, math.nan), s=18, color=color, label=label)
     axes.set_yscale("log")
     dress(axes, "evaluation", "seconds")
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
     return axes
 
 
@@ -519,7 +518,7 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
     axes.set_ylim(0.4, max(at) + 1.6)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     dress(axes, f"time since the first start ({name})", "worker")
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
+    add_legend(axes, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
     return axes
 
 

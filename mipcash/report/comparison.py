@@ -77,14 +77,14 @@ def draw_comparison(axes: Axes, curves: Mapping[str, Curve], kind: str) -> None:
         x = np.arange(1, 1 + max(c.last for c in curves.values()))
         for name, rank in zip(curves, ranks(list(curves.values())), strict=True):
             draw_steps(axes, x, rank, name)
-        axes.invert_yaxis()  # the best run is at the top
+        axes.yaxis.set_inverted(True)  # the best run is at the top
         dress(axes, "evaluation", "rank of the best value so far")
     elif kind == "distribution":
         for name, c in curves.items():
             draw_steps(axes, *distribution(c), name)
         axes.set_ylim(0.0, 1.02)
         if objectives.maximised:
-            axes.invert_xaxis()  # values become worse to the right in each direction
+            axes.xaxis.set_inverted(True)  # values become worse to the right in each direction
         dress(axes, objectives.word, "share of the evaluations that are as good")
     else:
         for name, c in curves.items():

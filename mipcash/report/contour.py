@@ -16,7 +16,7 @@ from mipcash.report.data.effects import effects
 from mipcash.report.data.run import Run, Source
 from mipcash.report.data.settings import Variable
 from mipcash.report.data.slices import along_equations, incumbent, latent, legal_points, variable_of
-from mipcash.report.drawing import DOT, INK, RING, dress, new_axes, plain
+from mipcash.report.drawing import DOT, RING, add_legend, dress, new_axes, plain
 from mipcash.space.space import Space
 from mipcash.study.text import shown
 
@@ -71,8 +71,10 @@ def plot_contour(
     drawn = axes.pcolormesh(across, up, value, shading="nearest", cmap="Blues_r", zorder=1)
     if np.isnan(value).any():
         axes.fill_between([], [], color=FORBIDDEN, label="forbidden by rules")
-    axes.figure.colorbar(drawn, ax=axes, label=f"predicted {plain(run.result.objectives.word, 40)}")
-    best, trials = incumbent(run), [t for t in run.result.history if {x.label, y.label} <= t.config.keys()]
+    bar = axes.figure.colorbar(drawn, ax=axes, label=f"predicted {plain(run.result.objectives.word, 40)}")
+    bar.ax.yaxis.label.set_parse_math(False)
+    best, evaluated = incumbent(run), [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
+    trials = [t for t in evaluated if {x.label, y.label} <= t.config.keys()]
     at = [(_place(x, t.config[x.label]), _place(y, t.config[y.label])) for t in trials]
     for chosen, size, color, label in (
         ([a for a, t in zip(at, trials, strict=True) if t is not best], 14, DOT, "evaluations"),
@@ -85,7 +87,7 @@ def plot_contour(
         _set_scale(axes, name, variable)
     dress(axes, plain(x.label, 60), plain(y.label, 60))
     axes.grid(visible=False)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
+    add_legend(axes, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     return axes
 
 

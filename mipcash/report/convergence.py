@@ -12,7 +12,7 @@ from mipcash.display import counted
 from mipcash.errors import MipcashError
 from mipcash.report.comparison import check_kind, draw_comparison
 from mipcash.report.data.convergence import curve
-from mipcash.report.drawing import INK, SOFT, draw_convergence, dress, needs_matplotlib
+from mipcash.report.drawing import INK, SOFT, add_legend, draw_convergence, dress, needs_matplotlib
 from mipcash.report.files import READABLE, write_file
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
@@ -99,6 +99,8 @@ def _caption(result: Result) -> str:
     if best is None and result.n_done and result.under:
         nearest = "" if result.nearest is None else f"; {result.nearest}"
         return visible(one_line(f"nothing satisfies all constraints; {result.n_done} done{failed}{nearest}", 120))
+    if best is None and result.n_done:
+        return f"no complete evaluation yet, {result.n_done} incomplete{failed}"
     if best is None:
         return f"no evaluation succeeded, {result.n_failed} failed"
     kept = f", {result.n_feasible} satisfy all constraints" if result.under else ""
@@ -119,10 +121,9 @@ def _drawn(draw: Callable[[Any], None], title: str, caption: str, suffix: str, r
         draw_residuals(lower, residuals)
         dress(lower, "evaluation", "residual")
         axes.set_xlabel("")
-    axes.set_title(caption, loc="left", fontsize=9, color=SOFT, pad=14)
+    axes.set_title(caption, loc="left", fontsize=9, color=SOFT, pad=14, parse_math=False)
     figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK, parse_math=False)
-    if axes.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes, figure, loc="outside lower center", ncols=4)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     content = io.BytesIO()
     figure.savefig(content, format=suffix[1:].lower())

@@ -85,11 +85,9 @@ def draw_convergence(axes: Axes, c: Curve, by_seconds: bool = False) -> None:
 
 def draw_best_so_far(axes: Axes, c: Curve, by_seconds: bool, label: str) -> None:
     """Draw the best value so far of one of several runs, in the next colour, up to the end of its run."""
-    unit, name = time_unit(c.last_seconds) if by_seconds else (1.0, "")
-    x, last = (c.step_seconds / unit, c.last_seconds / unit) if by_seconds else (c.step_x, c.last)
     if c.step_y.size:
-        draw_steps(axes, [*x, last], [*c.step_y, c.step_y[-1]], label)
-    dress(axes, f"time at work ({name})" if by_seconds else "evaluation", c.objectives.word)
+        draw_steps(axes, c.step_seconds if by_seconds else c.step_x, c.step_y, label)
+    dress(axes, "time at work (s)" if by_seconds else "evaluation", c.objectives.word)
 
 
 def draw_steps(axes: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:
@@ -97,10 +95,13 @@ def draw_steps(axes: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:
     axes.step(x, y, where="post", linewidth=2, label=plain(label, 44))
 
 
-def add_legend(axes: Axes) -> None:
-    """Add a legend if anything drawn has a label."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+def add_legend(axes: Axes, figure: Any = None, **options: Any) -> None:
+    """Add a legend to the axes, or to a figure, if anything drawn has a label; labels are no mathematics."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        made = (figure or axes).legend(handles, labels, frameon=False, fontsize=9, labelcolor=INK, **options)
+        for text in made.get_texts():
+            text.set_parse_math(False)
 
 
 def drawable() -> bool:
@@ -194,7 +195,7 @@ def draw_slice(axes: Any, s: Slice) -> None:
     if math.isfinite(s.incumbent):
         axes.scatter([x[s.at]], [s.incumbent], s=60, color=STEP, edgecolors="white", label="incumbent", zorder=5)
     dress(axes, plain(s.label, 60), s.word)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    add_legend(axes)
 
 
 def plain(text: str, limit: int) -> str:

@@ -82,7 +82,8 @@ class Watched:
             self._stamp, self.place = stamp, self._run.place
             trials = self._run.result.history
             reported = sum(not t.pending for t in trials)
-            message = f"{len(trials)} {reported} {self._run.result.stopped}"
+            parts = sum(len(t.outcome.outputs) for t in trials)
+            message = f"{len(trials)} {reported} {parts} {self._run.result.stopped}"
             self._version = hashlib.sha256(message.encode("utf-8", "backslashreplace")).hexdigest()[:16]
         return self._version, self._run
 

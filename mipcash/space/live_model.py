@@ -36,7 +36,7 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
     for data in model.component_data_objects(LOOKED_AT, descend_into=BLOCKS):
         kind = data.ctype
         if kind is pyo.Var:
-            if data.fixed or data.lb != 0 or data.ub != 1:
+            if data.fixed or data.lb != 0 or data.ub != 1 or not data.is_binary():
                 parts.append(
                     (id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None, id(data.domain))
                 )
@@ -47,6 +47,9 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
         elif kind is pyo.BooleanVar:
             if data.fixed:
                 parts.append((id(data), data.value))
+        elif kind is Disjunction:
+            parts.append((id(data), data.active, data.xor, tuple(map(id, data.disjuncts))))
+            held += [data, *data.disjuncts]
         else:
             parts.append((id(data), data.active, special_set_key(data) if kind is pyo.SOSConstraint else None))
             held.append(data)
@@ -54,17 +57,20 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
 
 
 def _others(model: Any, held: list[object]) -> list[object]:
-    """Return the state of deactivated blocks, mutable Params, and components of kinds that are not supported."""
+    """Return the state of deactivated blocks, mutable Params, Expressions, and components of kinds that are not supported."""
     parts: list[object] = []
     for block in model.block_data_objects(descend_into=BLOCKS):
         if not block.active:
             parts.append((id(block), False))
         for kind in block.collect_ctypes(active=None, descend_into=False) - HONOURED:
             for component in block.component_map(kind).values():
-                mutable = kind is pyo.Param and component.mutable
-                parts.append(
-                    (id(component), tuple(component.extract_values().items()) if mutable else component.active)
-                )
+                state: object = component.active
+                if kind is pyo.Param and component.mutable:
+                    state = tuple(component.extract_values().items())
+                elif kind is pyo.Expression:
+                    held += (expressions := [data.expr for data in component.values()])
+                    state = tuple(map(id, expressions))
+                parts.append((id(component), state))
                 held.append(component)
     return parts
 

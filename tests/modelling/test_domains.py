@@ -188,3 +188,35 @@ def test_a_log_scale_has_no_values_of_zero_and_below() -> None:
     assert space.is_legal({"rate": 1e-12 * (1 - 1e-12)})
     assert not any(space.is_legal({"rate": v}) for v in (0.0, -5e-10, 10**400))
     assert space.nearest({"rate": -5e-10}) == {"rate": 1e-12}
+
+
+def test_levels_of_mixed_types_and_orders_of_texts_are_read() -> None:
+    space = mc.Space("mixed")
+    space.categorical("a", [(1, 2), np.int64(7), "u"])
+    for name in ("1", "2"):
+        space.categorical(name, ["p", "q"])
+    space.ordering("o", ["1", "2"])
+    assert len(space.sample(6)) == 6
+    assert space.validate({"a": "u", "1": "p", "2": "q", "o": (1, 2)}) == []
+
+
+def test_the_tolerance_of_a_real_is_a_share_of_its_range() -> None:
+    assert mc.Real(1e9, 1e9 + 1).problem(1e9 + 1.9) is not None
+    assert mc.Real(1e9, 1e9 + 1).problem(1e9 + 1 + 1e-7) is None
+    assert mc.Real(0, 1).problem(1 + 1e-10) is None
+
+
+def test_conditions_survive_copies_and_one_that_never_holds_is_named() -> None:
+    space = mc.Space("copied")
+    a, b = space.categorical("a", ["p", "q"]), space.integer("b", 1, 3)
+    space.real("c", 0, 1, when=a["p"] | b[2])
+    wrong = {"a": "zzz", "b": 1}
+    expected = [str(v) for v in space.validate(wrong)]
+    assert [str(v) for v in pickle.loads(pickle.dumps(space)).validate(wrong)] == expected
+    numbers = mc.Space("numbers")
+    x = numbers.real("x", 0, 1)
+    with pytest.raises(SpaceError, match="parameter 'y': its condition never holds"):
+        numbers.real("y", 0, 1, when=~x.is_active())
+    named = mc.Space("named")
+    named.real("x", 0, 1, when=~named.categorical("what is it", ["p", "q", "r"])["p"])
+    assert "what is it is not 'p'" in repr(named["x"])

@@ -200,3 +200,32 @@ def test_a_constraint_of_the_model_may_have_the_name_of_a_rule() -> None:
     legal = [(i, j) for i in range(6) for j in range(6) if (i <= 3 or j >= 2) and i + j <= 4]
     assert space.count() == len(legal)
     assert all(space.is_legal({"a": i, "b": j}) for i, j in legal)
+
+
+def test_named_expressions_and_domains_of_the_user_count() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var([1, 2], domain=pyo.Integers, bounds=(0, 3))
+    model.e = pyo.Expression([1, 2], rule=lambda m, i: m.x[i])
+    model.c = pyo.Constraint(expr=model.e[1] + model.e[2] <= 3)
+    space = mc.Space.from_pyomo(model)
+    assert space.count().number == 10
+    model.e[1].set_value(2 * model.x[1])
+    assert space.count().number == 6
+    unit = pyo.ConcreteModel()
+    unit.x = pyo.Var(bounds=(0, 1))  # a real over the range of a binary
+    space = mc.Space.from_pyomo(unit)
+    assert space.is_legal({"x": 0.5})
+    unit.x.domain = pyo.Binary
+    with pytest.raises(SpaceError, match="the domain of 'x' was changed"):
+        space.is_legal({"x": 0.5})
+
+
+def test_a_rule_refuses_a_changed_param_of_its_condition() -> None:
+    space = mc.Space("conditional")
+    a, y = space.integer("a", 0, 9), space.real("y", 0, 1)
+    space.model.p = pyo.Param(initialize=5, mutable=True)
+    space.rule("r", y <= 0.5, when=a >= space.model.p)
+    assert not space.is_legal({"a": 6, "y": 0.9})
+    space.model.p = 7
+    with pytest.raises(RuleError, match="rule 'r' was declared with p = 5"):
+        space.is_legal({"a": 6, "y": 0.9})

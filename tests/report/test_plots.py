@@ -25,7 +25,9 @@ from mipcash.report.axes import rows
 from mipcash.report.comparison import distribution, ranks
 from mipcash.report.contour import predicted
 from mipcash.report.data.convergence import curve
+from mipcash.report.data.coordinates import coordinates
 from mipcash.report.data.effects import effects
+from mipcash.report.data.limits import limits
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import Variable
 from mipcash.report.data.slices import along_equations, slices
@@ -365,3 +367,53 @@ def test_rows_of_a_timeline_do_not_overlap() -> None:
             assert all(end <= start for (_, end), (start, _) in itertools.pairwise(own))
         together = max(sum(b <= t < e for b, e in spans) for t, _ in spans)
         assert max(at) + 1 == together
+
+
+def test_pictures_write_dollars_as_text_and_compare_a_run_without_a_result(tmp_path: Path) -> None:
+    space = mc.Space("box")
+    space.integer("a", 0, 9)
+    good = told(space, [1.0, 0.5])
+    nothing = told(space, [{"loss": 1.0, "$x^{$": 9.0}], (Limit("$x^{$", high=5.0),))
+    for kind in ("rank", "distribution", "convergence"):
+        pictures.compare_runs({"$x^{$ a": good, "none": nothing}, kind).figure.savefig(tmp_path / "compared.svg")
+    plots.save_convergence(nothing, tmp_path / "convergence.svg")
+    axes = pictures.plot_convergence(good, by="seconds", label="one")
+    assert axes.get_xlabel() == "time at work (s)"
+
+
+def test_unknown_parameters_of_parallel_coordinates_are_refused() -> None:
+    with pytest.raises(MipcashError, match="no evaluation has a parameter str 'typo'; there are "):
+        pictures.plot_parallel_coordinates(told(box(), [1.0, 2.0]), parameters=["typo"])
+
+
+def box() -> mc.Space:
+    space = mc.Space("box")
+    space.integer("a", 0, 9)
+    space.categorical("k", [1, "1", None, "None"])
+    return space
+
+
+def test_levels_with_one_text_have_places_of_their_own() -> None:
+    run = Run.of(told(box(), [float(k) for k in range(8)]))
+    (axis,) = coordinates(run, ["k"], all_given=True).axes
+    assert [text for _, text in axis.ticks] == ["1", "'1'", "None", "'None'"]
+    assert len({place for place, _ in axis.ticks}) == 4
+
+
+def test_illegal_trials_and_repeats_are_in_no_picture() -> None:
+    space = box()
+    space.rule("small", space["a"] <= 5)
+    study = mc.Study(space, "random", seed=0, limits={"ms": 5.0})
+    for k in range(3):
+        study.tell(study.ask(), {"loss": float(k), "ms": 1.0})
+    study.add({"a": 9, "k": 1}, {"loss": -100.0, "ms": 1.0}, illegal="learn")
+    (scatter,) = limits(Run.of(study.result))
+    assert scatter.trial == (0, 1, 2)
+    assert scatter.constrained
+
+
+def test_an_objective_is_not_drawn_against_itself() -> None:
+    run = mc.minimize(
+        lambda c: {"u": c["a"], "v": -c["a"]}, box(), 4, direction=["u", "v"], optimizer="random", progress=False
+    )
+    assert [one.output for one in limits(Run.of(run))] == ["v"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
-from mipcash.optimizers.objectives import MINIMISED, Objectives
+from mipcash.optimizers.objectives import MINIMISED, Objective, Objectives
 from mipcash.program.forms import Booleans, Vector
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -93,8 +93,8 @@ def curve(result: Result) -> Curve:
         np.array([not t.complete for t in result.history], dtype=bool)[done],
         x[failed],
         at[failed],
-        np.append(x[known], last),
-        np.append(at[known], end),
+        np.append(x[known], np.full(int(known.any()), last)),
+        np.append(at[known], np.full(int(known.any()), end)),
         np.append(incumbent[known], incumbent[known][-1:]),
         low,
         high,
@@ -122,14 +122,14 @@ def shared_objective(of_runs: Iterable[Objectives]) -> Objectives:
     return objective
 
 
-def loss_limits(objectives: Objectives, loss: Vector) -> tuple[float, float, bool]:
+def loss_limits(objectives: Objectives | Objective, loss: Vector) -> tuple[float, float, bool]:
     """Return the limits of the loss axis, and True if it is logarithmic; the best losses are never cut off.
 
     Args:
         loss: losses as the user sees them, not in minimisation form.
     """
     low, high, log = axis_limits(objectives.sign * loss)
-    return (-high, -low, False) if objectives.maximised else (low, high, log)
+    return (-high, -low, False) if objectives.sign < 0 else (low, high, log)
 
 
 def span_of(t: Trial) -> tuple[float, float]:

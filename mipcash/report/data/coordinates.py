@@ -7,17 +7,20 @@ Notation
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Integer, Ordinal, Permutation, Real, same_value
 from mipcash.program.forms import Vector
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
 from mipcash.space.bounds import Extent
+from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
 AXES = 9
@@ -76,25 +79,31 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
     Args:
         labels: parameters, the most important first; None: as they were declared.
         all_given: True to show exactly these parameters, in their order.
+
+    Raises:
+        MipcashError: ``all_given``, and no evaluation has one of them.
     """
     reported = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
     reported = sorted(reported, key=lambda t: -(t.minimised or 0.0))
-    shown = reported if len(reported) <= LINES else _chosen(reported)
+    drawn = reported if len(reported) <= LINES else _chosen(reported)
     names = list(dict.fromkeys(name for t in reported for name in t.config))
     declared = [n for n in (run.place.space.parameters if run.place else names) if n in names]
     wanted = [n for n in (labels or declared) if n in names]
     wanted += [n for n in declared if n not in wanted]
-    varied = [n for n in wanted if len({setting_text(t.config[n]) for t in reported if n in t.config}) > 1]
+    varied = [n for n in wanted if len({repr(t.config[n]) for t in reported if n in t.config}) > 1]
     often = [n for n in varied if sum(n in t.config for t in reported) >= OFTEN * len(reported)]
     kept = (often if len(often) >= FEW else varied or wanted)[:AXES]
-    kept = [n for n in labels or () if n in names] if all_given else [n for n in declared if n in kept]
-    loss = np.array([t.loss for t in shown], dtype=float)
+    unknown = [n for n in labels or () if n not in names]
+    if all_given and unknown:
+        raise MipcashError(f"no evaluation has a parameter {shown(unknown[0])}; there are {', '.join(names) or 'none'}")
+    kept = list(labels or ()) if all_given else [n for n in declared if n in kept]
+    loss = np.array([t.loss for t in drawn], dtype=float)
     rank = np.argsort(np.argsort(run.result.objectives.sign * loss)) / max(1, len(loss) - 1)
     best = run.result.best
-    at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
-    axes = tuple(_axis(run, name, shown) for name in kept)
-    left = (len(declared) - len(kept), len(reported) - len(shown))
-    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, run.result.objectives.word)
+    at = next((k for k, t in enumerate(drawn) if best is not None and t.number == best.number), None)
+    axes = tuple(_axis(run, name, drawn) for name in kept)
+    left = (len(declared) - len(kept), len(reported) - len(drawn))
+    return Coordinates(axes, tuple(t.number for t in drawn), loss, rank, at, left, run.result.objectives.word)
 
 
 def _chosen(reported: Sequence[Trial]) -> list[Trial]:
@@ -106,9 +115,10 @@ def _chosen(reported: Sequence[Trial]) -> list[Trial]:
 def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
     values = [t.config.get(name) for t in trials]
     active = [name in t.config for t in trials]
-    texts = tuple(setting_text(v) if on else "" for v, on in zip(values, active, strict=True))
     seen: list[Any] = [v for v, on in zip(values, active, strict=True) if on]
     domain = run.place.space.parameters[name].domain if run.place else None
+    text = _text_of(() if isinstance(domain, (Real, Integer)) else getattr(domain, "values", None) or seen)
+    texts = tuple(text(v) if on else "" for v, on in zip(values, active, strict=True))
     extent = run.place.extents.get(name) if run.place else None
     if isinstance(domain, (Real, Integer)):
         places = [domain.to_unit(t.config[name]) if name in t.config else math.nan for t in trials]
@@ -126,6 +136,12 @@ def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
     return _listed(name, domain, extent, seen, active, texts)
 
 
+def _text_of(values: Sequence[Any]) -> Callable[[Any], str]:
+    """Return the function that writes a value: as pictures do, or as Python does if several values would have one text."""
+    written = Counter(setting_text(v) for v in {repr(v): v for v in values}.values())
+    return lambda v: setting_text(v) if written[setting_text(v)] < 2 else repr(v)
+
+
 def _listed(
     name: str,
     domain: Any,
@@ -136,9 +152,11 @@ def _listed(
 ) -> Axis:
     """Return an axis of levels: all levels of the domain, or the observed values if it is an ordering or unknown."""
     if domain is None or isinstance(domain, Permutation):
-        levels = sorted({setting_text(v): v for v in seen}.items())
+        text = _text_of(seen)
+        levels = sorted({text(v): v for v in seen}.items())
     else:
-        levels = [(setting_text(v), v) for v in domain.values]
+        text = _text_of(domain.values)
+        levels = [(text(v), v) for v in domain.values]
     names, count = [text for text, _ in levels], len(levels)
     step = 1.0 / max(1, count - 1)
     at = {text: (k * step if count > 1 else 0.5) for k, text in enumerate(names)}

@@ -23,6 +23,7 @@ class OutputScatter:
     Attributes:
         output: its name.
         limit: its outcome constraint; None: it has none.
+        constrained: True if the run has outcome constraints, on this output or others.
         trial: (n,) numbers.
         value, loss: (n,).
         feasible: (n,) True if the configuration is feasible.
@@ -34,6 +35,7 @@ class OutputScatter:
 
     output: str
     limit: Limit | None
+    constrained: bool
     trial: tuple[int, ...]
     value: Vector
     loss: Vector
@@ -50,13 +52,14 @@ def limits(run: Run) -> list[OutputScatter]:
     feasibility = result.feasibility
     limited = {limit.output: limit for limit in result.under}
     reported = Counter(name for t in result.history if t.done for name in t.values if name not in limited)
+    reported.pop(result.objectives.word, None)  # the loss itself, under several objectives
     found = []
     for output in [*limited, *reported][: max(OUTPUTS, len(limited))]:
         rows = []
         for t in result.history:
             outcome = feasibility.outcomes[t.number]
             value = outcome[output].value
-            if t.repeat or t.loss is None or value is None or not np.isfinite(value):
+            if t.repeat or not t.legal or t.loss is None or value is None or not np.isfinite(value):
                 continue
             rows.append((t.number, value, t.loss, feasibility.feasible(t.number) is True))
         trades = [t for t in result.limits.trade_offs if t.limit.output == output]
@@ -67,6 +70,7 @@ def limits(run: Run) -> list[OutputScatter]:
             OutputScatter(
                 output,
                 limited.get(output),
+                bool(result.under),
                 tuple(r[0] for r in rows),
                 np.array([r[1] for r in rows], dtype=float),
                 np.array([r[2] for r in rows], dtype=float),

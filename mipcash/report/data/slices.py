@@ -167,7 +167,8 @@ def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]
     if log and own and (least := min(own)) > 0.0:
         most = min(high, 10.0 * max([*middle, *own]))
         return max(low, 0.3 * least), max(most, 1.01 * least), True
-    high = min(high, max([*middle, *own]) + 1.5 * (max([*middle, *own]) - min([*middle, *own])) or high)
+    most, least = max([*middle, *own]), min([*middle, *own])
+    high = min(high, most + (1.5 * (most - least) or high - most))
     margin = 0.06 * (high - low) or 0.5
     return low - margin, high + margin, False
 
@@ -176,7 +177,9 @@ def _evaluated(run: Run, best: Trial, label: str, values: Sequence[Value] | None
     """Return ``Slice.evaluated``; ``values`` are the settings of a list, None for a numerical parameter."""
     found = list[tuple[float, float]]()
     for trial in run.result.history:
-        if trial is best or trial.loss is None or not trial.complete or label not in trial.config:
+        if trial is best or trial.repeat or not trial.legal or not trial.complete:
+            continue
+        if trial.loss is None or label not in trial.config:
             continue
         value = trial.config[label]
         if values is None:

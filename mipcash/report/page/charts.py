@@ -100,7 +100,7 @@ def against_chart(against: OutputScatter, width: float) -> str:
     for k in range(len(against.value)):
         kept = (
             ""
-            if against.limit is None
+            if not against.constrained
             else "\nsatisfies all constraints"
             if against.feasible[k]
             else "\nviolates a constraint"
@@ -136,11 +136,7 @@ def front_chart(pair: FrontPair, width: float) -> str:
     """Return the chart of two objectives: the front, its balanced trial, and dominated trials."""
     first, second = pair.objectives
     chart = Chart(width, height_of(width), f"{second.output} against {first.output}, and the Pareto front")
-    ends = [
-        axis_limits(v) if g.sign > 0 else _turned(axis_limits(-v))
-        for g, v in zip(pair.objectives, pair.values.T, strict=True)
-    ]
-    (left, right, log_x), (low, high, log_y) = ends
+    (left, right, log_x), (low, high, log_y) = map(loss_limits, pair.objectives, pair.values.T)
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
     names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     chart.axes(x, y, names[0], names[1], count=(4, 5))
@@ -152,10 +148,6 @@ def front_chart(pair: FrontPair, width: float) -> str:
         a, b = pair.values[pair.best].tolist()
         chart.dot(x(a), y(b), "star", _pair_tip(pair, pair.best) + "\nbalanced", 6)
     return chart.svg()
-
-
-def _turned(ends: tuple[float, float, bool]) -> tuple[float, float, bool]:
-    return -ends[1], -ends[0], False
 
 
 def _pair_tip(pair: FrontPair, k: int) -> str:

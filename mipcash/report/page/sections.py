@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +21,8 @@ from mipcash.report.page import charts, model, parts
 from mipcash.report.page.parallel import parallel_chart
 from mipcash.report.page.svg import HALF, NARROW, WIDE, both, escaped, number, seconds
 from mipcash.report.residuals import NAMES, Residuals
-from mipcash.study.failures import kind_of_failure
+from mipcash.study.failures import kinds
+from mipcash.study.result import Result
 from mipcash.study.text import one_line
 from mipcash.study.trial import Trial
 
@@ -41,18 +41,15 @@ def tiles(run: Run) -> str:
     elif best is not None:
         found.append(parts.tile(f"best {word}", number(result.value), f"trial {best.number}", "main"))
     else:
-        found.append(
-            parts.tile(
-                f"best {word}", "–", "nothing satisfies all constraints" if result.n_done else f"no {word} yet", "main"
-            )
-        )
+        found.append(parts.tile(f"best {word}", "–", _lacking(result, word), "main"))
     if math.isfinite(result.fresh):
         found.append(parts.tile("on fresh repeats", number(result.fresh)))
     failed = f"{result.n_failed} failed" if result.n_failed else "none failed"
     pending = sum(t.pending for t in result.history)
     failed += f", {pending} open" if pending else ""
     failed += f", {result.n_known} known" if result.n_known else ""
-    planned = run.record.budget if run.record is not None else None
+    counted_ = run.record is not None and result.objectives.fidelity is None  # with a fidelity, the budget is a cost
+    planned = run.record.budget if run.record is not None and counted_ else None
     done = f"{result.n_evaluations}" + (f" of {planned}" if planned and planned >= result.n_evaluations else "")
     found.append(parts.tile("evaluations", done, failed))
     if result.under:
@@ -105,11 +102,19 @@ def front_card(run: Run) -> str:
     return parts.card("Pareto front", f'<div class="halves">{body}</div>{parts.legend(*entries)}', note, ident="front")
 
 
+def _lacking(result: Result, word: str) -> str:
+    """Return why there is no best evaluation."""
+    if not result.n_done:
+        return f"no {word} yet"
+    return "nothing satisfies all constraints" if result.under else "no complete evaluation yet"
+
+
 def best_card(run: Run) -> str:
     """Return the section on the best configuration, as a table and as code."""
     result, best = run.result, incumbent(run)
     if best is None:
-        wording = result.problem() or "No evaluation has a loss yet."
+        incomplete = "No complete evaluation yet." if result.n_done else "No evaluation has a loss yet."
+        wording = result.problem() or incomplete
         return parts.card("Best configuration", parts.missing(one_line(wording, 400), ""), ident="best")
     rows = [(name, setting_text(value)) for name, value in best.config.items()]
     values = [(result.objectives.word, number(best.loss) if best.loss is not None else "–")]
@@ -277,12 +282,10 @@ def failures_card(run: Run) -> str:
     failed = [t for t in run.result.history if t.failed]
     if not failed:
         return ""
-    kinds = Counter(kind_of_failure(t.message) for t in failed)
     rows = []
-    for name, count in kinds.most_common(12):
-        of_kind = [t for t in failed if kind_of_failure(t.message) == name]
+    for name, of_kind in list(kinds(failed).items())[:12]:
         numbers = ", ".join(str(t.number) for t in of_kind[:8]) + (", …" if len(of_kind) > 8 else "")
-        rows.append((name or "failed", str(count), numbers, one_line(of_kind[0].message, 200)))
+        rows.append((name or "failed", str(len(of_kind)), numbers, one_line(of_kind[0].message, 200)))
     return parts.card(
         "Failures", parts.table(("kind", "how many", "trials", "first message"), rows, (1,)), ident="failures"
     )
@@ -315,7 +318,9 @@ def _trials(run: Run, trials: Sequence[Trial]) -> str:
         wording = "failed" if t.failed else "open" if t.pending else number(t.loss) if t.loss is not None else "–"
         what = one_line(t.message, 120) if t.failed else ", ".join(f"{n}={value_text(v)}" for n, v in t.config.items())
         row = [str(t.number), wording, *((broken or [""]) if result.under else [])]
-        rows.append([*row, seconds(t.duration or math.nan), one_line(t.origin, 30), one_line(what, 160)])
+        rows.append(
+            [*row, seconds(math.nan if t.duration is None else t.duration), one_line(t.origin, 30), one_line(what, 160)]
+        )
         if result.best is not None and t.number == result.best.number:
             marked.append(k)
     return parts.table(head, rows, (0, 1, head.index("evaluation")), marked)

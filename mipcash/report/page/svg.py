@@ -23,7 +23,7 @@ def escaped(text: object, limit: int | None = None) -> str:
 def number(value: float) -> str:
     """Return a number for people: four digits."""
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else "∞"
+        return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
     text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.4g}"
     return (
         text.replace("-", "−") if "e" not in text else text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
