@@ -97,9 +97,8 @@ def draw_steps(axes: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:
 
 def add_legend(axes: Axes, figure: Any = None, **options: Any) -> None:
     """Add a legend to the axes, or to a figure, if anything drawn has a label; labels are no mathematics."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        made = (figure or axes).legend(handles, labels, frameon=False, fontsize=9, labelcolor=INK, **options)
+    if axes.get_legend_handles_labels()[0]:
+        made = (figure or axes).legend(frameon=False, fontsize=9, labelcolor=INK, **options)
         for text in made.get_texts():
             text.set_parse_math(False)
 
