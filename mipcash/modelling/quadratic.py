@@ -138,9 +138,15 @@ Condition = Quadratic | Junction
 """A condition: 1 if it holds, else 0."""
 
 
+def bounds_of(variable: Variable) -> tuple[float, float]:
+    """Return the bounds of a variable, infinite if there are none."""
+    low, high = variable.bounds
+    return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+
+
 def _largest(variable: Variable) -> float:
     """Return the largest absolute value of a variable; infinite if it is unbounded."""
-    return max(math.inf if b is None else abs(float(b)) for b in variable.bounds)
+    return max(map(abs, bounds_of(variable)))
 
 
 def put_together(
@@ -254,18 +260,13 @@ def interval(body: Quadratic, group_of: Mapping[int, Hashable]) -> tuple[float, 
     Returns:
         ``(low, high)``; infinite if a variable is unbounded.
     """
-
-    def bounds(i: int) -> tuple[float, float]:
-        least, most = body.variables[i].bounds
-        return -math.inf if least is None else float(least), math.inf if most is None else float(most)
-
     low = high = body.constant
     blocks: dict[tuple[Hashable, ...], list[float]] = {}
     for i, c in body.linear.items():
         if i in group_of:
             blocks.setdefault((group_of[i],), [0.0]).append(c)
         else:
-            ends = [c * b for b in bounds(i)]
+            ends = [c * b for b in bounds_of(body.variables[i])]
             low, high = low + min(ends), high + max(ends)
     for (i, j), c in body.products.items():
         if i in group_of and j in group_of:
@@ -275,7 +276,7 @@ def interval(body: Quadratic, group_of: Mapping[int, Hashable]) -> tuple[float, 
             key = (g, "square") if g == h else tuple(sorted((g, h), key=repr))
             blocks.setdefault(key, [0.0]).append(c)
         else:
-            (a, b), (d, e) = bounds(i), bounds(j)
+            (a, b), (d, e) = bounds_of(body.variables[i]), bounds_of(body.variables[j])
             extremes = [a * d, a * e, b * d, b * e] if i != j else [a * a, b * b] + [0.0] * (a <= 0 <= b)
             ends = [c * p for p in extremes]
             low, high = low + min(ends), high + max(ends)

@@ -73,8 +73,7 @@ def plot_contour(
         axes.fill_between([], [], color=FORBIDDEN, label="forbidden by rules")
     bar = axes.figure.colorbar(drawn, ax=axes, label=f"predicted {plain(run.result.objectives.word, 40)}")
     bar.ax.yaxis.label.set_parse_math(False)
-    best, evaluated = incumbent(run), [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
-    trials = [t for t in evaluated if {x.label, y.label} <= t.config.keys()]
+    best, trials = incumbent(run), [t for t in run.evaluated if {x.label, y.label} <= t.config.keys()]
     at = [(_place(x, t.config[x.label]), _place(y, t.config[y.label])) for t in trials]
     for chosen, size, color, label in (
         ([a for a, t in zip(at, trials, strict=True) if t is not best], 14, DOT, "evaluations"),

@@ -150,10 +150,9 @@ def least_relaxation(
         return None
     # use the violation at that configuration: the solver's slack variables may be smaller, by its tolerance
     base = answer.columns[: program.n]
-    value, held = body.value(base), [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
-    moved = sum(
-        max(max(0.0, side) for side in sides) for sides in zip(*((r.low - v, v - r.high) for r, v in held), strict=True)
-    )
+    held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
+    moved = max([0.0, *(row.low - at for row, at in held)]) + max([0.0, *(at - row.high for row, at in held)])
+    value = body.value(base)
     by = max(rule.lower - value, value - rule.upper)
     # rows with other units than the body, such as clauses over levels, do not tell how far the bound is to be moved
     if by <= max(1e-12, rule.slack) or abs(by - moved) > loose + CLOSE * by:

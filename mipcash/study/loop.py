@@ -172,7 +172,7 @@ class Loop:
             parts = evaluation.parts
             cost = {name: part.seconds for name, part in parts.items()} if parts else None
             outcome, seconds, worker = evaluation.returned, evaluation.seconds, evaluation.worker
-            reported = record_returned(self._study, trial, outcome, seconds, partial=False, cost=cost, worker=worker)
+            reported = record_returned(self._study, trial, outcome, seconds, False, cost, worker)
         except LateError as late:
             self._display.note(str(late))
             return

@@ -252,15 +252,7 @@ class Study:
                 worker for dead and recorded the outcome.
             ValueError: ``seconds`` or ``cost`` is no finite number; nothing is recorded, and ``tell`` can be called again.
         """
-        mine = self.table.mine(trial)
-        names = (LOSS, *self.objectives.names, *(limit.output for limit in self.limits), *mine.evaluate)
-        of_parts = isinstance(outcome, Mapping) and (partial is not None or bool(mine.outcome.outputs))
-        if not of_parts and not statement(_with_reports(trial, mine, outcome), names):
-            raise TellError(
-                f"tell() got {shown(outcome)}, which is no outcome; give a finite number, a dict with {names[0]!r}, or "
-                f"mc.Failed('why'). Trial {mine.number} is still pending"
-            )
-        return record_returned(self, trial, outcome, seconds, partial=partial, cost=cost, worker=worker)
+        return record_returned(self, trial, outcome, seconds, partial, cost, worker, refuse=True)
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker of a trial died, and return the updated trial.
@@ -517,23 +509,24 @@ def record_returned(
     study: Study,
     trial: Trial,
     returned: Any,
-    seconds: float | None = None,
-    *,
-    partial: bool | None = None,
-    cost: float | Mapping[str, float] | None = None,
-    worker: str = "",
+    seconds: float | None,
+    partial: bool | None,
+    cost: float | Mapping[str, float] | None,
+    worker: str,
+    refuse: bool = False,
 ) -> Trial:
-    """Record whatever an objective returned; what is no outcome is recorded as failed. Otherwise the same as ``Study.tell``.
+    """Record whatever an objective returned, as ``Study.tell`` does.
 
     Args:
         trial, seconds, partial, cost, worker: as for ``Study.tell``.
         returned: any object.
+        refuse: whether what is no outcome is refused; otherwise it is recorded as failed.
 
     Returns:
         The updated trial.
 
     Raises:
-        TellError: as for ``Study.tell``, except for the outcome.
+        TellError: as for ``Study.tell``.
     """
     wording = "seconds must be a finite number of at least 0, how long the evaluation took"
     taken = None if seconds is None else finite(seconds, wording, low=0.0)
@@ -542,6 +535,8 @@ def record_returned(
         mine = study.table.mine(trial)
         duration = study.table.seconds(mine.number) if taken is None else taken
         whole = _with_reports(trial, mine, returned)
+        if refuse:
+            _check_outcome(study, mine, returned, whole, partial)
         telling = TrialUpdate.of(mine, whole, partial, duration if cost is None else reported_costs(cost), study.limits)
         return study.table.tell(mine.number, telling, worker, duration)
 
@@ -549,6 +544,26 @@ def record_returned(
     if trial.reports is not None:
         trial.reports.ended = not told.pending
     return told
+
+
+def _check_outcome(study: Study, mine: Trial, given: Any, whole: Any, partial: bool | None) -> None:
+    """Refuse what is no outcome.
+
+    Args:
+        mine: the trial with its earlier outcome; a dict may complete it by any output.
+        whole: what was given, combined with the reports of the trial.
+        partial: as for ``Study.tell``; a dict may have any output if it is not None.
+
+    Raises:
+        TellError: it is none.
+    """
+    names = (LOSS, *study.objectives.names, *(limit.output for limit in study.limits), *mine.evaluate)
+    of_parts = isinstance(given, Mapping) and (partial is not None or bool(mine.outcome.outputs))
+    if not of_parts and not statement(whole, names):
+        raise TellError(
+            f"tell() got {shown(given)}, which is no outcome; give a finite number, a dict with {names[0]!r}, or "
+            f"mc.Failed('why'). Trial {mine.number} is still pending"
+        )
 
 
 def _with_reports(trial: Trial, known: Trial, outcome: Any) -> Any:

@@ -154,7 +154,7 @@ OUTCOMES: list[tuple[Any, float | None, str]] = [
 def test_outcomes_are_read_and_stored(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for outcome, loss, message in OUTCOMES:
-            told = record_returned(study, study.ask(), outcome)
+            told = record_returned(study, study.ask(), outcome, None, None, None, "")
             assert (told.status, told.loss) == ("failed" if loss is None else "done", loss), outcome
             assert message in told.message
         expected = [(t.status, t.loss, t.message) for t in study.trials]

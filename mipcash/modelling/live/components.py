@@ -21,11 +21,10 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.live.derived import erase, write
 from mipcash.modelling.live.holes import write_auxiliary_domain
-from mipcash.modelling.live.parts import bounds_of
 from mipcash.modelling.live.special_sets import special_set_key, write_special_set
 from mipcash.modelling.live.value_sets import ROUNDING, is_plain
 from mipcash.modelling.names import user_name
-from mipcash.modelling.quadratic import Variable
+from mipcash.modelling.quadratic import Variable, bounds_of
 from mipcash.modelling.refusals import refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.wording import written

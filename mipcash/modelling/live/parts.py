@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mipcash.modelling.quadratic import Variable
+from mipcash.modelling.quadratic import Variable, bounds_of
 from mipcash.modelling.rules import Rule
 
 
@@ -50,12 +49,6 @@ class Known:
         low, high = bounds_of(self.variable)
         less = low > max(self.low, self.bounds[0]) or high < min(self.high, self.bounds[1])
         return (low, high) if less and not self.variable.fixed else None
-
-
-def bounds_of(variable: Variable) -> tuple[float, float]:
-    """Return the bounds of a variable, infinite if there are none."""
-    low, high = variable.bounds
-    return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
 
 
 @dataclass

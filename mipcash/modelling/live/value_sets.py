@@ -17,7 +17,7 @@ from pyomo.core.base.range import NumericRange
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Integer, Ordinal, Real
-from mipcash.modelling.live.parts import bounds_of
+from mipcash.modelling.quadratic import bounds_of
 
 LEVEL_LIMIT = 1024
 """Largest number of values of a finite set that is no progression of whole numbers; each becomes a binary."""

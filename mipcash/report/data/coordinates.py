@@ -83,8 +83,7 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
     Raises:
         MipcashError: ``all_given``, and no evaluation has one of them.
     """
-    reported = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
-    reported = sorted(reported, key=lambda t: -(t.minimised or 0.0))
+    reported = sorted(run.evaluated, key=lambda t: -(t.minimised or 0.0))
     drawn = reported if len(reported) <= LINES else _chosen(reported)
     names = list(dict.fromkeys(name for t in reported for name in t.config))
     declared = [n for n in (run.place.space.parameters if run.place else names) if n in names]
@@ -133,7 +132,7 @@ def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
         places = [(float(t.config[name]) - low) / width if name in t.config else math.nan for t in trials]
         ticks = tuple(((v - low) / width, f"{v:.4g}") for v in nice(low, high, False, 4))
         return Axis(name, ticks, None, np.array(places, dtype=float), texts)
-    return _listed(name, domain, extent, seen, active, texts)
+    return _listed(name, domain, extent, seen, active, texts, text)
 
 
 def _text_of(values: Sequence[Any]) -> Callable[[Any], str]:
@@ -149,13 +148,12 @@ def _listed(
     seen: Sequence[Any],
     active: Sequence[bool],
     texts: tuple[str, ...],
+    text: Callable[[Any], str],
 ) -> Axis:
     """Return an axis of levels: all levels of the domain, or the observed values if it is an ordering or unknown."""
     if domain is None or isinstance(domain, Permutation):
-        text = _text_of(seen)
         levels = sorted({text(v): v for v in seen}.items())
     else:
-        text = _text_of(domain.values)
         levels = [(text(v), v) for v in domain.values]
     names, count = [text for text, _ in levels], len(levels)
     step = 1.0 / max(1, count - 1)

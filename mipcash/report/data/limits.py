@@ -56,10 +56,10 @@ def limits(run: Run) -> list[OutputScatter]:
     found = []
     for output in [*limited, *reported][: max(OUTPUTS, len(limited))]:
         rows = []
-        for t in result.history:
+        for t in run.evaluated:
             outcome = feasibility.outcomes[t.number]
             value = outcome[output].value
-            if t.repeat or not t.legal or t.loss is None or value is None or not np.isfinite(value):
+            if value is None or not np.isfinite(value):
                 continue
             rows.append((t.number, value, t.loss, feasibility.feasible(t.number) is True))
         trades = [t for t in result.limits.trade_offs if t.limit.output == output]

@@ -29,6 +29,7 @@ from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
 from mipcash.study.text import shown
+from mipcash.study.trial import Trial
 
 SECONDS = 5.0
 """Time limit for computing the legal ranges."""
@@ -124,6 +125,11 @@ class Run:
         limits = read_limits(record.limits)
         result = Result(trials, record.space, record.stopped, record.recommended, limits, declared)
         return cls(result, record, place, name, mode_of(path))
+
+    @property
+    def evaluated(self) -> list[Trial]:
+        """Trials that pictures of evaluations show: with a loss, legal, and no repeats."""
+        return [t for t in self.result.history if t.loss is not None and t.legal and not t.repeat]
 
     @property
     def title(self) -> str:

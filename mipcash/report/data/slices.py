@@ -176,10 +176,8 @@ def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]
 def _evaluated(run: Run, best: Trial, label: str, values: Sequence[Value] | None) -> Vector:
     """Return ``Slice.evaluated``; ``values`` are the settings of a list, None for a numerical parameter."""
     found = list[tuple[float, float]]()
-    for trial in run.result.history:
-        if trial is best or trial.repeat or not trial.legal or not trial.complete:
-            continue
-        if trial.loss is None or label not in trial.config:
+    for trial in run.evaluated:
+        if trial is best or trial.loss is None or not trial.complete or label not in trial.config:
             continue
         value = trial.config[label]
         if values is None:

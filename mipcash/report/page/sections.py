@@ -48,8 +48,8 @@ def tiles(run: Run) -> str:
     pending = sum(t.pending for t in result.history)
     failed += f", {pending} open" if pending else ""
     failed += f", {result.n_known} known" if result.n_known else ""
-    counted_ = run.record is not None and result.objectives.fidelity is None  # with a fidelity, the budget is a cost
-    planned = run.record.budget if run.record is not None and counted_ else None
+    by_count = run.record is not None and result.objectives.fidelity is None  # with a fidelity, the budget is a cost
+    planned = run.record.budget if run.record is not None and by_count else None
     done = f"{result.n_evaluations}" + (f" of {planned}" if planned and planned >= result.n_evaluations else "")
     found.append(parts.tile("evaluations", done, failed))
     if result.under:

@@ -60,11 +60,12 @@ def preparation_of(x: Any) -> Any:
         )
     if not hasattr(x, "iloc"):
         rows = np.asarray(x)
-        if rows.dtype.kind in "OUS" and not _are_numbers(rows):
+        floats = _as_floats(rows)
+        if rows.dtype.kind in "OUS" and floats is None:
             raise DataError(
                 "X is an array with texts; give a data frame, pd.DataFrame(X), whose text columns are encoded"
             )
-        missing = rows.ndim == 2 and _are_numbers(rows) and bool(np.isnan(rows.astype(float)).any())
+        missing = rows.ndim == 2 and floats is not None and bool(np.isnan(floats).any())
         return SimpleImputer(strategy="median") if missing else None
     if x.ndim == 1:
         raise DataError(f"X is the single column {x.name!r}; give a table, X.to_frame()")
@@ -114,12 +115,12 @@ def _as_days(x: Any) -> Any:
     return found
 
 
-def _are_numbers(rows: Any) -> bool:
+def _as_floats(rows: Any) -> Any:
+    """Return an array as floats, or None if it holds anything else."""
     try:
-        rows.astype(float)
+        return rows.astype(float, copy=False)
     except (TypeError, ValueError):
-        return False
-    return True
+        return None
 
 
 @dataclass(frozen=True)
@@ -271,8 +272,8 @@ class PipelineSearchCV(SpaceSearch):
             raise DataError(
                 "PipelineSearchCV requires y to be passed, but the target y is None; give classes or numbers"
             )
-        if np.asarray(y).dtype.kind == "O":
-            refuse_missing("y", np.asarray(y).ravel())
+        if (given := np.asarray(y)).dtype.kind == "O":
+            refuse_missing("y", given.ravel())
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
