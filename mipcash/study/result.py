@@ -190,7 +190,7 @@ class Result:
         from mipcash.optimizers.noise import evident_noise
 
         best = self.best
-        noise = evident_noise([observation_of(t.in_minimisation_form()) for t in self.history])
+        noise = evident_noise(self._observations)
         losses = [
             t.loss for t in self.history if self.feasibility.feasible(t.number) and t.loss is not None and not t.repeat
         ]
