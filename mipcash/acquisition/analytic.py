@@ -9,8 +9,9 @@ log h has four formulas. Direct evaluation loses all digits once phi(t) and t Ph
     log h(t) = -t^2/2 - log(2 pi)/2 + log(1 - |t| sqrt(pi/2) erfcx(|t| / sqrt 2)),
 
 in which the bracket cancels like 1/t^2. For t < -1e2 the bracket is replaced by three terms of its series in 1/t^2, and for t <
--1e5 by the first term, log h = -t^2/2 - log(2 pi)/2 - 2 log |t| (Ament et al. 2023). The derivative is d log h / dt = Phi / h in
-each of them, computed from log Phi and log h.
+-1e5 by the first term, log h = -t^2/2 - log(2 pi)/2 - 2 log |t| (Ament et al. 2023). The derivative is d log h / dt = Phi / h,
+computed from log Phi and log h. For t < -1e2 both are near t^2/2 and their difference loses its digits, so it is the ratio of the
+two series, |t| (1 - 1/t^2 + 3/t^4) / (1 - 3/t^2 + 15/t^4).
 """
 
 from __future__ import annotations
@@ -64,7 +65,15 @@ def log_h_at(t: float) -> tuple[float, float]:
     """Return log h and its derivative Phi / h at a single t, without the overhead of arrays."""
     branch = _direct if t > DIRECT else _far if t < ASYMPTOTIC else _between
     log = float(branch(np.float64(t)))
-    return log, float(np.exp(log_ndtr(t) - log))
+    return log, float(log_h_slope(np.float64(t), log))
+
+
+def log_h_slope(t: Vector | np.float64, log: Vector | float) -> Vector:
+    """Return d log h / dt where log h is known: shape of ``t``."""
+    near = t >= SERIES
+    w = 1.0 / np.where(near, SERIES, t) ** 2
+    series = -t * (1.0 - w + 3.0 * w**2) / (1.0 - 3.0 * w + 15.0 * w**2)
+    return np.asarray(np.where(near, np.exp(np.where(near, log_ndtr(t) - log, 0.0)), series))
 
 
 class ClosedForm(Protocol):

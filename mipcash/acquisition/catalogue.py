@@ -30,7 +30,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import (
@@ -38,6 +37,7 @@ from mipcash.acquisition.analytic import (
     LogEI,
     SampleAcquisition,
     log_h,
+    log_h_slope,
 )
 from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.feasible_first import FeasibleFirst
@@ -84,7 +84,7 @@ class FantasisedSection:
         t = (self.best - means) / deviation
         logs = log_h(t)
         total = float(np.logaddexp.reduce(logs))
-        shares, slopes = np.exp(logs - total), np.exp(log_ndtr(t) - logs)
+        shares, slopes = np.exp(logs - total), log_h_slope(t, logs)
         value = -(math.log(deviation) + total - math.log(len(logs)))
         first, second = shares * slopes / deviation, -float(shares @ (1.0 - t * slopes)) / deviation
         return value, np.asarray(first @ by_means + second * by_deviation)
@@ -96,9 +96,7 @@ def log_ei(given: AcquisitionInputs) -> Acquisition:
     Under outcome constraints it is multiplied by the probability of feasibility, which is used alone while no feasible observation
     is known. While no constrained output has been observed, the expected improvement of the loss is returned.
     """
-    unlearned = not given.limited and math.isinf(given.best)
-    best = float(np.min(given.loss.fitted)) if unlearned else given.best
-    improvement: Acquisition = AnalyticAcquisition(given.loss, LogEI(best))
+    improvement: Acquisition = AnalyticAcquisition(given.loss, LogEI(given.best))
     if given.fantasies is not None:
         improvement = FantasisedEI(given.fantasies.outcomes, given.fantasies.best)
     if not given.limited:

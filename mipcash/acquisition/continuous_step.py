@@ -179,6 +179,7 @@ class ContinuousStep:
         self, section: Section, current: Vector, active: Indices, starts: Sequence[Vector], tolerance: float
     ) -> Vector:
         """Return the best of ``current`` and of L-BFGS-B from several starts, (n_active,) each."""
+        section = _remembered(section)
         best, best_value = current, section(self.scale.rounded(current))[0]
         for start in starts:
             if self.domain.deadline.passed:
@@ -332,6 +333,18 @@ def _blocks(active: Indices, rng: np.random.Generator) -> list[Indices]:
     if len(active) <= BLOCK:
         return [active]
     return np.array_split(rng.permutation(active), -(-len(active) // BLOCK))
+
+
+def _remembered(section: Section) -> Section:
+    """Return a section that is evaluated once at each point, since SciPy and its callers ask for starts and ends again."""
+    known: dict[bytes, tuple[float, Vector]] = {}
+
+    def evaluated(u: Vector) -> tuple[float, Vector]:
+        if (key := u.tobytes()) not in known:
+            known[key] = section(u)
+        return known[key]
+
+    return evaluated
 
 
 def _over_active(section: Section, current: Vector, active: Indices, deadline: Deadline) -> Section:

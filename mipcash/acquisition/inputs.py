@@ -58,7 +58,8 @@ class AcquisitionInputs:
 
     Attributes:
         loss: posterior of the loss, conditioned on the means of pending evaluations.
-        best: lowest mean of the loss at a feasible observation; inf if there is none.
+        best: lowest mean of the loss at a feasible observation; inf if there is none. While no constrained output is known, every
+            observation counts.
         limited: constrained outputs and the failure model, by name.
         drawn: samples of the posterior of the loss.
         joint: for each of these, a sample of every output of ``limited``, by name; empty unless the function needs it.

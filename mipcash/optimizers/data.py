@@ -91,21 +91,21 @@ class Data:
         """True for observations that were not pruned: shape (t,)."""
         return np.array([not o.outcome.pruned for o in self.observations], dtype=bool)
 
-    def noise(self, rows: Indices | None = None, output: str = LOSS) -> Noise:
-        """Return the noise variances of an output, (k,), on the scale on which it is modelled, or 0.0 if all evaluations are
-        complete.
+    def noise(self, rows: Indices | None = None, constrained: str | None = None) -> Noise:
+        """Return the noise variances of the loss, (k,), or 0.0 if all evaluations are complete.
 
         Args:
             rows: rows of k observations; None for all.
+            constrained: an output whose variances to return instead, on the scale of its outcome constraint.
         """
         rows = np.arange(len(self.observations)) if rows is None else rows
-        if output == LOSS:
-            found = self.variances[rows] if self.variances.any() else np.zeros(len(rows))
+        if constrained is None or constrained == LOSS:
+            found = self.variances[rows]
         else:
-            reported = [self.observations[k].outcome[output] for k in rows]
-            found = np.array([o.variance or 0.0 for o in reported])
-            if found.any() and output in self.scales:
-                found *= self.scales[output].slope(np.array([o.value for o in reported], dtype=float)) ** 2
+            found = np.array([self.observations[k].outcome[constrained].variance or 0.0 for k in rows])
+        if found.any() and constrained in self.scales:
+            values = [self.observations[k].outcome[constrained].value for k in rows]
+            found = found * self.scales[constrained].slope(np.array(values, dtype=float)) ** 2
         return found if found.any() else 0.0
 
     @property

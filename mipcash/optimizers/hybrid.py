@@ -283,6 +283,8 @@ class Hybrid(ModelBased):
             low, high = posterior.scaled(np.array(ends)).tolist()
             limited[name] = Limited(posterior, low, high)
         best = float(np.min(loss.fitted[(data.feasible & data.complete)[rows]], initial=math.inf))
+        if not limited and math.isinf(best):  # no constrained output was observed
+            best = float(np.min(loss.fitted))
         if others:
             after["outputs"] = others
         found = AcquisitionInputs(loss, best, limited)

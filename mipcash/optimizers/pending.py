@@ -57,7 +57,9 @@ class StructuredOutcomes:
             values: on the scale of predictions, shape (K, B).
         """
         known = np.repeat(posterior.y[: -values.shape[1], None], len(values), axis=1)
-        return cls(posterior, np.asarray(cho_solve((posterior.lower, True), np.concatenate([known, values.T]))))
+        return cls(
+            posterior, cho_solve((posterior.lower.T, False), np.concatenate([known, values.T]), check_finite=False)
+        )
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return means and standard deviations of f: (K, B), (B,)."""

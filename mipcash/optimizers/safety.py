@@ -40,7 +40,8 @@ def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> 
     with threadpool_limits(1):
         tables = model.surrogate.prepare(data.points)
         for name, (rows, values, ends) in model.learned_beside(data).items():
-            posterior, _ = model.surrogate_for(name).fit(tables.part(rows), values, {}, np.random.default_rng(0))
+            fresh, noise = np.random.default_rng(0), data.noise(rows, name)
+            posterior, _ = model.surrogate_for(name).fit(tables.part(rows), values, {}, fresh, noise)
             low, high = posterior.scaled(np.array(ends)).tolist()
             limited.append(Limited(posterior, low, high))
         return np.exp(-LogFeasibility.of(limited).values(data.points))

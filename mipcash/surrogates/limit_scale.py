@@ -4,11 +4,14 @@ Notation
     y (t,)      values of the output;   low <= y <= high the outcome constraint, either bound may be infinite
     g           distance of y from the nearer bound, negative if feasible;   unit = median |g| over the observations
 
-    bilog(g) = sign(g) log(1 + |g| / unit)          (Eriksson and Poloczek 2021, there with unit 1)
+    b = log(1 + |g| / unit)
+    bilog(g) = sign(g) b                            (Eriksson and Poloczek 2021, there with unit 1)
+    scale(g) = sign(g) b for b <= FAR,   sign(g) (FAR + log(1 + b - FAR)) beyond
 
 Only the sign of g decides feasibility. Values that violate the constraint by far (1e9, say, for a bound of 1) would dominate the
-fit of a surrogate without helping it to predict that sign. The unit makes the scale invariant to the output's own unit. For an
-interval the function is mirrored at the middle, which keeps it increasing and continuous.
+fit of a surrogate without helping it to predict that sign. One logarithm leaves 1e9 at 20 and the values near the bound within 1,
+where one deviation of noise covers them all; hence the second one, smooth at FAR. The unit makes the scale invariant to the
+output's own unit. For an interval the function is mirrored at the middle, which keeps it increasing and continuous.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.program.forms import Vector
+
+FAR = 2.0
+"""b beyond which values are compressed further: |g| > 6.4 units."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +58,18 @@ class LimitScale:
     def __call__(self, values: Vector) -> Vector:
         """Return values on the scale: shape of ``values``; infinite values stay infinite."""
         if math.isinf(self.low):
-            return self._bilog(values - self.high)
+            return self._compressed(values - self.high)
         if math.isinf(self.high):
-            return self._bilog(values - self.low)
+            return self._compressed(values - self.low)
         half = 0.5 * (self.high - self.low)
         centred = values - (self.low + half)
-        return np.asarray(np.sign(centred) * (self._bilog(np.abs(centred) - half) + math.log1p(half / self.unit)))
+        middle = self._compressed(np.array(half))
+        return np.asarray(np.sign(centred) * (self._compressed(np.abs(centred) - half) + middle))
 
     def slope(self, values: Vector) -> Vector:
         """Return the derivative of the scale: shape of ``values``, which must be finite."""
-        return np.asarray(1.0 / (self.unit + np.minimum(np.abs(values - self.low), np.abs(values - self.high))))
+        apart = np.minimum(np.abs(values - self.low), np.abs(values - self.high))
+        return np.asarray(1.0 / (self.unit + apart) / (1.0 + np.maximum(np.log1p(apart / self.unit) - FAR, 0.0)))
 
     def violation(self, values: Vector) -> Vector:
         """Return the violation of each value on the scale, 0 if feasible: shape of ``values``."""
@@ -77,5 +85,6 @@ class LimitScale:
         low, high = self(np.array([self.low, self.high])).tolist()
         return low, high
 
-    def _bilog(self, g: Vector) -> Vector:
-        return np.asarray(np.sign(g) * np.log1p(np.abs(g) / self.unit))
+    def _compressed(self, g: Vector) -> Vector:
+        b = np.log1p(np.abs(g) / self.unit)
+        return np.asarray(np.sign(g) * (np.minimum(b, FAR) + np.log1p(np.maximum(b - FAR, 0.0))))

@@ -35,6 +35,8 @@ def test_log_h_is_increasing_and_finite_everywhere() -> None:
     edges = np.array([-1.0, -1e2, -1e5])  # boundaries between the branches of log_h
     assert np.all(np.abs(log_h(edges * (1 + 1e-9)) - log_h(edges * (1 - 1e-9))) <= 1e-6 + 4e-9 * edges**2)
     near = np.abs(t) < 1e6
+    for v in (-1e3, -1e6, -1e7, -1e9):  # the slope is -t - 2/t + O(t^-3)
+        assert log_h_at(v)[1] == pytest.approx(-v - 2 / v, rel=1e-11)
     assert all(log_h_at(v)[1] > 0 for v in t[near].tolist())
     assert [log_h_at(v)[0] for v in t[near].tolist()] == values[near].tolist()
 
@@ -122,6 +124,20 @@ def test_the_limit_scale_is_invariant_to_the_unit_of_the_output() -> None:
     one, larger = LimitScale.of(-INF, 1.0, values), LimitScale.of(-INF, 997.3, 997.3 * values)
     assert one(values) == pytest.approx(larger(997.3 * values))
     assert one(np.array([1.0 + one.unit]))[0] == pytest.approx(math.log(2.0))
+
+
+def test_the_slope_of_the_limit_scale_agrees_with_finite_differences_and_outliers_leave_values_near_the_bound_apart() -> (
+    None
+):
+    values = np.array([0.3, 0.8, 1.4, 2.5, 8.0, 70.0, 900.0])
+    for low, high in ((-INF, 1.1), (0.5, INF), (0.5, 1.1)):
+        scale = LimitScale.of(low, high, values)
+        step = 1e-6 * values
+        found = (scale(values + step) - scale(values - step)) / (2 * step)
+        np.testing.assert_allclose(scale.slope(values), found, rtol=1e-6)
+    near = np.append(values[:4], np.full(2, 1e90))
+    on_scale = LimitScale.of(-INF, 1.1, near)(near)
+    assert on_scale.max() < 10.0 < 100.0 < math.log(1e90)
 
 
 def test_bounds_on_integer_outputs_move_by_a_half_except_for_binary_outputs() -> None:

@@ -23,6 +23,7 @@ from mipcash.optimizers.optimizer import Limit, Observation, joined
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.random import RandomSearch
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.optimizers.safety import probabilities
 from mipcash.space.domain import Domain
 
 # -- decoupled outputs -------------------------------------------------------------------------------------------------
@@ -205,6 +206,17 @@ def test_only_feasible_configurations_are_recommended() -> None:
         assert study.result.config["x"] in (10, 12)
 
 
+def test_known_variances_of_a_constrained_output_count_in_the_probability_of_feasibility() -> None:
+    def seen(x: float, variance: float | None) -> Observation:
+        told = {LOSS: Output("present", x), "g": Output("present", x - 0.5, variance=variance)}
+        return Observation({"x": x, "kind": "a"}, "done", x, {"g": x - 0.5}, Outcome(told))
+
+    for variance in (None, 4.0):
+        history = [seen(x, variance) for x in np.linspace(0.0, 1.0, 12)]
+        found = probabilities(Domain.of(numbers()), history, [Limit("g", high=0.0)])
+        assert (found[0] > 0.99 and found[-1] < 0.01) == (variance is None)
+
+
 # -- pruned trials -----------------------------------------------------------------------------------------------------
 
 VARIANCE = 4.0
@@ -239,7 +251,11 @@ def test_data_have_variances_and_rank_complete_trials() -> None:
     scale = data.scales["ms"]
     step = 1e-6
     slope = float((scale(np.array([2.0 + step])) - scale(np.array([2.0 - step])))[0]) / (2 * step)
-    assert np.asarray(data.noise(output="ms"))[4] == pytest.approx(VARIANCE * slope**2)
+    assert np.asarray(data.noise(constrained="ms"))[4] == pytest.approx(VARIANCE * slope**2)
+    on_loss = Data.of(Domain.of(numbers()), stopped_one(), [Limit(LOSS, high=0.6)])
+    slope = float(on_loss.scales[LOSS].slope(np.array([0.1]))[0])
+    assert np.asarray(on_loss.noise(constrained=LOSS))[4] == pytest.approx(VARIANCE * slope**2)
+    assert np.asarray(on_loss.noise()).tolist() == data.variances.tolist()
     assert Data.of(Domain.of(numbers()), stopped_one(None), ()).noise() == 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mipcash.acquisition.catalogue import FantasisedEI
 from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.methods.admm.jopt import NEAR
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
-from mipcash.optimizers.optimizer import Observation, Request
+from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import LOSS, Outcome
 from mipcash.optimizers.pending import EXACT, FANTASIES, StructuredOutcomes, believed, beside_pending
 from mipcash.space.domain import Domain
@@ -104,6 +105,21 @@ def test_only_missing_outputs_of_pending_trials_are_imputed() -> None:
     assert len(given.loss.fitted) == len(given.limited["g"].posterior.fitted) == 12 + 2
     assert given.fantasies is not None
     np.testing.assert_array_equal(given.fantasies.best, np.full(FANTASIES, -1.0))  # not known to be feasible
+
+
+def test_the_incumbent_of_fantasies_is_evaluated_while_a_constrained_output_is_not_known() -> None:
+    space = ALL["conv_net"]()
+    optimizer, configs = Hybrid(Domain.of(space)), space.sample(11, 0)
+    history = [
+        *(Observation(c, "done", float(k)) for k, c in enumerate(configs[:10])),
+        Observation(configs[10], "pending"),
+    ]
+    limits = (Limit("g", high=1.0),)
+    request = Request(history, np.random.default_rng(0), limits=limits)
+    awaited = partial(optimizer.awaited, request)
+    given, _ = optimizer._fitted(optimizer.data(history, limits), {}, request.rng, awaited)
+    assert given.fantasies is not None
+    assert (given.fantasies.best <= given.loss.fitted[:10].min() + 1e-9).all()
 
 
 def two_reals() -> mc.Space:

@@ -240,3 +240,14 @@ def test_constant_and_huge_losses_stay_finite(losses: np.ndarray) -> None:
         warp = Warp.of(losses, strength)
         assert np.all(np.isfinite(warp(losses)))
         assert np.isfinite(warp.inverse(0.0))
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e-20, 1.0, 1e20])
+def test_a_warp_does_not_depend_on_the_unit_and_one_penalty_leaves_the_other_losses_apart(factor: float) -> None:
+    losses = np.random.default_rng(0).uniform(1.0, 2.0, 20)
+    penalised = np.append(losses, 1e25)
+    for values in (losses, penalised):
+        np.testing.assert_allclose(
+            Warp.of(factor * values, 4.0)(factor * values), Warp.of(values, 4.0)(values), atol=1e-9
+        )
+    assert np.std(Warp.of(penalised, 4.0)(penalised)[:20]) > 0.01

@@ -35,7 +35,7 @@ from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.warping import Warp
 
-BLOCK = 256
+BLOCK = 64
 """Number of rows of a covariance computed at a time; its factor needs no entries right of the diagonal."""
 EXTENSIONS = 32
 """Largest number of rows by which a factor is extended; with more, it is computed anew."""
@@ -256,7 +256,8 @@ class StructuredPosterior:
     @cached_property
     def weights(self) -> Vector:
         """w = S^-1 y, shape (t,)."""
-        return np.asarray(cho_solve((self.lower, True), self.y))
+        # LAPACK works on columns: the transpose is a view, where the factor itself would be copied
+        return np.asarray(cho_solve((self.lower.T, False), self.y, check_finite=False))
 
     @cached_property
     def fitted(self) -> Vector:
@@ -288,8 +289,9 @@ class StructuredPosterior:
     @cached_property
     def near_inverse(self) -> Vector:
         """Inverse of the Cholesky factor for the ``near`` observations; a prediction then needs a product instead of a solve."""
-        lower = self.near_part.lower
-        return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
+        if self.near_part is not self:
+            return self.near_part.near_inverse
+        return np.asarray(solve_triangular(self.lower, np.eye(len(self.lower)), lower=True, check_finite=False))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return mean and standard deviation of f (noise excluded): (B,), (B,)."""
@@ -331,5 +333,5 @@ class StructuredPosterior:
         residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER + self.noise
         error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))
         root = float(np.sqrt(inflation))
-        update = cho_solve((self.lower, True), root * (draw.values(self.x) + error))
+        update = cho_solve((self.lower.T, False), root * (draw.values(self.x) + error), check_finite=False)
         return Surface(self.kernel, self.x, self.weights - update, draw.scaled(root), self.warp)

@@ -22,6 +22,8 @@ from mipcash.program.forms import Vector
 
 STRENGTHS = (0.0, 1.0, 4.0)
 TINY = 1e-12
+LEAST = 1e-150
+"""Smallest spread of losses that is no rounding; its square is still a number."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,14 @@ class Warp:
         Args:
             turn: a loss up to which nothing is compressed, if it is larger than the median, which it then replaces.
         """
-        largest = float(np.max(np.abs(losses)))
         median = float(np.median(losses)) if turn is None else max(float(np.median(losses)), turn)
-        unit = median - float(np.min(losses))
-        if unit <= TINY * max(largest, TINY):
-            unit = float(np.max(losses)) - median
-        if unit <= TINY * max(largest, TINY):
-            return cls(median, 1.0, 0.0, 0.0, 1.0)
+        low, high = float(np.min(losses)), float(np.max(losses))
+        unit = median - low
+        # one loss of 1e20 among losses near 1 says nothing about the digits of the others
+        if unit <= max(TINY * max(abs(low), abs(median)), LEAST):
+            unit = high - median
+            if unit <= max(TINY * max(abs(low), abs(high)), LEAST):
+                return cls(median, 1.0, 0.0, 0.0, 1.0)
         bare = cls(median, unit, strength, 0.0, 1.0)
         values = bare(losses)
         scale = float(np.std(values))
