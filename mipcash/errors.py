@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
+from numbers import Integral, Real
 from pathlib import Path
 
 
@@ -318,9 +320,11 @@ def at_least(settings: object, **least: float) -> None:
         least: setting -> its least value.
 
     Raises:
-        SpaceError: a setting is below its least value, or nan.
+        SpaceError: a setting is no number, no whole number although its type is ``int``, below its least value, or nan.
     """
+    types = {each.name: str(each.type) for each in fields(settings)}  # type: ignore[arg-type]
     for name, low in least.items():
-        value = getattr(settings, name)
-        if not value >= low:
-            raise SpaceError(f"{type(settings).__name__}: {name} must be at least {low}, got {value}")
+        value, whole = getattr(settings, name), types[name].startswith("int")
+        if not isinstance(value, Integral if whole else Real) or isinstance(value, bool) or not float(value) >= low:
+            kind = "a whole number, at least" if whole else "at least"
+            raise SpaceError(f"{type(settings).__name__}: {name} must be {kind} {low}, got {value!r}")

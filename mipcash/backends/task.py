@@ -53,7 +53,7 @@ class SolverSettings:
         node_limit: branch-and-bound nodes; unlike a time limit, this limit is reproducible.
 
     Raises:
-        SpaceError: a limit is negative or not a number, or there are no threads.
+        SpaceError: a limit is negative or not a number, the seed or the threads are no whole number, or there are no threads.
 
     Examples:
         >>> import mipcash as mc
@@ -69,7 +69,7 @@ class SolverSettings:
     node_limit: int | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, time_limit=0, gap=0, threads=1)
+        at_least(self, time_limit=0, gap=0, threads=1, seed=0)
         if self.node_limit is not None:
             at_least(self, node_limit=0)
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyomo.common.errors import DeveloperError
 from pyomo.repn.quadratic import QuadraticRepnVisitor
@@ -27,6 +27,20 @@ from mipcash.modelling.wording import shortened, written
 
 Variable = Any
 """A Pyomo ``VarData``; Pyomo carries no types."""
+
+
+class Term(NamedTuple):
+    """A term of a sum, for the size of the sum.
+
+    Attributes:
+        coefficient: its absolute value.
+        size: the largest absolute value of the term without its coefficient.
+        exclusive: a key; of the terms with equal keys at most one differs from zero.
+    """
+
+    coefficient: float
+    size: float
+    exclusive: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -44,11 +58,12 @@ class Quadratic:
         return frozenset(self.linear) | {i for pair in self.products for i in pair}
 
     @cached_property
-    def terms(self) -> tuple[tuple[float, float], ...]:
-        """The absolute value of each coefficient, and the largest absolute value of its factor within the variables' bounds."""
+    def terms(self) -> tuple[Term, ...]:
+        """The terms by size within the variables' bounds; levels of one parameter exclude each other."""
         size = {i: _largest(v) for i, v in self.variables.items()}
-        linear = [(abs(c), size[i]) for i, c in self.linear.items()]
-        return (*linear, *((abs(c), size[i] * size[j]) for (i, j), c in self.products.items()))
+        of = {i: _parameter_of(v) for i, v in self.variables.items()}
+        linear = [Term(abs(c), size[i], (of[i],)) for i, c in self.linear.items()]
+        return (*linear, *(Term(abs(c), size[i] * size[j], (of[i], of[j])) for (i, j), c in self.products.items()))
 
     def __str__(self) -> str:
         of = self.variables
@@ -147,6 +162,12 @@ def bounds_of(variable: Variable) -> tuple[float, float]:
 def _largest(variable: Variable) -> float:
     """Return the largest absolute value of a variable; infinite if it is unbounded."""
     return max(map(abs, bounds_of(variable)))
+
+
+def _parameter_of(variable: Variable) -> int:
+    """Return a key that the levels of one parameter share; each other variable has its own, those of an ordering too."""
+    handle = getattr(variable.parent_component(), "handle", None)
+    return id(variable) if getattr(getattr(handle, "domain", None), "values", None) is None else id(handle)
 
 
 def put_together(

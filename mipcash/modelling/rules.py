@@ -30,7 +30,7 @@ from pyomo.environ import value as pyomo_value
 from mipcash.display import table
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
-from mipcash.modelling.quadratic import Quadratic, parse_quadratic
+from mipcash.modelling.quadratic import Quadratic, Term, parse_quadratic
 from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, strict_ends, written
 
@@ -110,22 +110,25 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     if not terms:  # no variables are left: only the constants are compared
         return TOLERANCE * bounds
     whole = all(not v.is_continuous() for v in body.variables.values())
-    slack = TOLERANCE * max(c * min(1.0, size) for c, size in terms)
+    slack = TOLERANCE * max(t.coefficient * min(1.0, t.size) for t in terms)
     rounding = rounding_of(terms, bounds, whole)
     return min(slack, TOLERANCE) if whole and not rounding else slack + rounding
 
 
-def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool = False) -> float:
+def rounding_of(terms: Sequence[Term], bounds: float, whole: bool = False) -> float:
     """Return the rounding error of a sum of terms near a bound.
 
     Args:
-        terms: the absolute value of each coefficient, and the largest absolute value of its factor; infinite terms are ignored.
+        terms: infinite ones are ignored, and of those that exclude each other all but the largest.
         bounds: the absolute value of the bounds.
         whole: True if all variables are whole numbers. With whole coefficients, floats add them without rounding.
     """
-    sizes = [c * size for c, size in terms if math.isfinite(c * size)]
-    largest, total = max(sizes, default=0.0), sum(sizes)
-    if whole and total + bounds < 2.0**53 and all(c.is_integer() for c, _ in terms):
+    sizes: dict[tuple[int, ...], float] = {}
+    for c, size, key in terms:
+        if math.isfinite(c * size):
+            sizes[key] = max(sizes.get(key, 0.0), c * size)
+    largest, total = max(sizes.values(), default=0.0), sum(sizes.values())
+    if whole and total + bounds < 2.0**53 and all(t.coefficient.is_integer() for t in terms):
         return 0.0
     rest = total - largest + bounds
     return ROUNDING * (rest + min(largest, rest))

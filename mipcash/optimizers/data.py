@@ -103,9 +103,9 @@ class Data:
             found = self.variances[rows]
         else:
             found = np.array([self.observations[k].outcome[constrained].variance or 0.0 for k in rows])
-        if found.any() and constrained in self.scales:
-            values = [self.observations[k].outcome[constrained].value for k in rows]
-            found = found * self.scales[constrained].slope(np.array(values, dtype=float)) ** 2
+        if constrained is not None and constrained in self.scales and found.any():
+            values = np.array([self.observations[k].outcome[constrained].value for k in rows], dtype=float)
+            found = np.asarray(found * self.scales[constrained].slope(values) ** 2)
         return found if found.any() else 0.0
 
     @property

@@ -26,7 +26,7 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
 from mipcash.modelling.quadratic import Condition as Declared
-from mipcash.modelling.quadratic import Quadratic, Variable
+from mipcash.modelling.quadratic import Quadratic, Term, Variable
 from mipcash.modelling.rules import TOLERANCE, rounding_of
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
@@ -376,8 +376,9 @@ class _Compiler:
         size = {
             c: max(abs(self.low[c]), abs(self.high[c])) for c in {*row.linear, *(c for p in row.products for c in p)}
         }
-        linear = [(abs(v), size[c]) for c, v in row.linear.items()]
-        terms = [*linear, *((abs(v), size[a] * size[b]) for (a, b), v in row.products.items())]
+        of = {c: self.group_of.get(c, -1 - c) for c in size}
+        linear = [Term(abs(v), size[c], (of[c],)) for c, v in row.linear.items()]
+        terms = [*linear, *(Term(abs(v), size[a] * size[b], (of[a], of[b])) for (a, b), v in row.products.items())]
         ends = [abs(b) for b in (row.low, row.high) if math.isfinite(b)]
         whole = all(self.integer[c] for c in size) and all(float(b).is_integer() for b in ends)
         rounding = rounding_of(terms, max(ends, default=0.0), whole)
@@ -385,7 +386,7 @@ class _Compiler:
             return row.slack + rounding
         # if numbers occur, ignore the binaries: the coefficient of an activity binary is the number's range, not a scale of the row
         numbers = [(abs(v), size[c]) for c, v in row.linear.items() if not self._is_binary(c)]
-        return TOLERANCE * max((c * min(1.0, most) for c, most in numbers or terms), default=0.0) + rounding
+        return TOLERANCE * max((t[0] * min(1.0, t[1]) for t in numbers or terms), default=0.0) + rounding
 
 
 def _form(row: _Row, n: int) -> QuadraticForm:

@@ -17,6 +17,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 from pyomo.core.pyomoobject import PyomoObject
 from pyomo.gdp import Disjunct
 
+from mipcash.backends.reductions.scaling import objective_unit
 from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer, SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
@@ -141,6 +142,8 @@ def _image(images: dict[int, Affine], variable: Any) -> Affine:
     return images[id(variable)]
 
 
+LEAST_UNIT = 1e-290
+"""Smallest number by which an objective is divided."""
 MOVED = 1e-5
 """Relative difference between the value of a configuration and the program's above which the value is not called optimal."""
 
@@ -161,7 +164,10 @@ def optimum(
         minimiser = Minimiser(space.program, minimiser.backend)
     began = time.perf_counter()
     sign, solver = 1.0 if direction == MINIMIZE else -1.0, minimiser.backend.name
-    form = objective_form(space.declaration, space.program, expression).scaled(sign)
+    form = objective_form(space.declaration, space.program, expression)
+    # tolerances are absolute, and would hide the differences of an objective in farads
+    unit = min(1.0, max(LEAST_UNIT, objective_unit(np.concatenate([form.linear, form.values]))))
+    form = form.scaled(sign / unit)
     config: Configuration | None = None
     exact, levels = None, None
     for _ in range(2):  # costs that are counted from the levels of the first answer have no rounding there
@@ -171,22 +177,25 @@ def optimum(
             break
         levels = space.program.levels_of(answer.columns)
         config = space.configuration(levels, answer.columns)
-        exact = _revalued(space, answer, config, expression, sign)
+        exact = _revalued(space, answer, config, expression, sign / unit)
         if exact.status == answer.status:
             break
-    return as_solution(config, exact or answer, sign, began, solver)
+    return as_solution(config, exact or answer, sign * unit, began, solver)
 
 
-def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
+def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, factor: float) -> Answer:
     """Return the answer with the objective value of the configuration, which may differ from the program's by rounding.
 
     If it differs by more, the bound is lowered by the difference, and the answer is not called optimal.
+
+    Args:
+        factor: by which the objective was multiplied.
     """
     body = parse_quadratic(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
     if not body.ids <= values.keys():
         return answer
-    value = sign * body.value(values)
+    value = factor * body.value(values)
     distance = abs(value - answer.value)
     if distance <= MOVED * max(1.0, abs(value), abs(answer.value)):
         return replace(answer, value=value, bound=min(answer.bound, value))

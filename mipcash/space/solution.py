@@ -79,11 +79,12 @@ LOCAL_SEARCH = "local search"
 
 
 def as_solution(
-    config: Configuration | None, answer: Answer, sign: float, began: float, solver: str, of: str = ""
+    config: Configuration | None, answer: Answer, factor: float, began: float, solver: str, of: str = ""
 ) -> Solution:
-    """Return the public solution for the answer of a minimisation; ``sign`` is -1 if the user maximises.
+    """Return the public solution for the answer of a minimisation.
 
     Args:
+        factor: by which to multiply its value and bound, negative if the user maximises.
         solver: the solver that was used; it is named if there is no proof.
         of: what the value measures; empty if it is the value of the user's expression.
     """
@@ -91,6 +92,6 @@ def as_solution(
 
     seconds, by = time.perf_counter() - began, answer.prover or solver
     if config is None:
-        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by, of)
-    value, bound = sign * answer.value, sign * answer.bound
-    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by, of)
+        return Solution(None, math.nan, factor * answer.bound, math.inf, answer.status, seconds, by, of)
+    value, bound = factor * answer.value, factor * answer.bound
+    return Solution(config, value, bound, relative_gap(answer.value, answer.bound), answer.status, seconds, by, of)

@@ -115,3 +115,9 @@ def test_a_start_is_the_incumbent_when_time_is_up() -> None:
     answer = Toulbar2Backend().solve(Task(program, form, start=start), SolverSettings(time_limit=0.001))
     assert answer.columns is not None
     assert answer.bound <= answer.value <= form.value(start)
+
+
+def test_a_question_without_a_time_limit_is_answered() -> None:
+    space = mc.Space("two")
+    product = space.integer("a", 0, 3) * space.integer("b", 0, 3)
+    assert space.optimum(product, "max", solver="toulbar2", time_limit=None).value == 9.0

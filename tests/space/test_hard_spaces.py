@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -398,3 +399,52 @@ def test_a_run_ends_if_configurations_differ_only_within_tolerance() -> None:
         result = mc.minimize(lambda c: c["x0"], space, 8, seed=0, optimizer=optimizer, progress=False)
         assert result.stopped == "space exhausted within the solver's tolerance"
         assert all(space.is_legal(t.config) for t in result.history)
+
+
+def test_rules_and_objectives_in_picofarads_are_those_in_farads() -> None:
+    found = []
+    for unit in (1.0, 1e-12):
+        space = mc.Space("filter")
+        values = [unit * v for v in (0.1, 0.22, 0.47, 0.82)]
+        first, second = space.ordinal("first", values), space.ordinal("second", values)
+        third = space.real("third", 0.05 * unit, 0.5 * unit)
+        space.rule("total", first + second + third <= 1.1 * unit)
+        space.rule("square", first * first + second * second <= unit**2)
+        best = space.optimum(first + second, "max", solver="highs")
+        found.append((int(space.count()), best.status, pytest.approx(best.value / unit), space.explain()))
+    assert found[0] == found[1]
+    assert found[0][:2] == (13, "optimal")
+
+
+def test_a_small_equation_beside_a_wide_integer_is_exact() -> None:
+    space = mc.Space("wide")
+    wide, few = space.integer("wide", 1, 2**45), space.integer("few", 0, 60)
+    assert space.rule("product", wide * few == 7).slack == 1e-9
+    assert not space.is_legal({"wide": 6, "few": 1})
+    assert space.count() == 2
+    odd = mc.Space("odd")
+    odd.rule("product", 2 * odd.integer("wide", 1, 2**50) * odd.integer("few", 1, 3) == 7)
+    assert odd.count() == 0
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-10, 1e-30])
+def test_an_optimum_is_as_near_in_any_unit(unit: float) -> None:
+    space = mc.Space("products")
+    x, y, z = (space.real(name, 0, 10) for name in "xyz")
+    space.rule("area", x * y >= 7)
+    space.rule("sum", x + y >= 5.5)
+    space.rule("volume", x * z + y <= 20)
+    found = space.optimum(unit * (x + 2 * y - z))
+    assert found.value / unit == pytest.approx(0.583565, abs=1e-5)
+    assert found.bound <= found.value
+    assert found.gap == pytest.approx((found.value - found.bound) / found.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"seed": -1}, {"seed": 1.5}, {"seed": None}, {"threads": "2"}, {"threads": 1.5}, {"gap": "a"}, {"gap": True}],
+)
+def test_arguments_of_optimum_that_are_no_numbers_are_refused(given: dict[str, Any]) -> None:
+    space = mc.Space("one")
+    with pytest.raises(SpaceError, match=f"{next(iter(given))} must be"):
+        space.optimum(space.integer("a", 0, 3), **given)

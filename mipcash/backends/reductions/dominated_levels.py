@@ -25,6 +25,7 @@ from mipcash.program.program import BinaryProgram
 COMPARED = 2000
 """Maximum number of binaries for which levels are compared."""
 EXACT = 1e-12
+"""Largest difference of two coefficients, relative to the largest of the row, that is rounding."""
 
 
 class DominatedLevels:
@@ -135,22 +136,25 @@ def _exchangeable(program: BinaryProgram) -> list[Booleans]:
     for row in rows:
         if len(row.form.rows):
             least, most = _changes(program, row.form)
+            equal = EXACT * float(np.abs(np.concatenate([row.form.linear, row.form.values])).max())
             for g, exchangeable in enumerate(found):
                 if np.isfinite(row.high):
-                    exchangeable &= most[g] <= EXACT
+                    exchangeable &= most[g] <= equal
                 if np.isfinite(row.low):
-                    exchangeable &= least[g] >= -EXACT
+                    exchangeable &= least[g] >= -equal
     return found
 
 
 def _no_larger(program: BinaryProgram, bodies: Vector, low: Vector, high: Vector) -> list[Booleans]:
     """Return per group, [a, b], whether b adds no more than a in rows ``low <= bodies z <= high`` (no less if ``low`` binds)."""
     signed = np.concatenate([bodies[np.isfinite(high)], -bodies[np.isfinite(low)]])
+    equal = EXACT * np.abs(signed).max(axis=1, initial=0.0)
     found = []
     for group in program.groups:
         part = signed[:, group.start : group.stop]
-        part = part[np.ptp(part, axis=1) > EXACT]
-        found.append(np.all(part[:, None, :] <= part[:, :, None] + EXACT, axis=0))
+        kept = np.ptp(part, axis=1) > equal
+        part, slack = part[kept], equal[kept][:, None, None]
+        found.append(np.all(part[:, None, :] <= part[:, :, None] + slack, axis=0))
     return found
 
 

@@ -60,6 +60,8 @@ functions by a few units at a time, and take a million times longer at a range a
 COARSE_GAP = 1e-2
 _PROCESS = threading.Lock()
 """toulbar2 has one set of options and one timer per process."""
+LONGEST = 1e9
+"""Seconds of an alarm without a limit."""
 LONGER = 3600
 """Seconds by which toulbar2's own timer is later than the alarm that ends the search."""
 
@@ -194,7 +196,7 @@ class Toulbar2Backend:
             if left <= 0.0:
                 return _Search(None, -math.inf, True)
             # toulbar2's timer counts whole seconds of processor time, and sets up the handler of the signal that ends a search
-            solver.timer(math.ceil(left) + LONGER)
+            solver.timer(math.ceil(min(left, LONGEST)) + LONGER)
             with alarm(left):
                 solver.solve()
         except tb2.Contradiction:
@@ -399,7 +401,7 @@ def alarm(seconds: float) -> Iterator[None]:
         with _processor_alarm(seconds):
             yield
         return
-    whole, part = divmod(max(LEAST, min(seconds, 1e9)), 1.0)
+    whole, part = divmod(max(LEAST, min(seconds, LONGEST)), 1.0)
     library.timer_settime(timer, 0, ctypes.byref(_Spec(0, 0, int(whole), int(part * 1e9))), None)
     try:
         yield
@@ -410,7 +412,7 @@ def alarm(seconds: float) -> Iterator[None]:
 @contextmanager
 def _processor_alarm(seconds: float) -> Iterator[None]:
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_VIRTUAL, max(LEAST, min(seconds, 1e9)))
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(LEAST, min(seconds, LONGEST)))
     try:
         yield
     finally:
