@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,7 +60,7 @@ def address_of(storage: str, space: str, heartbeat_seconds: float | None = None)
     Raises:
         StorageError: the kind of address is not supported.
     """
-    address = Address.of(storage) if is_address(storage) else Address(SQLITE, path=str(Path(storage).expanduser()))
+    address = Address.of(storage) if is_address(storage) else Address(SQLITE, path=os.path.expanduser(storage))
     if heartbeat_seconds is not None:
         address = replace(address, heartbeat_seconds=heartbeat_seconds)
     return address if address.kind == SQLITE or address.study else replace(address, study=space)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 
-from mipcash.errors import ExecutorError, LateError, StorageError, TellError
+from mipcash.errors import ExecutorError, LateError, MipcashError, StorageError, TellError
 from mipcash.study.evaluating.evaluation import Evaluation, Task
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.policies.policy import FINAL, Policy
@@ -24,6 +25,9 @@ from mipcash.study.trial import Trial
 
 UNUSUAL, LEAST = 10.0, 60.0
 """A wait for an evaluation is noted if it lasts for so many times the longest evaluation so far, and for so many seconds."""
+
+
+NONE: Mapping[Future[Evaluation], Trial] = MappingProxyType({})
 
 
 class Loop:
@@ -57,7 +61,7 @@ class Loop:
             DefectError, BudgetError, ExecutorError, StorageError: the run cannot go on.
         """
         in_flight = self._in_flight
-        with self._given_back(in_flight.values()), self._study.table.meanwhile(self._collect_meanwhile):
+        with self._given_back(in_flight.values(), in_flight), self._study.table.meanwhile(self._collect_meanwhile):
             while True:
                 self._collect(seconds=0.0)
                 if self._free():
@@ -123,7 +127,7 @@ class Loop:
 
     def _submit(self, trial: Trial) -> Future[Evaluation]:
         pruning = self._study.pruning
-        judge = None if pruning is None else judge_for(pruning, trial, self._study.trials, self._study.limits)
+        judge = None if pruning is None else judge_for(pruning, trial, self._study.table.trials, self._study.limits)
         task = Task(trial.number, trial.attempt, trial.repeat, judge, self._study.objectives.names)
         try:
             return self._pool.submit(trial.config, trial.outcome.missing(trial.evaluate), task)
@@ -169,15 +173,18 @@ class Loop:
             except LostWorkerError as cause:
                 self._lost(trial, cause)
                 return
-            parts = evaluation.parts
-            cost = {name: part.seconds for name, part in parts.items()} if parts else None
-            outcome, seconds, worker = evaluation.returned, evaluation.seconds, evaluation.worker
-            reported = record_returned(self._study, trial, outcome, seconds, False, cost, worker)
+            reported = self._recorded(trial, evaluation)
         except LateError as late:
             self._display.note(str(late))
             return
-        self._longest = max(seconds, self._longest if self._longest < math.inf else 0.0)
+        self._longest = max(evaluation.seconds, self._longest if self._longest < math.inf else 0.0)
         self._after_evaluation(reported, evaluation)
+
+    def _recorded(self, trial: Trial, evaluation: Evaluation) -> Trial:
+        parts = evaluation.parts
+        cost = {name: part.seconds for name, part in parts.items()} if parts else None
+        outcome, seconds, worker = evaluation.returned, evaluation.seconds, evaluation.worker
+        return record_returned(self._study, trial, outcome, seconds, False, cost, worker)
 
     def _lost(self, trial: Trial, cause: LostWorkerError) -> None:
         after = self._study.lose(trial, str(cause))
@@ -192,11 +199,21 @@ class Loop:
         self._ended = self._ended or next(filter(None, reasons), "")
 
     @contextmanager
-    def _given_back(self, trials: Collection[Trial]) -> Iterator[None]:
-        """Return trials without an outcome to the study if the loop is interrupted; a later ``ask`` hands them out again."""
+    def _given_back(
+        self, trials: Collection[Trial], evaluations: Mapping[Future[Evaluation], Trial] = NONE
+    ) -> Iterator[None]:
+        """Return trials without an outcome to the study if the loop is interrupted; a later ``ask`` hands them out again.
+
+        Args:
+            evaluations: of these trials; those that have finished are recorded.
+        """
         try:
             yield
         except BaseException:
+            for future, trial in [*evaluations.items()]:
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    with suppress(MipcashError):
+                        self._recorded(trial, future.result())
             for trial in trials:
                 # a callback may have raised after the outcome was recorded; or the journal itself cannot be written to
                 with suppress(TellError, StorageError):

@@ -24,6 +24,54 @@ NOTES = 5
 """Number of messages below the bar of a notebook, the latest ones."""
 
 
+class _Best:
+    """The best of the trials so far, and the number of feasible ones.
+
+    Trials of several objectives, and parts of decoupled evaluations, are judged together, which takes time that grows with their
+    number. They are judged when the result is shown.
+
+    Attributes:
+        trial: the best complete and feasible trial.
+        feasible: number of feasible evaluations.
+        front: number of trials on the Pareto front of several objectives.
+    """
+
+    def __init__(self) -> None:
+        self.trial: Trial | None = None
+        self.feasible = self.front = 0
+        self._parts: list[Trial] = []
+        self._judged = self._together = 0
+
+    def add(self, trial: Trial, limits: Sequence[Limit]) -> None:
+        """Count a trial."""
+        in_parts = bool(trial.evaluate and limits)
+        if trial.objectives.several or (in_parts and not trial.repeat):
+            self._parts.append(trial)
+        if in_parts or trial.repeat or not (trial.legal and trial.complete) or violated(trial.outcome, limits):
+            return
+        self.feasible += trial.done and not trial.known
+        if not trial.objectives.several:
+            self._improve(trial)
+
+    def of(self, limits: Sequence[Limit]) -> _Best:
+        """Return this, with all trials judged."""
+        if self._judged < len(self._parts):
+            self._judged = len(self._parts)
+            whole = Feasibility.of(self._parts, limits)
+            if whole.objectives.several:
+                self.front = len(Front.of(whole).rows)
+            else:
+                self.feasible += len(whole.kept) - self._together
+                self._together = len(whole.kept)
+                self._improve(whole.best)
+        return self
+
+    def _improve(self, trial: Trial | None) -> None:
+        if trial is not None and trial.minimised is not None:
+            least = math.inf if self.trial is None or self.trial.minimised is None else self.trial.minimised
+            self.trial = trial if self.trial is None or trial.minimised < least else self.trial
+
+
 class Progress:
     """Base class of the displays, which itself shows nothing. Derive from it to display a run in your own way."""
 
@@ -33,14 +81,10 @@ class Progress:
         self.evaluated_count: float = 0
         self.known_count = 0
         self.failed_count = 0
-        self.best = math.inf
-        self.best_number: int | None = None
         self.limits: tuple[Limit, ...] = ()
-        self.feasible_count = 0
         self.deadline: float | None = None
         self._began, self._before = time.monotonic(), 0.0
-        self._parts: list[Trial] = []
-        self._front: int | None = None
+        self._best = _Best()
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         """Start the display. ``trials`` are those of a resumed journal. The budget is in evaluations, steps or costs."""
@@ -75,6 +119,23 @@ class Progress:
     ) -> None:
         """End the display, for whatever reason the run ended."""
 
+    @property
+    def best(self) -> float:
+        """Loss of the best complete and feasible trial so far, with the objective's own sign; inf before the first one."""
+        found = self._best.of(self.limits).trial
+        return math.inf if found is None or found.loss is None else found.loss
+
+    @property
+    def best_number(self) -> int | None:
+        """Number of that trial; None before the first one."""
+        found = self._best.of(self.limits).trial
+        return None if found is None else found.number
+
+    @property
+    def feasible_count(self) -> int:
+        """Number of evaluated configurations that satisfy the outcome constraints."""
+        return self._best.of(self.limits).feasible
+
     def left(self) -> float:
         """Estimate the remaining seconds from the pace of evaluations so far, capped by the deadline; inf before the first one."""
         spent = self.evaluated_count - self._before
@@ -89,30 +150,7 @@ class Progress:
         else:
             self.evaluated_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
-        found = self._best_of(trial)
-        self.feasible_count += found is trial and trial.done and not trial.known
-        if trial.objectives.several:
-            self._parts.append(trial)
-            self._front = len(Front.of(Feasibility.of(self._parts, self.limits)).rows)
-        elif found is not None and found.loss is not None and found.minimised is not None:
-            sign = found.objectives.sign
-            if self.best_number is None or found.minimised < sign * self.best:
-                self.best, self.best_number = found.loss, found.number
-
-    def _best_of(self, trial: Trial) -> Trial | None:
-        """Return the trial if it is complete and feasible, else None.
-
-        With decoupled evaluations, return the trial of the best complete configuration so far.
-        """
-        if trial.repeat:
-            return None
-        if trial.evaluate and self.limits:
-            self._parts.append(trial)
-            whole = Feasibility.of(self._parts, self.limits)
-            self.feasible_count = len(whole.kept) - (whole.best is trial)  # the caller counts the trial itself
-            return whole.best
-        feasible = trial.legal and trial.complete and not violated(trial.outcome, self.limits)
-        return trial if feasible else None
+        self._best.add(trial, self.limits)
 
     def _count_of(self, trial: Trial) -> float:
         """Return the number of evaluations or the cost of a trial, in the unit of the budget."""
@@ -120,10 +158,11 @@ class Progress:
         return int(cost) if cost.is_integer() else cost
 
     def _best_text(self) -> str:
-        if self._front:
-            return f"{self._front} on the front"
-        if self.best_number is not None:
-            return f"{self.best:.6g} (#{self.best_number})"
+        best = self._best.of(self.limits)
+        if best.front:
+            return f"{best.front} on the front"
+        if best.trial is not None:
+            return f"{best.trial.loss:.6g} (#{best.trial.number})"
         return "none satisfies all constraints yet" if self.limits and self.evaluated_count > self.failed_count else "-"
 
 

@@ -83,6 +83,8 @@ def stops(error: BaseException) -> bool:
         return False
     if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
         return True
+    if isinstance(error, BaseExceptionGroup):  # such as Ctrl-C in a group of tasks
+        return any(map(stops, error.exceptions))
     return any(str(c.__module__).split(".")[0] in STOPPING for c in type(error).__mro__)
 
 

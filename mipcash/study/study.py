@@ -182,6 +182,7 @@ class Study:
 
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
+            UndecidedError: the time was too short to find a legal configuration.
             InfeasibleSpaceError: no legal configuration has the fixed values; the message names the conflicting rules.
             SpaceError: a fixed parameter does not exist, or its value is outside its domain.
             MipcashError: the optimizer cannot search with fixed values.
@@ -201,13 +202,12 @@ class Study:
         for _ in range(n):
             try:
                 batch.append(self._ask(MinimumDistance(tuple(t.config for t in batch), distance), limit, fixed))
-            except SpaceExhaustedError:
-                if not batch or distance > 1:
-                    # the trials stay pending in the journal and are handed out again
-                    for trial in batch:
-                        self.give_back(trial)
-                    raise
-                break
+            except BaseException as error:
+                if isinstance(error, SpaceExhaustedError) and batch and distance <= 1:
+                    break
+                for trial in batch:  # they stay pending in the journal and are handed out again
+                    self.give_back(trial)
+                raise
         return batch
 
     def _ask(
@@ -536,7 +536,7 @@ def record_returned(
         duration = study.table.seconds(mine.number) if taken is None else taken
         whole = _with_reports(trial, mine, returned)
         if refuse:
-            _check_outcome(study, mine, returned, whole, partial)
+            _check_outcome(study, trial, mine, returned, whole, partial)
         telling = TrialUpdate.of(mine, whole, partial, duration if cost is None else reported_costs(cost), study.limits)
         return study.table.tell(mine.number, telling, worker, duration)
 
@@ -546,10 +546,11 @@ def record_returned(
     return told
 
 
-def _check_outcome(study: Study, mine: Trial, given: Any, whole: Any, partial: bool | None) -> None:
+def _check_outcome(study: Study, trial: Trial, mine: Trial, given: Any, whole: Any, partial: bool | None) -> None:
     """Refuse what is no outcome.
 
     Args:
+        trial: the trial with its reports.
         mine: the trial with its earlier outcome; a dict may complete it by any output.
         whole: what was given, combined with the reports of the trial.
         partial: as for ``Study.tell``; a dict may have any output if it is not None.
@@ -559,7 +560,8 @@ def _check_outcome(study: Study, mine: Trial, given: Any, whole: Any, partial: b
     """
     names = (LOSS, *study.objectives.names, *(limit.output for limit in study.limits), *mine.evaluate)
     of_parts = isinstance(given, Mapping) and (partial is not None or bool(mine.outcome.outputs))
-    if not of_parts and not statement(whole, names):
+    unfinished = trial.reports is not None and trial.reports.missing_return(given)
+    if not of_parts and (unfinished or not statement(whole, names)):
         raise TellError(
             f"tell() got {shown(given)}, which is no outcome; give a finite number, a dict with {names[0]!r}, or "
             f"mc.Failed('why'). Trial {mine.number} is still pending"

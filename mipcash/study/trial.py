@@ -79,6 +79,8 @@ class Reporter(Protocol):
 
     def outcome(self, returned: Any) -> Any: ...
 
+    def missing_return(self, returned: Any) -> str: ...
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:

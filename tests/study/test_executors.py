@@ -87,6 +87,72 @@ def test_an_executor_that_was_shut_down_is_reported(space: mc.Space) -> None:
         minimize(tiny.loss, space, 3, pool)
 
 
+class DivergedError(mc.Failed):
+    """Failure that cannot be unpickled, since its arguments are others than those of ``Failed``."""
+
+    def __init__(self, step: int, rate: float) -> None:
+        super().__init__(f"diverged at {step}, rate {rate}")
+
+
+class Unreadable:
+    def __setstate__(self, state: object) -> None:
+        raise RuntimeError("not here")
+
+    def __init__(self) -> None:
+        self.mark = 1
+
+
+def diverging(config: Any) -> Any:
+    if config["layers"] < 2:
+        raise DivergedError(3, 0.1)
+    return {"loss": 1.0, "x": DivergedError(4, 0.1)} if config["layers"] == 2 else Unreadable()
+
+
+@pytest.mark.parametrize("kind", ["processes", "lent", "limited", "threads", "loky"])
+def test_failures_and_results_that_cannot_be_sent_break_no_pool(space: mc.Space, kind: str) -> None:
+    made: dict[str, Any] = {"processes": lambda: ProcessPoolExecutor(2), "threads": lambda: ThreadPoolExecutor(2)}
+    if kind == "loky":
+        loky = pytest.importorskip("joblib.externals.loky")
+        made["loky"] = lambda: loky.get_reusable_executor(2)
+    with ProcessPoolExecutor(2) as pool:
+        execution = mc.Execution(2, made.get(kind, pool))
+        execution = mc.Execution(2, evaluation_timeout=60.0) if kind == "limited" else execution
+        result = minimize(diverging, space, 8, None, execution=execution)
+    for trial in result.history:
+        layers = trial.config["layers"]
+        said = "diverged at 3, rate 0.1" if layers < 2 else "" if layers == 2 else "the objective returned Unreadable"
+        assert trial.message.startswith(said)
+        assert (trial.done, trial.lost) == (layers == 2, 0)
+    assert {min(3, max(1, t.config["layers"])) for t in result.history} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("made", [None, ThreadPoolExecutor])
+def test_a_callable_that_makes_no_usable_executor_is_reported(space: mc.Space, made: Any) -> None:
+    pool = None if made is None else made(1)
+    if pool is not None:
+        pool.shutdown()
+    with pytest.raises((TypeError, ExecutorError), match=r"must return an executor|is broken from the start"):
+        minimize(tiny.loss, space, 3, lambda: pool)
+
+
+def test_finished_evaluations_are_recorded_when_a_run_is_interrupted(space: mc.Space, journal: Path) -> None:
+    both, calls = threading.Barrier(2), list[int]()
+
+    def evaluate(config: Any, trial: mc.Trial) -> float:
+        calls.append(trial.number)
+        both.wait(60.0)
+        return tiny.loss(config)
+
+    def interrupted(study: mc.Study, trial: mc.Trial) -> None:
+        pool.shutdown()  # waits for the other evaluation
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
+        minimize(evaluate, space, 2, pool, callbacks=interrupted, storage=journal)
+    assert sorted(calls) == [0, 1]
+    assert [row.status for row in read_journal(journal)[1]] == ["done", "done"]
+
+
 def test_an_evaluation_that_a_scheduler_cancels_is_repeated(space: mc.Space) -> None:
     class Restarted(Executor):
         calls = 0

@@ -19,6 +19,7 @@ from mipcash.cli.main import app
 from mipcash.errors import StorageError
 from mipcash.study.minimize import minimize
 from mipcash.study.reading import LOSS_LIMIT, read_outcome
+from mipcash.study.storage import sql
 from mipcash.study.storage.sqlite import read_journal
 from mipcash.study.text import MESSAGE_LIMIT
 
@@ -250,14 +251,48 @@ def test_names_with_lone_surrogates_are_stored(journal: Path) -> None:
     assert read_journal(journal)[0].space == "\\udcff"
 
 
-def test_a_trial_may_be_told_again_after_a_failed_write(space: mc.Space, journal: Path) -> None:
+def test_a_trial_may_be_told_again_after_a_failed_write(
+    space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "PATIENCE", -1.0)
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         trial = study.ask()
         with sqlite3.connect(journal) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM trial").fetchall()
             study._storage._database._connection.execute("PRAGMA busy_timeout = 10")
-            with pytest.raises(StorageError, match="cannot be used: database is locked"):
+            with (
+                pytest.warns(UserWarning, match="waiting|is kept in"),
+                pytest.raises(StorageError, match="cannot be used: database is locked"),
+            ):
                 study.tell(trial, 1.0)
             reader.execute("COMMIT")
         assert study.tell(trial, 2.0).loss == 2.0
+
+
+def test_a_write_waits_for_a_program_that_reads_the_journal(
+    space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study, sqlite3.connect(journal) as reader:
+        trial = study.ask()
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM trial").fetchall()
+        study._storage._database._connection.execute("PRAGMA busy_timeout = 10")
+        monkeypatch.setattr(sql.time, "sleep", lambda seconds: reader.execute("COMMIT"))
+        with pytest.warns(UserWarning, match="database is locked|is kept in|reached again") as noted:
+            assert study.tell(trial, 1.0).loss == 1.0
+    assert len(noted) == 3
+
+
+def test_a_journal_may_be_named_like_a_home_and_there_may_be_none(
+    space: mc.Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
+    with mc.Study(space, tiny.Sampler(space), storage="~nobody.db") as study:
+        study.tell(study.ask(), 1.0)
+    assert len(read_journal("~nobody.db")[1]) == 1
+    shared = f"sqlite:///{tmp_path / 'shared.db'}"
+    with mc.Study(space, tiny.Sampler(space), storage=shared) as study:
+        assert study.tell(study.ask(), 1.0).loss == 1.0

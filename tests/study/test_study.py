@@ -15,7 +15,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import IllegalProposalError, StorageError, TellError
+from mipcash.errors import IllegalProposalError, StorageError, TellError, UndecidedError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.sqlite import read_journal
 from mipcash.study.study import record_returned
@@ -169,6 +169,38 @@ def test_what_is_no_outcome_is_refused_and_the_trial_stays_pending(space: mc.Spa
         study.tell(trial, outcome)
     assert study.trials[0].pending
     assert study.tell(trial, float("nan")).failed
+
+
+def test_nothing_is_no_outcome_after_a_report(space: mc.Space) -> None:
+    study = mc.Study(space, tiny.Sampler(space))
+    trial = study.ask()
+    trial.report(0, 1.0)
+    with pytest.raises(TellError, match="Trial 0 is still pending"):
+        study.tell(trial, None)
+    assert study.tell(trial, 2.0).loss == 2.0
+
+
+@pytest.mark.parametrize("error", [UndecidedError("no time"), KeyboardInterrupt()])
+def test_the_trials_of_a_batch_that_ends_early_are_handed_out_again(space: mc.Space, error: BaseException) -> None:
+    class Interrupted(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            if len(self.histories) == 2:
+                self.histories.append(())
+                raise error
+            return super().propose(request)
+
+    study = mc.Study(space, Interrupted(space))
+    with pytest.raises(type(error)):
+        study.ask(4)
+    assert [trial.number for trial in study.ask(3)] == [0, 1, 2]
+
+
+def test_ctrl_c_within_a_group_of_exceptions_stops_the_run(space: mc.Space) -> None:
+    def stopped(config: object) -> float:
+        raise BaseExceptionGroup("tasks", [KeyboardInterrupt()])
+
+    with pytest.raises(BaseExceptionGroup):
+        mc.minimize(stopped, space, 3, optimizer=tiny.Sampler(space), progress=False)
 
 
 def test_a_second_kill_in_the_same_trial_is_noted(journal: Path) -> None:

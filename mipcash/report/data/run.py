@@ -107,7 +107,7 @@ class Run:
             return cls(given, None, place or own)
         if not isinstance(given, (str, os.PathLike)):
             raise MipcashError(f"a report is of a result, a study or the path of a journal; got {shown(given)}")
-        path = given if isinstance(given, str) and is_address(given) else Path(given).expanduser()
+        path = given if isinstance(given, str) and is_address(given) else Path(os.path.expanduser(given))
         record, rows = read_study(path)
         name = str(Address.of(path)) if isinstance(path, str) else str(path)  # without a password
         if place is None:

@@ -19,6 +19,7 @@ from mipcash.study.reading import read_outcome, stops
 from mipcash.study.reports import Reports
 from mipcash.study.signatures import needs, takes
 from mipcash.study.storage.protocol import this_worker
+from mipcash.study.text import kind
 from mipcash.study.trial import Failed, Trial, repeat_origin
 
 Function = Callable[..., Any]
@@ -68,6 +69,11 @@ class Evaluation:
     worker: str = ""
     raised: Raised | None = None
     parts: Mapping[str, Evaluation] = field(default_factory=dict)
+
+    def unsent(self) -> Evaluation:
+        """Return the failure that takes the place of a result that cannot be pickled."""
+        wording = f"the objective returned {kind(self.returned)}, which cannot be sent from its worker process; return numbers"
+        return Evaluation(Failed(wording), self.seconds, self.worker, Raised(wording))
 
     @classmethod
     def together(cls, parts: Mapping[str, Evaluation]) -> Evaluation:
@@ -119,10 +125,22 @@ def evaluate(
         else:
             raised = Raised.of(error)
             returned = Failed(raised.text)
-    returned = reports.outcome(returned)
+    returned = reports.outcome(_plain(returned))
     if fits and isinstance(returned, Failed):
         returned = Folds(tuple(fits), returned)
     return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)
+
+
+def _plain(returned: Any) -> Any:
+    """Return a result without subclasses of ``Failed``, which may not survive the way to another process."""
+    if type(returned) is dict:
+        return {name: _failed(value) for name, value in returned.items()}
+    return _failed(returned)
+
+
+def _failed(value: Any) -> Any:
+    known = isinstance(value, Failed) and {"message", "values"} <= vars(value).keys()
+    return Failed(value.message, value.values) if known else value
 
 
 def _beside(function: Function, config: Configuration, task: Task, reports: Reports) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
 from mipcash.study.evaluating.raised import Raised
 from mipcash.study.reading import describe_error, stops
+from mipcash.study.signatures import takes
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
 
@@ -79,7 +80,17 @@ def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
             "can import it (Dask: client.upload_file('my_module.py'); Ray: ray.init(runtime_env={'working_dir': '.'})), or define "
             "it in the script itself"
         ) from None
-    return evaluate(function, *arguments)
+    return evaluate_sendable(function, *arguments)
+
+
+def evaluate_sendable(objective: Objective, config: Configuration, outputs: Sequence[str], task: Task) -> Evaluation:
+    """Call ``mipcash.study.evaluating.evaluation.evaluate`` in another process; what cannot be sent from there breaks no pool."""
+    evaluation = evaluate(objective, config, outputs, task)
+    try:
+        pickle.loads(pickle.dumps(evaluation))
+    except Exception:
+        return evaluation.unsent()
+    return evaluation
 
 
 @lru_cache(maxsize=4)
@@ -178,7 +189,7 @@ class Pool:
             self._make = lambda: ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
         elif not lent:
             self._make = executor  # type: ignore[assignment]
-        self._executor: Any = executor if self._make is None else self._make()
+        self._executor: Any = executor if self._make is None else self._made()
         try:
             check_sendable(objective, self._executor)
             self._parcel = pickled(objective) if _package(self._executor) in PARCELS else b""
@@ -200,11 +211,11 @@ class Pool:
                     f"the executor is broken and takes no more evaluations ({describe_error(error)}). Give executor= a "
                     "callable that makes one, such as lambda: ProcessPoolExecutor(4): then a broken one is replaced"
                 ) from error
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        self._executor = self._make()
+        self._shut_down(wait=False)
+        self._executor = self._made()
         try:
             return self._submit(config, outputs, task)
-        except BrokenExecutor as error:
+        except RuntimeError as error:
             raise ExecutorError(
                 f"the executor that executor= made is broken from the start ({describe_error(error)}). Correct the "
                 "callable"
@@ -218,7 +229,8 @@ class Pool:
                 evaluate_parcels, self._parcel, reported, **PARCELS[_package(self._executor)]
             )
         else:
-            future = self._executor.submit(evaluate, self._objective, config, outputs, task)
+            call = evaluate if isinstance(self._executor, ThreadPoolExecutor) else evaluate_sendable
+            future = self._executor.submit(call, self._objective, config, outputs, task)
         return future
 
     def __enter__(self) -> Pool:
@@ -229,7 +241,19 @@ class Pool:
     ) -> None:
         """Shut down an executor made here; if the loop is interrupted, without waiting for running evaluations."""
         if self._make is not None:
-            self._executor.shutdown(wait=error is None, cancel_futures=error is not None)
+            self._shut_down(wait=error is None)
+
+    def _made(self) -> Any:
+        assert self._make is not None
+        made = self._make()
+        if not hasattr(made, "submit"):
+            raise TypeError(f"the callable of executor= must return an executor, and returned {shown(made)}")
+        return made
+
+    def _shut_down(self, wait: bool) -> None:
+        """Shut the executor down; those of Dask and loky cannot cancel evaluations."""
+        cancel = {} if wait or not takes(self._executor.shutdown, "cancel_futures") else {"cancel_futures": True}
+        self._executor.shutdown(wait=wait, **cancel)
 
 
 def collect(future: Future[Evaluation]) -> Evaluation:

@@ -18,12 +18,9 @@ from typing import Any
 import cloudpickle
 
 from mipcash.optimizers.outcome import LOSS
-from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, Task, evaluate
-from mipcash.study.evaluating.raised import Raised
+from mipcash.study.evaluating.evaluation import Function, Objective, Task, evaluate
 from mipcash.study.reading import describe_error
 from mipcash.study.storage.protocol import this_worker
-from mipcash.study.text import kind
-from mipcash.study.trial import Failed
 
 READY, REFUSED, DONE, STOPPED = "ready", "refused", "done", "stopped"
 """Kinds of messages: objective loaded; not loaded, with error and missing module; an evaluation; a request to stop."""
@@ -75,9 +72,7 @@ def _answer(function: Function, config: Any, seconds: float | None, output: str,
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:
         faulthandler.cancel_dump_traceback_later()
-    wording = f"the objective returned {kind(evaluation.returned)}, which cannot be sent from its worker process; return numbers"
-    unsent = Evaluation(Failed(wording), evaluation.seconds, evaluation.worker, Raised(wording))
-    return _sent((DONE, evaluation), (DONE, unsent))
+    return _sent((DONE, evaluation), (DONE, evaluation.unsent()))
 
 
 def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:

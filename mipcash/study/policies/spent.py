@@ -68,7 +68,7 @@ class WithinBudget(Policy):
         """
         if self._spending.by_steps:
             try:
-                problem = self._spending.exceeded(self._study.trials)
+                problem = self._spending.exceeded(self._study.table.trials)
             except BudgetError:
                 self._study.stop(BUDGET)
                 raise
@@ -93,7 +93,7 @@ class WithinBudget(Policy):
         in_flight = [*in_flight, *(trial for trial in study.table.elsewhere if trial.number not in mine)]
         if not (spending.costs or spending.by_steps or study.objectives.fidelity):
             return spending.admits(study.n_evaluated + len(in_flight) + 1 + self._reserve.evaluations)
-        trials = study.trials
+        trials = study.table.trials
         kept = self._reserve.of(spending, trials)
         if spending.by_steps:
             most = spending.least(trials)

@@ -270,7 +270,7 @@ class Database:
         raise NotImplementedError
 
     def unreachable(self, error: Exception) -> bool:
-        """Return True if the server of the database may be reached later."""
+        """Return True if the database may be reached later."""
         return False
 
     def explanation(self, error: Exception) -> str:

@@ -32,7 +32,7 @@ def real_path(path: Path) -> Path:
         StorageError: the links form a cycle, or the path is invalid.
     """
     try:
-        found = path.expanduser().resolve()
+        found = Path(os.path.expanduser(path)).resolve()  # a file may be named "~x" although no user is
         if found.is_symlink():  # Python 3.13 and later leave a cycle as it is
             raise OSError("its symbolic links form a cycle")
         return found

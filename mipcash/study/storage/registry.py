@@ -100,7 +100,7 @@ def move_aside(storage: str | os.PathLike[str] | Storage | None) -> Path | None:
         )
     from mipcash.study.storage.sqlite import rename_journal
 
-    return rename_journal(Path(storage).expanduser())
+    return rename_journal(Path(os.path.expanduser(storage)))
 
 
 def one_writer(path: str | os.PathLike[str]) -> Storage:

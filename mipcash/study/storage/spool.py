@@ -33,7 +33,8 @@ class Spool:
     """
 
     def __init__(self, title: str, worker: str) -> None:
-        self._folder = Path(os.environ.get(FOLDER) or Path.home() / ".mipcash" / "spool")
+        # "~" stays as it is where a user has no home, as in a container
+        self._folder = Path(os.environ.get(FOLDER) or Path(os.path.expanduser("~")) / ".mipcash" / "spool")
         self._study = hashlib.sha256(title.encode()).hexdigest()[:16]
         self._mine = f"{self._study}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}-"
 

@@ -148,7 +148,7 @@ class JournalFile(JournalReader):
     settings = (*JournalReader.settings, "journal_mode = DELETE", "synchronous = EXTRA")
 
     def __init__(self, storage: str | os.PathLike[str], shared: bool = False) -> None:
-        given = Path(os.fspath(storage)).expanduser()
+        given = Path(os.path.expanduser(storage))
         super().__init__(given.absolute(), real_path(given))  # independent of a later chdir
         self._given, self._shared = self.path if shared else given, shared
         self._lock: WriterLock | None = None
@@ -204,6 +204,10 @@ class JournalFile(JournalReader):
         if write:
             self._check_place()
         return super().connect(write)
+
+    def unreachable(self, error: Exception) -> bool:
+        """Return True while another program, such as a backup, reads the file."""
+        return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_BUSY")
 
     def close(self) -> None:
         super().close()
@@ -283,7 +287,7 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
     Raises:
         StorageError: there is no such file, it is no journal, or it is damaged.
     """
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))
     if file.is_dir():
         raise StorageError(f"{without_credentials(file)} is a folder; give the journal itself, a file in it")
     if not file.is_file():
