@@ -31,7 +31,7 @@ import mipcash as mc
 from mipcash.errors import MipcashError
 from mipcash.integrations.sklearn import PipelineSearchCV
 from mipcash.integrations.sklearn.search import search as base
-from mipcash.integrations.sklearn.search.pipeline_search import preparation_of
+from mipcash.integrations.sklearn.search.preparation import preparation_of
 
 X, Y = load_iris(return_X_y=True)
 
@@ -128,13 +128,66 @@ def test_tables_with_text_and_missing_values() -> None:
         PipelineSearchCV(n_iter=2).fit(table.rename(columns={"b": "a"}), Y)
     with pytest.raises(ValueError, match=r"X is the single column 'a'; give a table, X.to_frame\(\)"):
         PipelineSearchCV(n_iter=2).fit(table["a"], Y)
-    with pytest.raises(ValueError, match=r"X is an array with texts; give a data frame, pd.DataFrame\(X\)"):
+    with pytest.raises(ValueError, match=r"X is an array with texts; give a data frame of pandas, pd.DataFrame\(X\)"):
         PipelineSearchCV(n_iter=2).fit(table.to_numpy(), Y)
     gaps = X.copy()
     gaps[0, 0] = np.nan
     assert PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(gaps, Y).score(gaps, Y) > 0.5
     with pytest.raises(ValueError, match=r"X is sparse.*toarray"):
         PipelineSearchCV(n_iter=2).fit(csr_array(X), Y)
+
+
+def test_columns_may_have_numbers_as_names_and_other_types_later() -> None:
+    whole = np.repeat([1, 2, 3], 50)
+    table = pd.DataFrame({1: pd.Categorical(whole), 0: X[:, 0], 7: X[:, 1] > 3})
+    made = preparation_of(table).fit(table)
+    encoded = made.transform(table)
+    assert encoded.shape == (150, 5)  # two numbers and three levels
+    named = table.set_axis(["c", "a", "flag"], axis=1)
+    assert np.array_equal(preparation_of(named).fit_transform(named), encoded)
+    later = {1: whole.astype(float), 7: table[7].astype(int)}
+    assert np.array_equal(made.transform(pd.DataFrame({**table, **later})), encoded)
+    numbers = pd.DataFrame(X, columns=list("abcd"))
+    found = PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(numbers, Y)
+    assert found.predict(numbers.assign(a=np.nan)).shape == (150,)  # no value was missing before
+
+
+def test_the_task_and_the_score_fit_the_target() -> None:
+    few = {"n_iter": 1, "cv": 2, "random_state": 0, "optimizer": "random"}
+    many = np.arange(150) % 50
+    assert PipelineSearchCV(scoring="accuracy", **few).fit(X, many).task_ == "classification"
+    assert PipelineSearchCV(**few).fit(X, np.array([1.5, 2.5, 3.5] * 50)).task_ == "regression"
+    assert PipelineSearchCV(**few).fit(X[::20], X[::20, 0]).task_ == "regression"
+    for scoring, y, said in (
+        ("accuracy", X[:, 0], "For numbers give task='regression'"),
+        ("roc_auc", Y, "roc_auc does not take what y holds"),
+        ("f1", np.where(Y == 1, "p", "q"), "f1 does not take what y holds"),
+        (accuracy_score, Y, r"give make_scorer\(accuracy_score\)"),
+        (None, np.array([0] * 149 + [7]), "if y holds numbers and no classes, give task='regression'"),
+    ):
+        with pytest.raises(MipcashError, match=said):
+            PipelineSearchCV(scoring=scoring, **few).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        PipelineSearchCV(**few).fit(X, Y, sample_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match="refit must be set to a scorer key"):
+        PipelineSearchCV(scoring=["accuracy"], refit="acc", **few).fit(X, Y)
+    for given in ({}, {"space": "a3"}, {"space": mc.Space("own"), "build": GaussianNB}):
+        with pytest.raises(MipcashError, match="estimators="):
+            PipelineSearchCV(**given, estimators={"svm": GaussianNB}, **few).fit(X, Y)
+
+
+def test_an_ensemble_is_selected_by_the_score_of_the_search() -> None:
+    weights = np.where(Y == 1, 50.0, 1.0)
+    recall = make_scorer(lambda true, found: float(np.mean(found[true == 1] == 1)))
+    for scoring, refit in (
+        ({"accuracy": "accuracy"}, "accuracy"),
+        ({"accuracy": recall}, "accuracy"),
+        ("accuracy", True),
+    ):
+        few = {"n_iter": 3, "cv": 3, "random_state": 0, "optimizer": "random", "ensemble_size": 3}
+        found = PipelineSearchCV(scoring=scoring, refit=refit, **few).fit(X, Y, sample_weight=weights)
+        best = min(t.loss for t in found.result_.history if t.loss is not None)
+        assert found.ensemble_.selection.losses[0] == pytest.approx(best)
 
 
 def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> None:
@@ -148,7 +201,18 @@ def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> No
     assert days[0, 1] == pd.Timestamp("2020-02-26 23:00").timestamp() / 86400
     assert days[24, 2] == 1.0
     assert days[3, 1] == np.median(np.delete(days[:, 1], [3, 5]))
-    assert preparation_of(table[["a"]]) is None
+    assert preparation_of(table[["a"]].to_numpy()) is None
+    dated = pd.DataFrame({"day": [when.date() for when in pd.date_range("2020-02-27", periods=len(X))]})
+    period = pd.DataFrame({"day": pd.period_range("2020-02-27", periods=len(X), freq="D")})
+    of_days = preparation_of(dated).fit_transform(dated)
+    assert np.array_equal(of_days, preparation_of(period).fit_transform(period))
+    assert of_days[:2].tolist() == [[18319.0], [18320.0]]
+    made = preparation_of(dated).fit(dated)
+    assert np.array_equal(made.transform(dated.astype(str)), of_days)  # texts, where there were dates
+    with pytest.raises(MipcashError, match="the column 'day' of X had dates, and has values that are none"):
+        made.transform(dated.assign(day="soon"))
+    with pytest.warns(UserWarning, match=r"the column 'day' of X has texts that look like dates.*pd.to_datetime"):
+        preparation_of(pd.DataFrame({"day": ["2020-01-01", "2020-02-01", None]}))
     with pytest.warns(UserWarning, match=r"the column 'id' of X has 150 different texts in 150 rows.*names the rows"):
         preparation_of(table.assign(id=[f"row {k}" for k in range(len(X))]))
     objects = table.astype(object).assign(code=["01", "7"] * (len(X) // 2))  # texts of digits stay texts

@@ -125,6 +125,23 @@ def test_orders_are_read_in_several_notations() -> None:
         assert mc.read_trials([cells(order=order)], kitchen())[0][0]["order"] == ("egg", "salt", "oil")
 
 
+def test_a_frame_of_polars_is_read() -> None:
+    class Frame:
+        """Frame with the methods of polars, whose ``to_dict`` takes no argument."""
+
+        columns = ("x", "loss")
+
+        def to_dict(self) -> dict[str, list[float]]:
+            raise AssertionError
+
+        def to_dicts(self) -> list[dict[str, float]]:
+            return [{"x": 0.5, "loss": 1.0}]
+
+    space = mc.Space("one")
+    space.real("x", 0, 1)
+    assert mc.read_trials(Frame(), space) == [({"x": 0.5}, {"loss": 1.0})]
+
+
 def test_a_table_may_hold_several_outputs() -> None:
     space = mc.Space("two")
     space.real("x", 0, 1)

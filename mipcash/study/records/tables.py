@@ -171,12 +171,18 @@ def _rows(table: Any) -> list[Mapping[str, Any]]:
         return _of_journal(table)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         _check_distinct([str(name) for name in table.columns], "the data frame")
-        return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+        return [{str(name): value for name, value in row.items()} for row in _records(table)]
     if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
         return list(table)
     raise TypeError(
         f"a table is a data frame, a list of dicts, or the path of a CSV file or a journal; got {shown(table)}"
     )
+
+
+def _records(frame: Any) -> Iterable[Mapping[Any, Any]]:
+    """Return the rows of a data frame of polars or pandas."""
+    found: Iterable[Mapping[Any, Any]] = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+    return found
 
 
 def _of_csv(path: Path) -> list[Mapping[str, Any]]:

@@ -81,7 +81,8 @@ def check_classes(y: NDArray[Any], cv: Any) -> None:
         names, counts = np.unique(y, return_counts=True)
         if len(names) > 1 and counts.min() < cv.n_splits <= len(y):
             rare = f"class {names[counts.argmin()].tolist()!r} has {counts.min()} rows"
+            numbers = "; if y holds numbers and no classes, give task='regression'" if y.dtype.kind in "iu" else ""
             raise DataError(
                 f"{rare}, fewer than the {cv.n_splits} folds: merge or drop such a class, or use "
-                f"fewer folds (cv={max(2, counts.min())})"
+                f"fewer folds (cv={max(2, counts.min())}){numbers}"
             )

@@ -24,7 +24,7 @@ class Members(CrossValidated):
 
     Args:
         objective: of the search, with its predictions.
-        scoring: that the search used.
+        scoring: that the search was given; a name is scikit-learn's.
     """
 
     def __init__(self, objective: SearchObjective, scoring: Any) -> None:
@@ -37,7 +37,7 @@ class Members(CrossValidated):
         if isinstance(scoring, str) and not data.score_params:
             self.scoring = Scoring.of(scoring)
         else:
-            self.scoring = Scoring(scores.metric, self._score, scores.perfect)
+            self.scoring = Scoring(f"{scores.metric} of the search", self._score, scores.perfect)
         self.build = self._frozen
 
     def splits(self, repeat: int = 0) -> Splits:  # type: ignore[override]

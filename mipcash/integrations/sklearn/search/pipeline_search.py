@@ -1,12 +1,8 @@
-"""``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules.
-
-Preprocessing of mixed tables: the imputer and the encoder in front of a pipeline.
-"""
+"""``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,110 +13,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from mipcash.errors import DataError, SpaceError, stack_level
+from mipcash.errors import DataError, SpaceError
 from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, looks_continuous, refuse_missing
 from mipcash.integrations.sklearn.scoring import Scoring, weighted_scorer
 from mipcash.integrations.sklearn.search.folds import check_classes
 from mipcash.integrations.sklearn.search.modules import ModulePipelines
 from mipcash.integrations.sklearn.search.objective import SCORE, Splits
+from mipcash.integrations.sklearn.search.preparation import preparation_of
 from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
 from mipcash.space.space import Space
 
 PREPARE = "prepare"
 """Name of the step."""
-MANY_TEXTS = 50
-"""Number of different texts from which on a column is suspected to name its rows, if they are more than half of the rows."""
-NANOSECONDS = 8.64e13
-"""Of a day."""
-
-
-def preparation_of(x: Any) -> Any:
-    """Return an unfitted transformer that one-hot encodes texts, counts dates in days, and fills missing numbers with the median.
-
-    Returns:
-        None if the table has only numbers and no missing value.
-
-    Raises:
-        DataError: x is sparse, is one column, is an array with texts, or two of its columns have one name.
-    """
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-
-    if hasattr(x, "tocsr"):
-        raise DataError(
-            "X is sparse, and the pipelines that are searched by default take dense rows; give X.toarray(), or a space= of your "
-            "own modules"
-        )
-    if not hasattr(x, "iloc"):
-        rows = np.asarray(x)
-        floats = _as_floats(rows)
-        if rows.dtype.kind in "OUS" and floats is None:
-            raise DataError(
-                "X is an array with texts; give a data frame, pd.DataFrame(X), whose text columns are encoded"
-            )
-        missing = rows.ndim == 2 and floats is not None and bool(np.isnan(floats).any())
-        return SimpleImputer(strategy="median") if missing else None
-    if x.ndim == 1:
-        raise DataError(f"X is the single column {x.name!r}; give a table, X.to_frame()")
-    if not x.columns.is_unique:
-        twice = x.columns[x.columns.duplicated()][0]
-        raise DataError(f"X has the column {twice!r} twice; rename one of them, or leave it out")
-    kinds = {c: getattr(kind, "kind", "O") for c, kind in x.infer_objects().dtypes.items()}
-    numbers, dates = ([c for c, kind in kinds.items() if kind in of] for of in ("iuf", "mM"))
-    texts = [c for c, kind in kinds.items() if kind not in "iufmM"]
-    for column in texts:
-        try:
-            count = x[column].nunique()
-        except TypeError as error:
-            raise DataError(
-                f"the column {column!r} of X has values that are no texts ({error}); leave it out"
-            ) from error
-        if count > max(MANY_TEXTS, len(x) // 2):
-            warnings.warn(
-                f"the column {column!r} of X has {count} different texts in {len(x)} rows, and is one-hot encoded into as many "
-                "columns; leave it out if it names the rows",
-                stacklevel=stack_level(),
-            )
-    if not texts and not dates and not bool(x.isna().to_numpy().any()):
-        return None
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    encoded = make_pipeline(FunctionTransformer(_as_texts), encoder)
-    days = make_pipeline(FunctionTransformer(_as_days), SimpleImputer(strategy="median"))
-    made = ColumnTransformer(
-        [("numbers", SimpleImputer(strategy="median"), numbers), ("dates", days, dates), ("texts", encoded, texts)]
-    )
-    return made.set_output(transform="default")
-
-
-def _as_texts(x: Any) -> Any:
-    """Return a data frame with all values as texts, and None for missing ones, since encoders do not take several types."""
-    return x.astype(str).astype(object).where(x.notna(), None)
-
-
-def _as_days(x: Any) -> Any:
-    """Return dates of a data frame as days since 1970, and durations as days; nan for missing ones."""
-    x = x.infer_objects()
-    found = np.full(x.shape, np.nan)
-    for k, name in enumerate(x.columns):
-        kind = "datetime64[ns]" if x[name].dtype.kind == "M" else "timedelta64[ns]"
-        there = x[name].notna().to_numpy()
-        found[there, k] = x[name].to_numpy(dtype=kind)[there].astype(np.int64) / NANOSECONDS
-    return found
-
-
-def _as_floats(rows: Any) -> Any:
-    """Return an array as floats, or None if it holds anything else."""
-    try:
-        return rows.astype(float, copy=False)
-    except (TypeError, ValueError):
-        return None
 
 
 @dataclass(frozen=True)
@@ -262,6 +171,7 @@ class PipelineSearchCV(SpaceSearch):
                 feasible.
         """
         if sample_weight is not None:
+            check_consistent_length(X, sample_weight)
             params["sample_weight"] = sample_weight
         return self._search(X, y, params)
 
@@ -279,10 +189,15 @@ class PipelineSearchCV(SpaceSearch):
             assert_all_finite(y, input_name="y")
         self.task_ = self.task or self._task_of(y)
         if self.task_ == CLASSIFICATION:
-            check_classification_targets(y)
+            try:
+                check_classification_targets(y)
+            except ValueError as error:
+                raise DataError(f"{error} For numbers give task={REGRESSION!r}, and a score of regression") from error
         elif y.dtype.kind not in "biuf":
             type_of_target(y, input_name="y", raise_unknown=True)
             raise DataError(f"y holds {y[:1].tolist()[0]!r}, and regression needs numbers; use task={CLASSIFICATION!r}")
+        if isinstance(name := self._scoring_name(), str):
+            Scoring.of(name).check(y, self.task_ == CLASSIFICATION)
         return x, y
 
     def _task_of(self, y: Any) -> str:
@@ -290,8 +205,8 @@ class PipelineSearchCV(SpaceSearch):
         if isinstance(name, str):
             self._scoring()
         numeric = y.dtype.kind in "iuf"
-        if isinstance(name, str) and Scoring.of(name).of_numbers and numeric:
-            return REGRESSION
+        if isinstance(name, str):
+            return REGRESSION if Scoring.of(name).of_numbers and numeric else CLASSIFICATION
         return REGRESSION if numeric and looks_continuous(np.asarray(y, dtype=np.float64)) else CLASSIFICATION
 
     def _check_folds(self, y: Any, cv: Any) -> None:
@@ -302,8 +217,15 @@ class PipelineSearchCV(SpaceSearch):
         if self.build is not None:
             if not isinstance(self.space, Space):
                 raise SpaceError("build= makes an estimator of a configuration; give space= too, which says of which")
+            if self.estimators:
+                raise SpaceError("build= makes the estimators; leave out estimators=, which has no effect beside it")
             return deepcopy(self.space), self.build  # a space caches results
         seed = seed % 2**32
+        if self.estimators and not isinstance(self.space, Space):
+            own = self.space or SPACES[0]
+            raise SpaceError(
+                f"estimators= is for the algorithms of a space= of your own; the space {own!r} has estimators"
+            )
         if isinstance(self.space, Space):
             return deepcopy(self.space), ModulePipelines.of(self.space, self.estimators, self.task_, seed)
         preparation = preparation_of(x)

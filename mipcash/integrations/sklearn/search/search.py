@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -205,7 +206,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             if self.error_score == RAISE and objective.raised is not None:
                 raise objective.raised from None
             raise DataError(
-                f"every fit fails, for a reason that does not depend on the configuration:\n{error}"
+                f"every evaluation fails, for a reason that does not depend on the configuration:\n{error}"
                 + (_of_texts(objective.data.x) if "could not convert" in str(error) else "")
             ) from error
 
@@ -255,7 +256,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         else:
             began = time.time()
             self.ensemble_, self.best_estimator_ = ensemble_of(
-                self.result_, objective, self._scoring_name(), int(self.ensemble_size)
+                self.result_, objective, self._scoring_given(), int(self.ensemble_size)
             )
             self.refit_time_ = time.time() - began
             self.refit_measures_ = objective.measured(self.best_estimator_)
@@ -326,7 +327,12 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return self.evaluation_timeout is not None or self.evaluation_memory is not None
 
     def _scoring(self) -> None:
-        """Check that the names of scores exist."""
+        """Check that the names of scores exist, and that a function is a scorer."""
+        if isinstance(self.scoring, FunctionType) and self.scoring.__module__.startswith("sklearn.metrics"):
+            name = self.scoring.__name__
+            raise DataError(
+                f"scoring={name} is a metric, and a scorer takes an estimator, X and y; give make_scorer({name})"
+            )
         listed: Any = self.scoring.values() if isinstance(self.scoring, dict) else self.scoring
         for name in listed if isinstance(self.scoring, (list, tuple, dict)) else [listed]:
             if isinstance(name, str):
@@ -344,7 +350,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         """Return scikit-learn's name of the score that the search optimises; None if there is none."""
         if isinstance(self.scoring, dict):
             return self.scoring.get(self.refit)
-        return self.refit if isinstance(self.scoring, (list, tuple)) else self.scoring
+        if isinstance(self.scoring, (list, tuple)):
+            return self.refit if self.refit in self.scoring else None
+        return self.scoring
 
     def _metric(self, metric: Any) -> str:
         """Return the name of the score that the search optimises; empty for the first of the scores that are computed."""

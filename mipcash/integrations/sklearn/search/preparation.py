@@ -1,0 +1,156 @@
+"""Preparation of mixed tables in front of a pipeline: medians for missing numbers, days for dates, columns for texts."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mipcash.errors import DataError, stack_level
+
+MANY_TEXTS = 50
+"""Number of different texts from which on a column is suspected to name its rows, if they are more than half of the rows."""
+NANOSECONDS = 8.64e13
+"""Of a day."""
+KINDS = NUMBERS, DATES, TEXTS = "numbers", "dates", "texts"
+"""Of columns."""
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
+
+
+def preparation_of(x: Any) -> Any:
+    """Return an unfitted transformer that one-hot encodes texts, counts dates in days, and fills missing numbers with the median.
+
+    Returns:
+        None for an array without missing values.
+
+    Raises:
+        DataError: x is sparse, is one column, is an array with texts, or two of its columns have one name.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+    if hasattr(x, "tocsr"):
+        raise DataError(
+            "X is sparse, and the pipelines that are searched by default take dense rows; give X.toarray(), or a space= of your "
+            "own modules"
+        )
+    if not hasattr(x, "iloc"):
+        rows = np.asarray(x)
+        floats = _as_floats(rows)
+        if rows.dtype.kind in "OUS" and floats is None:
+            frame = "X.to_pandas()" if hasattr(x, "to_pandas") else "pd.DataFrame(X)"
+            raise DataError(
+                f"X is an array with texts; give a data frame of pandas, {frame}, whose text columns are encoded"
+            )
+        missing = rows.ndim == 2 and floats is not None and bool(np.isnan(floats).any())
+        return SimpleImputer(strategy="median") if missing else None
+    if x.ndim == 1:
+        raise DataError(f"X is the single column {x.name!r}; give a table, X.to_frame()")
+    if not x.columns.is_unique:
+        twice = x.columns[x.columns.duplicated()][0]
+        raise DataError(f"X has the column {twice!r} twice; rename one of them, or leave it out")
+    kinds = {c: _kind(x[c]) for c in x.columns}
+    for column in (c for c, kind in kinds.items() if kind == TEXTS):
+        _check_texts(x, column)
+    # scikit-learn takes whole numbers for positions, and a table whose names are no texts for an array
+    names = x.columns if all(isinstance(c, str) for c in x.columns) else range(len(x.columns))
+    numbers, dates, texts = ([n for n, c in zip(names, x.columns) if kinds[c] == kind] for kind in KINDS)  # noqa: B905
+    median, encoder = SimpleImputer(strategy="median"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    made = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(FunctionTransformer(_as_numbers), median), numbers),
+            ("dates", make_pipeline(FunctionTransformer(_as_days), median), dates),
+            ("texts", make_pipeline(FunctionTransformer(_as_texts), encoder), texts),
+        ]
+    )
+    return made.set_output(transform="default")
+
+
+def _kind(column: Any) -> str:
+    """Return what the values of a column count as."""
+    import pandas as pd
+
+    kind = getattr(column.infer_objects().dtype, "kind", "O")
+    if kind in "mM" or pd.api.types.infer_dtype(column, skipna=True) in ("date", "period"):
+        return DATES
+    return NUMBERS if kind in "iufb" else TEXTS
+
+
+def _check_texts(x: Any, name: Any) -> None:
+    """Warn of a column of texts that are dates, or names of the rows.
+
+    Raises:
+        DataError: its values are no texts.
+    """
+    column = x[name]
+    try:
+        count = column.nunique()
+    except TypeError as error:
+        raise DataError(f"the column {name!r} of X has values that are no texts ({error}); leave it out") from error
+    if count > max(MANY_TEXTS, len(x) // 2):
+        warnings.warn(
+            f"the column {name!r} of X has {count} different texts in {len(x)} rows, and is one-hot encoded into as many columns; "
+            "leave it out if it names the rows",
+            stacklevel=stack_level(),
+        )
+    some = column.dropna().head(MANY_TEXTS)
+    if len(some) and all(isinstance(v, str) and ISO_DATE.match(v) for v in some):
+        warnings.warn(
+            f"the column {name!r} of X has texts that look like dates, and is one-hot encoded; pd.to_datetime makes them dates",
+            stacklevel=stack_level(),
+        )
+
+
+def _as_numbers(x: Any) -> Any:
+    """Return numbers and bools of a data frame as floats; nan for missing ones."""
+    return x.to_numpy(dtype=float, na_value=np.nan)
+
+
+def _as_texts(x: Any) -> Any:
+    """Return a data frame with all values as texts, and None for missing ones, since encoders do not take several types.
+
+    A whole float has the text of the integer, since integers become floats where a value is missing.
+    """
+
+    def text(value: Any) -> str:
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+    x = x.astype(object)
+    return x.apply(lambda column: column.map({v: text(v) for v in column.dropna().unique()})).where(x.notna(), None)
+
+
+def _as_days(x: Any) -> Any:
+    """Return dates of a data frame as days since 1970, and durations as days; nan for missing ones.
+
+    Raises:
+        DataError: a column has values that are no dates.
+    """
+    import pandas as pd
+
+    x = x.infer_objects()
+    found = np.full(x.shape, np.nan)
+    for k, name in enumerate(x.columns):
+        column = x[name]
+        if isinstance(column.dtype, pd.PeriodDtype):
+            column = column.dt.to_timestamp()
+        elif column.dtype.kind not in "mM":
+            try:
+                column = pd.to_datetime(column)
+            except (TypeError, ValueError) as error:
+                raise DataError(f"the column {name!r} of X had dates, and has values that are none: {error}") from error
+        kind = "timedelta64[ns]" if column.dtype.kind == "m" else "datetime64[ns]"
+        there = column.notna().to_numpy()
+        found[there, k] = column.to_numpy(dtype=kind)[there].astype(np.int64) / NANOSECONDS
+    return found
+
+
+def _as_floats(rows: Any) -> Any:
+    """Return an array as floats, or None if it holds anything else."""
+    try:
+        return rows.astype(float, copy=False)
+    except (TypeError, ValueError):
+        return None
