@@ -77,6 +77,11 @@ class Method(ABC):
     def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:  # noqa: B027 - most need nothing
         """Note an illegal suggestion that the convention does not report, so that it is not repeated."""
 
+    def repaired(  # noqa: B027 - most need nothing
+        self, config: dict[str, Any], violations: Mapping[str, float], evaluation: Evaluation
+    ) -> None:
+        """Note an illegal suggestion of which the nearest legal configuration was evaluated and learned."""
+
     def stamp(self) -> dict[str, Any]:
         """Return the versions that belong to a history."""
         return {"revision": self.revision, **{p: version(p) for p in ("mipcash", *self.packages)}}

@@ -140,6 +140,7 @@ def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int
         legal.append(not violations)
         if violations and (method.legal or not rule.name):
             raise RuntimeError(f"{task.method} must be legal on {problem.name}, but {violations} for {config}")
+        suggested, broken = config, violations
         if violations and rule.repaired:
             config, violations = shape.space.nearest(config), {}
         if violations:
@@ -152,6 +153,8 @@ def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int
             method.skip(config, violations)
         else:
             method.learn(config, Evaluation(told) if violations else found[-1], violations)
+        if broken and not violations:
+            method.repaired(suggested, broken, found[-1])
         cpu.append(spent + time.process_time() - began)
         spent = 0.0
     stamp = method.stamp() | dict(problem.stamp)

@@ -37,7 +37,8 @@ class ConstrainedTPEMethod(TPEMethod):
         told = [evaluation.loss, *self.sides.row(evaluation)]
         row = [w if v is None else v for v, w in zip(told, self.worst, strict=True)]
         self.worst = [max(v, w) for v, w in zip(row, self.worst, strict=True)]
-        self.add(config, row[0], dict(zip(self.sides.names, row[1:], strict=True)))
+        rules = {"rules": sum(violations.values()) or -1e-3} if self.shape.rules else {}
+        self.add(config, row[0], {**dict(zip(self.sides.names, row[1:], strict=True)), **rules})
 
 
 class ConstrainedGPMethod(ConstrainedTPEMethod, GPMethod):
@@ -45,4 +46,8 @@ class ConstrainedGPMethod(ConstrainedTPEMethod, GPMethod):
 
     packages: ClassVar[tuple[str, ...]] = GPMethod.packages
     flat: ClassVar[bool] = True
+    revision: ClassVar[int] = GPMethod.revision
     sampler = GPMethod.sampler
+
+    def repaired(self, config: dict[str, Any], violations: Mapping[str, float], evaluation: Evaluation) -> None:
+        self.learn(config, evaluation, violations)

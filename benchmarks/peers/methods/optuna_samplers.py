@@ -2,7 +2,8 @@
 
 Both receive the rules as constraints, by the violations of each evaluated configuration. Every evaluated configuration
 is added to the study as a separate finished trial, so that a repaired one is recorded as evaluated. The trial that
-suggested it is closed as failed, which the samplers ignore.
+suggested it is closed as failed, which the samplers ignore. The Gaussian process also gets an illegal suggestion itself, as a
+violated trial with the loss of the repaired one: its acquisition is deterministic, and without it it suggests the same point again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
+from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Dimension, Shape
@@ -105,6 +107,11 @@ class GPMethod(_Optuna):
 
     packages: ClassVar[tuple[str, ...]] = ("optuna", "torch")
     flat: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
+
+    def repaired(self, config: dict[str, Any], violations: Mapping[str, float], evaluation: Evaluation) -> None:
+        if evaluation.loss is not None:
+            self.add(config, evaluation.loss, {"rules": sum(violations.values())})
 
     def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
         return optuna.samplers.GPSampler(
