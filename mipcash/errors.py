@@ -325,6 +325,8 @@ def at_least(settings: object, **least: float) -> None:
     types = {each.name: str(each.type) for each in fields(settings)}  # type: ignore[arg-type]
     for name, low in least.items():
         value, whole = getattr(settings, name), types[name].startswith("int")
-        if not isinstance(value, Integral if whole else Real) or isinstance(value, bool) or not float(value) >= low:
-            kind = "a whole number, at least" if whole else "at least"
-            raise SpaceError(f"{type(settings).__name__}: {name} must be {kind} {low}, got {value!r}")
+        if not isinstance(value, Integral if whole else Real) or isinstance(value, bool):
+            kind = "a whole number" if whole else "a number"
+            raise SpaceError(f"{type(settings).__name__}: {name} must be {kind}, got {value!r}")
+        if not float(value) >= low:
+            raise SpaceError(f"{type(settings).__name__}: {name} must be at least {low}, got {value}")

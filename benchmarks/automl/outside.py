@@ -1,12 +1,11 @@
 """FLAML and TPOT in a separate interpreter.
 
-    python outside.py flaml|flaml-ensemble|flaml-seconds|tpot JOB.npz OUT.json
+    python outside.py flaml|flaml-ensemble|tpot JOB.npz OUT.json
 
 Their packages need older versions of numpy and scikit-learn than ours, so this file imports nothing of this repository.
 
 JOB.npz: ``x`` (rows, columns), ``y``, ``fold`` (rows,) the inner fold that tests a row, ``x_fresh``, and ``settings``,
-JSON with ``task`` (binary, multiclass or regression), ``evaluations``, ``seed`` and ``seconds`` (of CPU, for
-flaml-seconds).
+JSON with ``task`` (binary, multiclass or regression), ``evaluations`` and ``seed``.
 
 OUT.json: ``scores``, predictions for the fresh rows: for two classes the probability of the second, shape (rows,); for
 more classes, shape (rows, classes); for regression the numbers. ``search``, the lowest loss. ``evaluations`` and
@@ -32,13 +31,10 @@ POPULATION = 10
 """Population of TPOT. The default of 50 would be random search at 40 evaluations."""
 
 
-def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = False, clocked: bool = False) -> Any:
+def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = False) -> Any:
     """Run FLAML with its own learners. ``max_iter`` counts configurations, each fitted on all folds."""
     from flaml import AutoML
 
-    if clocked:  # measure the budget in CPU seconds, independent of other load on the machine
-        began = time.time()
-        time.time = lambda: began + time.process_time()  # type: ignore[assignment]
     made = AutoML()
     fits = _counted(made)
     made.fit(
@@ -46,8 +42,8 @@ def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = Fals
         y,
         task="regression" if job["task"] == "regression" else "classification",
         metric=METRIC[job["task"]],
-        max_iter=100_000 if clocked else job["evaluations"],
-        time_budget=job["seconds"] if clocked else -1,
+        max_iter=job["evaluations"],
+        time_budget=-1,
         eval_method="cv",
         split_type=folds,
         n_splits=folds.get_n_splits(),
@@ -131,7 +127,7 @@ def main(method: str, job_file: str, out: str) -> None:
     if method == "tpot":
         made, search, done, fits, chosen = tpot(x, y, folds, job)
     else:
-        made, search, done, fits, chosen = flaml(x, y, folds, job, method == "flaml-ensemble", method == "flaml-seconds")
+        made, search, done, fits, chosen = flaml(x, y, folds, job, method == "flaml-ensemble")
     spent = time.process_time() - began
     told = np.asarray(scores(made, x_fresh, job["task"]), dtype=float)
     record = {

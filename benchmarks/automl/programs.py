@@ -16,11 +16,9 @@ from benchmarks.automl.spaces import fold_numbers
 
 INTERPRETER = "MIPCASH_AUTOML_PYTHON"
 """Environment variable of an interpreter with FLAML and TPOT. Both methods are left out if it is not set."""
-PROGRAMS = ("flaml", "flaml-ensemble", "flaml-seconds", "tpot")
+PROGRAMS = ("flaml", "flaml-ensemble", "tpot")
 PATIENCE = 1800.0
 """Timeout of a program in seconds."""
-CPU_SECONDS = 15.0
-"""CPU seconds of ``flaml-seconds``: about the time of the other methods for their evaluations and proposals."""
 
 
 def is_installed(method: str) -> bool:
@@ -37,7 +35,7 @@ def run_program(method: str, split: Split, evaluations: int) -> Run:
     """Run a program once."""
     with tempfile.TemporaryDirectory() as folder:
         job, out = Path(folder) / "job.npz", Path(folder) / "out.json"
-        settings = {"task": split.task, "evaluations": evaluations, "seed": split.seed, "seconds": CPU_SECONDS}
+        settings = {"task": split.task, "evaluations": evaluations, "seed": split.seed}
         arrays = {"x": split.x, "y": split.y, "x_fresh": split.x_fresh, "fold": fold_numbers(split)}
         np.savez(job, settings=json.dumps(settings), **arrays)
         command = [os.environ[INTERPRETER], str(Path(__file__).with_name("outside.py")), method, str(job), str(out)]

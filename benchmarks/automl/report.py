@@ -27,7 +27,6 @@ DEFAULT = Contender("default: `hybrid`, its ensemble", "hybrid", "ensemble")
 SINGLE = Contender("`hybrid`, recommended", "hybrid", "recommended")
 LUCKIEST = Contender("`hybrid`, lowest cross-validated", "hybrid")
 FLAML, FLAML_STACKED = Contender("FLAML", "flaml"), Contender("FLAML, stacked ensemble", "flaml-ensemble", "ensemble")
-FLAML_TIME = Contender("FLAML, 15 CPU s", "flaml-seconds")
 TPOT, TPE, SMAC = Contender("TPOT", "tpot"), Contender("Optuna TPE", "optuna-tpe"), Contender("SMAC3", "smac")
 RANDOM = Contender("random", "random")
 ENSEMBLES = tuple(Contender(f"{c.label}, our ensemble", c.method, "ensemble") for c in (TPE, SMAC, RANDOM))
@@ -37,9 +36,9 @@ TABLES: dict[str, tuple[Contender, ...]] = {
     "Single pipelines: without the ensemble, and without the recommendation": (
         SINGLE, LUCKIEST, FLAML, TPOT, TPE, SMAC, RANDOM,
     ),
-    "Ensembles of all, and FLAML in 15 CPU seconds": (DEFAULT, FLAML_STACKED, FLAML_TIME, *ENSEMBLES),
+    "Ensembles of all": (DEFAULT, FLAML_STACKED, *ENSEMBLES),
 }  # fmt: skip
-METHODS = ("flaml", "flaml-ensemble", "flaml-seconds", "tpot", "optuna-tpe", "smac", "random", "hybrid")
+METHODS = ("flaml", "flaml-ensemble", "tpot", "optuna-tpe", "smac", "random", "hybrid")
 
 
 def fresh_of(runs: Runs, contender: Contender) -> dict[Key, float]:

@@ -32,8 +32,6 @@ FAILED = 1.0
 """Least loss reported for a failure: the worst possible loss for AUC, the loss of predicting the mean for R2."""
 REPEATS = (1, 2)
 """Repeats on fresh folds of the searched rows: ten fits."""
-CONFIRM = "+confirm"
-"""Suffix of our methods that spend three of the evaluations on ``confirm=``."""
 ENSEMBLE = 32
 """Selection steps of an ensemble."""
 
@@ -149,8 +147,7 @@ def _peer(method: str, split: Split, evaluations: int, space: str, objective: Cl
 def _ours(method: str, split: Split, evaluations: int, space: str, objective: Clocked) -> Searched:
     """Run our optimizer as in user code, except for the time limit of a proposal, so that load does not matter."""
     declared = SPACES[space].declare(split)
-    name, confirms = method.removesuffix(CONFIRM), method.endswith(CONFIRM)
-    optimizer, settings = _settings(name, declared)
+    optimizer, settings = _settings(method, declared)
     clock: list[float] = []
     began = time.process_time()
     result = mc.minimize(
@@ -160,7 +157,6 @@ def _ours(method: str, split: Split, evaluations: int, space: str, objective: Cl
         optimizer=mc.Method(optimizer, settings=settings, seconds_per_proposal=None),
         seed=split.seed,
         progress=False,
-        confirm=confirms or None,
         callbacks=lambda study, trial: clock.append(time.process_time() - began),
     )
     asking = time.process_time() - began - objective.spent

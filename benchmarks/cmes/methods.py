@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.rivals.adaptive_percentile import PercentileSettings
-from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.methods.cmes.cmes import CmesSettings
 from mipcash.optimizers.hybrid import HybridSettings
 
@@ -39,8 +38,8 @@ def _cmes(name: str, told: str, **settings: Any) -> Method:
     return Method(name, told, "cmes", CmesSettings(**settings))
 
 
-def _hybrid(name: str, told: str, acquisition: str = "log-ei") -> Method:
-    return Method(name, told, "hybrid", HybridSettings(acquisition=acquisition))
+def _hybrid(name: str, told: str) -> Method:
+    return Method(name, told, "hybrid", HybridSettings())
 
 
 METHODS = {
@@ -63,20 +62,6 @@ METHODS = {
     )
 }
 """Methods by name."""
-
-
-def method(name: str) -> Method:
-    """Return one of METHODS, or ``ACQUISITION:TOLD`` of ``hybrid``.
-
-    Raises:
-        ValueError: there is no such method.
-    """
-    if name in METHODS:
-        return METHODS[name]
-    acquisition, _, told = name.partition(":")
-    if acquisition in ACQUISITIONS and told in (REAL, ANSWER, HIDDEN):
-        return _hybrid(name, told, acquisition)
-    raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}, and acquisitions of hybrid as log-ei:{HIDDEN}")
 
 
 def with_design(of: Method, n_initial: int) -> Any:

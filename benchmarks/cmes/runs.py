@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cmes.methods import HIDDEN, REAL, Method, method, with_design
+from benchmarks.cmes.methods import HIDDEN, METHODS, REAL, Method, with_design
 from benchmarks.cmes.problems import PROBLEMS, Problem
 from benchmarks.raw import append_line, lines
 from mipcash.optimizers.optimizer import Limit, Observation, Request
@@ -63,7 +63,7 @@ def told(of: Method, loss: float, value: float, problem: Problem) -> tuple[str, 
 
 def run(name: str, problem: Problem, seed: int, budget: int) -> Run:
     """Run a method for a number of evaluations, including the random ones at the start."""
-    of, space = method(name), problem.space()
+    of, space = METHODS[name], problem.space()
     optimizer = make_optimizer(of.optimizer, space, settings=with_design(of, START))
     limit = Limit(LIMITED, high=problem.threshold if of.told == REAL else 0.0)
     start = space.sample(START, seed)

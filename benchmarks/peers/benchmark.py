@@ -60,9 +60,5 @@ def markdown(results: dict[str, Any], figures: str = "") -> str:
     tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in results["tables"]]
     text = report.markdown(results | {"tables": tables})
     told = {t.convention for t in tables} if figures else set()
-    pictures = [
-        f"![average rank after each evaluation, {c}]({figures}/rank-{c}.svg)\n\n"
-        f"Regret over the evaluations, medians and quartiles, {c}: [figure]({figures}/regret-{c}.png)\n"
-        for c in sorted(told)
-    ]
+    pictures = [f"![average rank after each evaluation, {c}]({figures}/rank-{c}.svg)\n" for c in sorted(told)]
     return "\n".join([*([COLUMNS] if figures else []), text, *pictures, comparisons.markdown(results)]).rstrip() + "\n"

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 
-from mipcash.errors import ExecutorError, LateError, MipcashError, StorageError, TellError
+from mipcash.errors import DefectError, ExecutorError, LateError, MipcashError, StorageError, TellError
 from mipcash.study.evaluating.evaluation import Evaluation, Task
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.policies.policy import FINAL, Policy
@@ -205,12 +205,12 @@ class Loop:
         """Return trials without an outcome to the study if the loop is interrupted; a later ``ask`` hands them out again.
 
         Args:
-            evaluations: of these trials; those that have finished are recorded.
+            evaluations: of these trials; those that have finished are recorded, unless the objective has a defect.
         """
         try:
             yield
-        except BaseException:
-            for future, trial in [*evaluations.items()]:
+        except BaseException as error:
+            for future, trial in [] if isinstance(error, DefectError) else [*evaluations.items()]:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     with suppress(MipcashError):
                         self._recorded(trial, future.result())

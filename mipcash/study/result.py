@@ -25,6 +25,7 @@ from mipcash.study.feasibility import (
     Nearest,
     Violation,
     objectives_of_all,
+    observation,
     observation_of,
     without_repeats,
 )
@@ -190,7 +191,7 @@ class Result:
         from mipcash.optimizers.noise import evident_noise
 
         best = self.best
-        noise = evident_noise(self._observations)
+        noise = evident_noise([observation(t) for t in self.history])
         losses = [
             t.loss for t in self.history if self.feasibility.feasible(t.number) and t.loss is not None and not t.repeat
         ]

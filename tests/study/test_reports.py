@@ -273,10 +273,6 @@ def test_an_objective_that_reports_and_returns_nothing_or_yields_too_is_a_defect
         run(forgetful)
     with pytest.raises(DefectError, match="yields its results and reports them too; do one of the two"):
         one(both)
-    study = mc.Study(line(), "random")
-    trial = study.ask()
-    trial.report(0, 0.5)
-    assert study.tell(trial, None).failed
 
 
 def test_an_objective_receives_its_trial_and_repeats_are_not_pruned() -> None:

@@ -39,21 +39,6 @@ CLIP = 5.0
 LIMITS: dict[str, float] = {"parameters": 600, "multiply_adds": 1000}
 """Upper bounds of the constrained outputs of an evaluation."""
 
-BEST: dict[str, Any] = {
-    "first": "convolution",
-    "kernel": 4,
-    "stride": 4,
-    "channels": 9,
-    "layers": 0,
-    "activation": "tanh",
-    "optimizer": "adam",
-    "rate": 0.08572399700003837,
-    "decay": 0.00012493928090167103,
-}
-"""Configuration with the best known feasible loss, 0.15467. It comes from four runs of ``hybrid`` with 250 evaluations
-(0.1550 to 0.1560), whose numbers were optimised further by Nelder-Mead.
-"""
-
 
 def space() -> mc.Space:
     """Return the space of twelve parameters, five of them unconditional, under three rules."""
