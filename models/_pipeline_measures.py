@@ -30,9 +30,9 @@ METRICS = {
     "rmse": ("neg_root_mean_squared_error", 0.0),
     "mae": ("neg_mean_absolute_error", 0.0),
 }
+"""Metric -> scikit-learn's scorer, and the perfect score; the loss is the perfect score minus the mean score."""
 OF_NUMBERS = ("r2", "rmse", "mae")
 """Metrics of regression; the others are of classes."""
-"""Metric -> scikit-learn's scorer, and the perfect score; the loss is the perfect score minus the mean score."""
 PROTECTED = {"german": "x9"}
 """Data -> the column that is protected unless another is given: of German credit, personal status and sex."""
 

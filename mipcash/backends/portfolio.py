@@ -2,8 +2,8 @@
 
 Enumeration (``mipcash.backends.enumeration.backend``) proves most tasks in milliseconds. The remaining tasks go to toulbar2,
 whose bounds are strong if many pairs interact. For many bits that all interact, the native MIQP of Gurobi is faster, if it is
-installed and its licence is large enough. Tasks that neither accepts go to HiGHS. Every stage checks its own answers, and an answer
-names the stage that proved it.
+installed and its licence is large enough. Tasks that neither accepts go to HiGHS, and those with a linear objective go there first.
+Every stage checks its own answers, and an answer names the stage that proved it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+
+import numpy as np
 
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.registry import make_backend, solver_info
@@ -26,9 +28,11 @@ GENERAL = "highs"
 DENSE_BITS = 35
 """Number of bits from which on the native MIQP is faster than toulbar2 if they are ``DENSELY`` coupled."""
 DENSELY = 0.5
+LINEAR_NODES = 10_000.0
 LINEAR_SECONDS = 1.0
-"""Time for toulbar2 if the objective has no products. It rarely needs more than milliseconds, but its propagation beside rows may
-be endless (see ``COARSE_RANGE`` of its backend), and HiGHS solves such programs well."""
+"""Effort of enumeration, and the time of HiGHS and then of toulbar2, if the objective has no products. HiGHS solves most such
+programs in milliseconds, whose rules may still have products. The propagation of toulbar2 beside rows may be endless (see
+``COARSE_RANGE`` of its backend)."""
 LARGE_DOMAIN = 3
 """Number of states from which on a group does not count as a bit."""
 
@@ -54,6 +58,7 @@ class PortfolioBackend:
                 f"'auto solver=highs {' '.join(f'{key}={value}' for key, value in given.items())}'"
             )
         self._enumeration: Backend = EnumerationBackend(nodes=NODES, most=MOST_NODES)
+        self._briefly: Backend = EnumerationBackend(nodes=LINEAR_NODES, most=LINEAR_NODES)
         self._backends: dict[str, Backend] = {}
         self._named = make_backend(solver, given) if solver else None
 
@@ -61,7 +66,7 @@ class PortfolioBackend:
         """See ``mipcash.backends.task.Backend.solve``."""
         began = time.perf_counter()
         try:
-            early = self._enumeration.solve(task, settings)
+            early = (self._briefly if _is_linear(task) else self._enumeration).solve(task, settings)
         except SolverError:
             # enumeration cannot take the task
             return self._ask(task, settings)
@@ -78,14 +83,19 @@ class PortfolioBackend:
         for name in _suited(task):
             if not solver_info(name.split()[0]).installed:
                 continue
+            solve = self._backend(name).solve
             try:
-                early = self._backend(name).solve(task, _limited(task, settings))
+                if early is None:
+                    early = solve(task, _limited(task, settings))
+                else:
+                    early = _continued(early, solve, task, _limited(task, settings), time.perf_counter())
             except SolverError:
                 # too many values, a continuous auxiliary variable, or more than a licence allows
                 continue
             if early.proven or settings.node_limit is not None:
                 return early
-            break
+            if not _is_linear(task):
+                break
         general = self._backend(GENERAL).solve
         return general(task, settings) if early is None else _continued(early, general, task, settings, began)
 
@@ -112,13 +122,20 @@ def _limited(task: Task, settings: SolverSettings) -> SolverSettings:
     return settings if len(task.form.rows) else replace(settings, time_limit=min(settings.time_limit, LINEAR_SECONDS))
 
 
+def _is_linear(task: Task) -> bool:
+    """Return True if the objective has no products, and is more than the question if there is a legal point."""
+    return not len(task.form.rows) and bool(np.any(task.form.linear))
+
+
 def _suited(task: Task) -> tuple[str, ...]:
-    """Return the solvers that are faster than HiGHS for a task, the fastest first."""
+    """Return the solvers to try before HiGHS has all the time that is left, the fastest first."""
     program, cost = task.program, task.form.linear
     for n in program.numbers:
         free = n.column not in task.fixed and n.latent not in task.fixed
         if free and (not program.integer[n.column] or cost[n.column] or cost[n.latent]):
             return ()  # toulbar2 needs finite domains, and its propagation of a cost of a wide integer may be endless
+    if _is_linear(task):
+        return (GENERAL, DISCRETE)
     return (NATIVE, DISCRETE) if _dense_bits(task) else (DISCRETE,)
 
 

@@ -64,26 +64,25 @@ def test_solvers_are_tried_in_the_expected_order(
     assert answer.bound <= answer.value
 
 
-def test_a_linear_task_does_not_wait_for_toulbar2(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: dict[str, float] = {}
+def test_a_linear_task_goes_to_highs_first_and_does_not_wait_for_toulbar2(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[tuple[str, bool]] = []
 
     class Slow(Recorder):
         def solve(self, task: Task, settings: SolverSettings) -> Answer:
-            limits[self.solver] = settings.time_limit
+            limits.append((self.solver, settings.time_limit <= portfolio.LINEAR_SECONDS))
             return super().solve(task, settings)
 
     monkeypatch.setattr(portfolio, "make_backend", lambda name: Slow(name, [], False, False))
     backend = PortfolioBackend()
-    backend._enumeration = EnumerationBackend(nodes=10)
+    backend._enumeration = backend._briefly = EnumerationBackend(nodes=10)
     program = compiled(bits(30)).program
     form = random_form(program, np.random.default_rng(0), 1.0)
     empty = np.zeros(0, dtype=np.int64)
     linear = replace(form, rows=empty, cols=empty, values=np.zeros(0))
     backend.solve(Task(program, linear), SolverSettings(time_limit=60.0))
-    assert limits["toulbar2"] == portfolio.LINEAR_SECONDS
-    assert limits["highs"] > 30.0
+    assert limits == [("highs", True), ("toulbar2", True), ("highs", False)]
     backend.solve(Task(program, form), SolverSettings(time_limit=60.0))
-    assert limits["toulbar2"] > 30.0
+    assert limits[3:] == [("toulbar2", False), ("highs", False)]
 
 
 def test_the_solver_after_enumeration_can_be_named() -> None:

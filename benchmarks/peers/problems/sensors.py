@@ -1,6 +1,6 @@
 """Sensor placement: minimise the variance of a Gaussian field, under budget, power and exclusion rules.
 
-Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes". 28 candidate sites of three prices;
+Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes". 28 candidate sites of four prices;
 the loss is the mean posterior variance over a grid of 196 points, in percent of the prior variance.
 """
 
