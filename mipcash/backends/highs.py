@@ -27,7 +27,7 @@ from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduction, redu
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import LatentRanges, Tightening
-from mipcash.backends.silent import SilentHighs
+from mipcash.backends.silent import SMALLEST, SilentHighs
 from mipcash.backends.spatial import ImpreciseError
 from mipcash.backends.task import (
     FEASIBLE,
@@ -79,8 +79,6 @@ optimum if its bound belonged to a point that it did not return. The result is c
 UNREDUCED: Mapping[str, float | str] = {"presolve": "off"}
 """Options of a second run for tiny coefficients. Beside 1e-9, HiGHS 1.16 may report a suboptimal point as optimal with presolve,
 and a feasible program as infeasible without it."""
-SMALLEST = 1e-12
-"""Coefficients below this are dropped. The default, 1e-9, would drop a coefficient that matters over a range of 1e9."""
 DROPPED = 1e-9
 """Largest value of a term that may be dropped, in units of its scaled row."""
 
@@ -291,24 +289,9 @@ def _undropped(program: BinaryProgram) -> BinaryProgram:
     return program
 
 
-def _load(program: BinaryProgram) -> Any:
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = program.n_columns, program.matrix.shape[0]
-    lp.col_cost_ = np.zeros(program.n_columns)
-    lp.col_lower_, lp.col_upper_ = program.low, program.high
-    lp.row_lower_, lp.row_upper_ = program.row_low, program.row_high
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
-    lp.a_matrix_.start_ = program.matrix.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = program.matrix.indices.astype(np.int32)
-    lp.a_matrix_.value_ = program.matrix.data
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if i else kinds.kContinuous for i in program.integer]
-    highs = SilentHighs()
-    highs.setOptionValue("small_matrix_value", SMALLEST)
-    if highs.passModel(lp) == highspy.HighsStatus.kError:
-        raise SolverError(f"HiGHS rejects the program ({lp.num_col_} columns, {lp.num_row_} rows)")
-    return highs
+def _load(program: BinaryProgram) -> SilentHighs:
+    within, columns = (program.row_low, program.row_high), (program.low, program.high)
+    return SilentHighs.of(program.matrix, within, columns, program.integer > 0)
 
 
 def program_text(program: BinaryProgram, names: Sequence[str], suffix: str) -> bytes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import highspy
 import numpy as np
@@ -227,28 +226,17 @@ class Polytope:
         return (self.row_low - shift) / self._largest, (self.row_high - shift) / self._largest
 
     @cached_property
-    def _highs(self) -> Any:
-        table = sparse.csr_array(self._rows)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(self.low), len(self.row_low)
-        lp.col_cost_ = np.zeros(len(self.low))
-        lp.col_lower_, lp.col_upper_ = self._ends
-        lp.row_lower_, lp.row_upper_ = self._sides
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
-        lp.a_matrix_.start_ = table.indptr.astype(np.int32)
-        lp.a_matrix_.index_ = table.indices.astype(np.int32)
-        lp.a_matrix_.value_ = table.data
-        highs = SilentHighs()
+    def _highs(self) -> SilentHighs:
+        highs = SilentHighs.of(
+            sparse.csr_array(self._rows), self._sides, self._ends, np.zeros(len(self.low), dtype=bool)
+        )
         for option, value in (
             ("threads", 1),
             ("presolve", "off"),
-            ("small_matrix_value", 1e-12),
             ("primal_feasibility_tolerance", TIGHTEST),
             ("dual_feasibility_tolerance", 1e-9),
         ):
             highs.setOptionValue(option, value)
-        highs.passModel(lp)
         return highs
 
 
