@@ -19,7 +19,8 @@ OUT = RESULTS / "peers.json"
 COLUMNS = """Rank of the best loss after 60 evaluations, mean ± standard error over the runs that all methods of a table have;
 regret in units of random search's; `matches it in`: evaluations in which ours has what the peer has after 60 (median); sign test;
 CPU seconds per suggestion at evaluations 50 to 60 (median); illegal suggestions per run. Repair: an illegal suggestion is
-replaced by the nearest legal configuration. Penalty: it costs an evaluation and is told as the worst loss so far.
+replaced by the nearest legal configuration; BoTorch and Optuna's GP are not told of it here and repeat it. Penalty: it costs an
+evaluation and is told as the worst loss so far, or as 500 on vae-proxy.
 """
 
 
