@@ -328,5 +328,5 @@ def at_least(settings: object, **least: float) -> None:
         if not isinstance(value, Integral if whole else Real) or isinstance(value, bool):
             kind = "a whole number" if whole else "a number"
             raise SpaceError(f"{type(settings).__name__}: {name} must be {kind}, got {value!r}")
-        if not float(value) >= low:
+        if not value >= low:  # type: ignore[operator]
             raise SpaceError(f"{type(settings).__name__}: {name} must be at least {low}, got {value}")

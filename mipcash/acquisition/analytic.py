@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -65,15 +65,19 @@ def log_h_at(t: float) -> tuple[float, float]:
     """Return log h and its derivative Phi / h at a single t, without the overhead of arrays."""
     branch = _direct if t > DIRECT else _far if t < ASYMPTOTIC else _between
     log = float(branch(np.float64(t)))
-    return log, float(log_h_slope(np.float64(t), log))
+    return log, math.exp(float(log_ndtr(t)) - log) if t >= SERIES else _series(-t)
 
 
-def log_h_slope(t: Vector | np.float64, log: Vector | float) -> Vector:
+def log_h_slope(t: Vector, log: Vector) -> Vector:
     """Return d log h / dt where log h is known: shape of ``t``."""
     near = t >= SERIES
-    w = 1.0 / np.where(near, SERIES, t) ** 2
-    series = -t * (1.0 - w + 3.0 * w**2) / (1.0 - 3.0 * w + 15.0 * w**2)
-    return np.asarray(np.where(near, np.exp(np.where(near, log_ndtr(t) - log, 0.0)), series))
+    exact = np.exp(np.where(near, log_ndtr(t) - log, 0.0))
+    return np.asarray(np.where(near, exact, _series(-np.minimum(t, SERIES))))
+
+
+def _series(s: Any) -> Any:
+    w = 1.0 / s / s
+    return s * (1.0 - w + 3.0 * w * w) / (1.0 - 3.0 * w + 15.0 * w * w)
 
 
 class ClosedForm(Protocol):

@@ -24,7 +24,7 @@ class Solution:
         value: objective of the incumbent, in the direction asked for; nan without an incumbent.
         bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
         gap: ``|value - bound| / max(|value|, |bound|)``, so between 0 and 2 also around 0; 0 with a complete proof (to within
-            1e-9, the resolution of solvers), inf without an incumbent or a bound.
+            1e-9 of the objective's largest coefficient, if that is below 1), inf without an incumbent or a bound.
         status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
         seconds: wall-clock time of the solve.
         solver: name of the solver that proved the bound, or ``enumeration`` for mipcash's own. Without a proof, the solver that was

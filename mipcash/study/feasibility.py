@@ -73,7 +73,7 @@ class Nearest:
         trial: the trial; of decoupled evaluations, the one that has the loss.
         violations: its violated constraints; empty if it is feasible.
         violation: total violation on the scale on which outputs are modelled, a logarithm of the distance to the bound relative to
-            its median, so that the units of outputs do not matter.
+            its median (``mipcash.surrogates.limit_scale``), so that the units of outputs do not matter.
     """
 
     trial: Trial

@@ -75,8 +75,8 @@ def minimize(
     Objective, space and budget define the search; most scripts add ``storage=``, ``limits=`` or ``execution=``. Related
     settings share one argument: a plain value for the common case, an object for the rest.
 
-    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. The interrupted
-    evaluations are repeated.
+    Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals. Evaluations that had finished
+    are recorded, without a call of ``callbacks``, unless the process was killed; the interrupted ones are repeated.
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float, or a dict with ``"loss"`` and further

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -17,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from mipcash.display import config_text, counted, table
-from mipcash.errors import SpaceExhaustedError, TellError
+from mipcash.errors import SpaceExhaustedError, StorageError, TellError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.compiled import declaration_of
@@ -206,7 +207,8 @@ class Study:
                 if isinstance(error, SpaceExhaustedError) and batch and distance <= 1:
                     break
                 for trial in batch:  # they stay pending in the journal and are handed out again
-                    self.give_back(trial)
+                    with suppress(TellError, StorageError):
+                        self.give_back(trial)
                 raise
         return batch
 

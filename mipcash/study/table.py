@@ -169,10 +169,13 @@ class TrialTable:
 
     @contextmanager
     def meanwhile(self, act: Callable[[], object]) -> Iterator[None]:
-        """Let ``act`` be called in this block whenever the storage waits for its server."""
-        self._storage.meanwhile = act
+        """Let ``act`` be called in this block whenever the storage waits for its server. After an exception it waits no longer."""
+        self._storage.meanwhile, self._storage.patient = act, True
         try:
             yield
+        except BaseException:
+            self._storage.patient = False
+            raise
         finally:
             self._storage.meanwhile = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,17 @@ def test_columns_may_have_numbers_as_names_and_other_types_later() -> None:
     assert np.array_equal(preparation_of(named).fit_transform(named), encoded)
     later = {1: whole.astype(float), 7: table[7].astype(int)}
     assert np.array_equal(made.transform(pd.DataFrame({**table, **later})), encoded)
+    for missing in (None, np.nan, pd.NA):
+        row = named.head(1).astype(object).assign(c=missing, flag=missing)
+        assert preparation_of(named).fit(named).transform(row).tolist() == [
+            [X[0, 0], np.median(X[:, 1] > 3), 0.0, 0.0, 0.0]
+        ]
+    intervals = pd.DataFrame({"a": pd.Series([pd.Interval(0, 2), pd.Interval(1, 3)] * 2, dtype=object)})
+    assert preparation_of(intervals).fit_transform(intervals).shape == (4, 2)
     numbers = pd.DataFrame(X, columns=list("abcd"))
     found = PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(numbers, Y)
     assert found.predict(numbers.assign(a=np.nan)).shape == (150,)  # no value was missing before
+    assert np.array_equal(found.predict(numbers.to_numpy()), found.predict(numbers))
 
 
 def test_the_task_and_the_score_fit_the_target() -> None:
@@ -207,6 +216,8 @@ def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> No
     of_days = preparation_of(dated).fit_transform(dated)
     assert np.array_equal(of_days, preparation_of(period).fit_transform(period))
     assert of_days[:2].tolist() == [[18319.0], [18320.0]]
+    far = dated.assign(day=[date(9999, 12, 31), date(1500, 12, 31)] * (len(X) // 2))
+    assert preparation_of(far).fit_transform(far)[:2].tolist() == [[2932896.0], [-171300.0]]
     made = preparation_of(dated).fit(dated)
     assert np.array_equal(made.transform(dated.astype(str)), of_days)  # texts, where there were dates
     with pytest.raises(MipcashError, match="the column 'day' of X had dates, and has values that are none"):

@@ -105,7 +105,7 @@ class Unreadable:
 def diverging(config: Any) -> Any:
     if config["layers"] < 2:
         raise DivergedError(3, 0.1)
-    return {"loss": 1.0, "x": DivergedError(4, 0.1)} if config["layers"] == 2 else Unreadable()
+    return {"loss": 1.0, "x": DivergedError(4, 0.1), "y": Unreadable()} if config["layers"] == 2 else Unreadable()
 
 
 @pytest.mark.parametrize("kind", ["processes", "lent", "limited", "threads", "loky"])

@@ -296,3 +296,27 @@ def test_a_journal_may_be_named_like_a_home_and_there_may_be_none(
     shared = f"sqlite:///{tmp_path / 'shared.db'}"
     with mc.Study(space, tiny.Sampler(space), storage=shared) as study:
         assert study.tell(study.ask(), 1.0).loss == 1.0
+
+
+def test_an_outcome_that_could_not_be_written_is_recorded_by_the_next_run(
+    space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        trial = study.ask()
+        with sqlite3.connect(journal) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM trial").fetchall()
+            study._storage._database._connection.execute("PRAGMA busy_timeout = 10")
+            study._storage.patient = False
+            with pytest.warns(UserWarning, match="is kept in"), pytest.raises(StorageError, match="database is locked"):
+                study.tell(trial, 1.0)
+            reader.execute("COMMIT")
+    with (
+        pytest.warns(UserWarning, match="the outcome of trial 0, left in .*, is recorded"),
+        mc.Study(space, tiny.Sampler(space), storage=journal) as study,
+    ):
+        assert study.trials[0].loss == 1.0
+    journal.unlink()
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:  # another study of that name
+        assert study.ask().number == 0
+        assert study.n_evaluated == 0

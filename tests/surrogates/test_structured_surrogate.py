@@ -233,7 +233,14 @@ def test_slopes_and_the_jacobian_agree_with_finite_differences(strength: float) 
 
 
 @pytest.mark.parametrize(
-    "losses", [np.full(5, 3.0), np.zeros(4), np.array([1e300, 1e300, -1e300, 2e299]), np.array([7.0])]
+    "losses",
+    [
+        np.array([1e-90, 3e-90, 1e90]),
+        np.full(5, 3.0),
+        np.zeros(4),
+        np.array([1e300, 1e300, -1e300, 2e299]),
+        np.array([7.0]),
+    ],
 )
 def test_constant_and_huge_losses_stay_finite(losses: np.ndarray) -> None:
     for strength in STRENGTHS:

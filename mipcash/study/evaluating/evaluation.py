@@ -6,9 +6,10 @@ report of an objective that has a parameter ``trial`` (``mipcash.study.reports``
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mipcash.modelling.domains import Configuration
@@ -70,9 +71,21 @@ class Evaluation:
     raised: Raised | None = None
     parts: Mapping[str, Evaluation] = field(default_factory=dict)
 
-    def unsent(self) -> Evaluation:
-        """Return the failure that takes the place of a result that cannot be pickled."""
-        wording = f"the objective returned {kind(self.returned)}, which cannot be sent from its worker process; return numbers"
+    def sendable(self, dumps: Callable[[Any], bytes]) -> Evaluation:
+        """Return this result with a failure for each value that does not survive the way to another process.
+
+        Args:
+            dumps: pickles what is sent.
+        """
+        if _survives(self, dumps):
+            return self
+        if self.parts:
+            return Evaluation.together({name: part.sendable(dumps) for name, part in self.parts.items()})
+        if type(self.returned) is dict:
+            kept = {n: v if _survives(v, dumps) else Failed(UNSENT.format(kind(v))) for n, v in self.returned.items()}
+            if kept.get(LOSS) is self.returned.get(LOSS):
+                return replace(self, returned=kept)
+        wording = UNSENT.format(kind(self.returned))
         return Evaluation(Failed(wording), self.seconds, self.worker, Raised(wording))
 
     @classmethod
@@ -82,6 +95,7 @@ class Evaluation:
         return cls(returned, seconds, next((p.worker for p in parts.values()), ""), parts=parts)
 
 
+UNSENT = "the objective returned {}, which cannot be sent from its worker process; return numbers"
 PRUNED = "TrialPruned"
 """Name of the exception with which objectives for Optuna end after ``should_prune``; here it means the same as ``return``."""
 
@@ -129,6 +143,14 @@ def evaluate(
     if fits and isinstance(returned, Failed):
         returned = Folds(tuple(fits), returned)
     return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)
+
+
+def _survives(value: Any, dumps: Callable[[Any], bytes]) -> bool:
+    try:
+        pickle.loads(dumps(value))
+    except Exception:
+        return False
+    return True
 
 
 def _plain(returned: Any) -> Any:

@@ -85,12 +85,7 @@ def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
 
 def evaluate_sendable(objective: Objective, config: Configuration, outputs: Sequence[str], task: Task) -> Evaluation:
     """Call ``mipcash.study.evaluating.evaluation.evaluate`` in another process; what cannot be sent from there breaks no pool."""
-    evaluation = evaluate(objective, config, outputs, task)
-    try:
-        pickle.loads(pickle.dumps(evaluation))
-    except Exception:
-        return evaluation.unsent()
-    return evaluation
+    return evaluate(objective, config, outputs, task).sendable(pickle.dumps)
 
 
 @lru_cache(maxsize=4)
@@ -129,6 +124,9 @@ PARCELS: dict[str, dict[str, Any]] = {"distributed": {"pure": False}, "mipcash":
 
 ``pure=False``: Dask must not reuse the cached result of an earlier evaluation.
 """
+
+PICKLING = ("joblib", "loky", "mpi4py")
+"""Packages of other executors that pickle what the objective returns."""
 
 KILLED = {
     "distributed": ("KilledWorker",),
@@ -229,7 +227,8 @@ class Pool:
                 evaluate_parcels, self._parcel, reported, **PARCELS[_package(self._executor)]
             )
         else:
-            call = evaluate if isinstance(self._executor, ThreadPoolExecutor) else evaluate_sendable
+            sends = isinstance(self._executor, ProcessPoolExecutor) or _package(self._executor) in PICKLING
+            call = evaluate_sendable if sends else evaluate
             future = self._executor.submit(call, self._objective, config, outputs, task)
         return future
 

@@ -72,7 +72,8 @@ def _answer(function: Function, config: Any, seconds: float | None, output: str,
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:
         faulthandler.cancel_dump_traceback_later()
-    return _sent((DONE, evaluation), (DONE, evaluation.unsent()))
+    message: bytes = cloudpickle.dumps((DONE, evaluation.sendable(cloudpickle.dumps)))
+    return message
 
 
 def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:

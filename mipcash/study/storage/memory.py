@@ -17,6 +17,7 @@ class MemoryStorage:
     path = None
     record: StudyRecord
     meanwhile: Callable[[], object] | None = None
+    patient = True
 
     def __init__(self) -> None:
         self._rows: list[TrialRow] = []

@@ -254,9 +254,11 @@ class Storage(Protocol):
 
     Attributes:
         meanwhile: called by a method that waits for a server; it may call ``write``, which then returns at once. None: no call.
+        patient: False: no method waits for a server.
     """
 
     meanwhile: Callable[[], object] | None
+    patient: bool
 
     @property
     def path(self) -> Path | None:

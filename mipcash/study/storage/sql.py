@@ -80,6 +80,7 @@ class SQLStorage:
 
     record: StudyRecord
     meanwhile: Callable[[], object] | None = None
+    patient = True
 
     def __init__(self, database: Database, heartbeat_seconds: float | None = None) -> None:
         self.path, self.title = database.path, database.title
@@ -112,8 +113,7 @@ class SQLStorage:
         compare(self.title, stored, record, self._database.another)
         self._database.settle()
         self.record = stored
-        if not self._alone:
-            self._deliver()
+        self._deliver()
 
     def rows(self) -> list[TrialRow]:
         """See ``mipcash.study.storage.protocol.Storage.rows``."""
@@ -295,13 +295,14 @@ class SQLStorage:
         for path, (told, changed) in self._spool.others():
             with self._database.transaction() as rows:
                 found = rows.trials("one", number=told.number)
-                mine = [e for e in found[0][0].evaluations if e.attempt == changed[0].attempt] if found else []
-                silent = rows.silent(self.worker)
+                same = bool(found) and (found[0][0].exact, found[0][0].proposed) == (told.exact, told.proposed)
+                mine = [e for e in found[0][0].evaluations if e.attempt == changed[0].attempt] if same else []
+                silent = {e.worker for e in mine} if self._alone else rows.silent(self.worker)
                 if any(e.status == RUNNING and e.worker not in silent for e in mine):
                     continue
-                wanted = bool(mine) and found[0][0].status == PENDING
+                part = Outcome({e.output: output for e in changed if (output := e.recorded) is not None})
+                wanted = bool(mine and part.outputs) and found[0][0].status == PENDING
                 if wanted:
-                    part = Outcome({e.output: output for e in changed if (output := e.recorded) is not None})
                     end = rows.now() if told.finished is None else told.finished
                     given = (part, told.status, mine[0].worker, end, told.duration, mine[0].attempt)
                     rows.update(*recorded(found[0][0], *given), found[0][1], max(rows.latest()) + 1)
@@ -329,7 +330,7 @@ class SQLStorage:
             What ``act`` returns; None if it is done, or called by ``meanwhile`` and left for later.
 
         Raises:
-            UnreachableError: the server cannot be reached for PATIENCE seconds.
+            UnreachableError: the server cannot be reached for PATIENCE seconds, or at once if this writer is not patient.
         """
         pause, interrupted, kept = PAUSE, False, None
         while True:
@@ -341,6 +342,8 @@ class SQLStorage:
                     warnings.warn(
                         f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=stack_level()
                     )
+                if not self.patient:
+                    raise
                 self._miss(error)
                 interrupted = True
                 if self._waits:

@@ -111,6 +111,8 @@ class JournalReader(Database):
 
     def connect(self, write: bool) -> sqlite3.Connection:
         assert self._connection is not None
+        if self._connection.in_transaction:  # Ctrl-C came between an error and the end of its transaction
+            self._connection.rollback()
         return self._connection
 
     def begin(self, rows: Rows, write: bool) -> None:

@@ -53,7 +53,7 @@ class Warp:
         low, high = float(np.min(losses)), float(np.max(losses))
         unit = median - low
         # one loss of 1e20 among losses near 1 says nothing about the digits of the others
-        if unit <= max(TINY * max(abs(low), abs(median)), LEAST):
+        if unit <= max(TINY * max(abs(low), abs(median)), LEAST * max(1.0, high - median)):
             unit = high - median
             if unit <= max(TINY * max(abs(low), abs(high)), LEAST):
                 return cls(median, 1.0, 0.0, 0.0, 1.0)

@@ -12,7 +12,7 @@ from mipcash.errors import DataError, stack_level
 
 MANY_TEXTS = 50
 """Number of different texts from which on a column is suspected to name its rows, if they are more than half of the rows."""
-NANOSECONDS = 8.64e13
+SECONDS = 86400
 """Of a day."""
 KINDS = NUMBERS, DATES, TEXTS = "numbers", "dates", "texts"
 """Of columns."""
@@ -60,9 +60,12 @@ def preparation_of(x: Any) -> Any:
     names = x.columns if all(isinstance(c, str) for c in x.columns) else range(len(x.columns))
     numbers, dates, texts = ([n for n, c in zip(names, x.columns) if kinds[c] == kind] for kind in KINDS)  # noqa: B905
     median, encoder = SimpleImputer(strategy="median"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    floats = make_pipeline(FunctionTransformer(_as_numbers), median)
+    if not dates and not texts:  # an array without names may follow
+        return floats.set_output(transform="default")
     made = ColumnTransformer(
         [
-            ("numbers", make_pipeline(FunctionTransformer(_as_numbers), median), numbers),
+            ("numbers", floats, numbers),
             ("dates", make_pipeline(FunctionTransformer(_as_days), median), dates),
             ("texts", make_pipeline(FunctionTransformer(_as_texts), encoder), texts),
         ]
@@ -106,8 +109,8 @@ def _check_texts(x: Any, name: Any) -> None:
 
 
 def _as_numbers(x: Any) -> Any:
-    """Return numbers and bools of a data frame as floats; nan for missing ones."""
-    return x.to_numpy(dtype=float, na_value=np.nan)
+    """Return numbers and bools of a data frame, or an array, as floats; nan for missing ones."""
+    return np.asarray(x.astype(object).where(x.notna(), np.nan) if hasattr(x, "notna") else x, dtype=float)
 
 
 def _as_texts(x: Any) -> Any:
@@ -119,8 +122,8 @@ def _as_texts(x: Any) -> Any:
     def text(value: Any) -> str:
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
-    x = x.astype(object)
-    return x.apply(lambda column: column.map({v: text(v) for v in column.dropna().unique()})).where(x.notna(), None)
+    texts = x.astype(object).apply(lambda column: column.map(text, na_action="ignore").astype(object))
+    return texts.where(x.notna(), None)
 
 
 def _as_days(x: Any) -> Any:
@@ -134,18 +137,25 @@ def _as_days(x: Any) -> Any:
     x = x.infer_objects()
     found = np.full(x.shape, np.nan)
     for k, name in enumerate(x.columns):
-        column = x[name]
+        column, there = x[name], x[name].notna().to_numpy()
         if isinstance(column.dtype, pd.PeriodDtype):
-            column = column.dt.to_timestamp()
-        elif column.dtype.kind not in "mM":
+            found[there, k] = column[there].dt.to_timestamp().dt.as_unit("s").astype(np.int64) / SECONDS
+        elif column.dtype.kind in "mM":
+            # not in nanoseconds, which end in 2262; numpy has no time zones
+            naive = column.dt.tz_convert(None) if getattr(column.dt, "tz", None) is not None else column
+            parts = naive[there].to_numpy(dtype=f"{column.dtype.kind}8[us]").astype(np.int64)
+            found[there, k] = parts / (1e6 * SECONDS)
+        else:
             try:
-                column = pd.to_datetime(column)
+                found[there, k] = np.array([_day(value) for value in column[there]])
             except (TypeError, ValueError) as error:
                 raise DataError(f"the column {name!r} of X had dates, and has values that are none: {error}") from error
-        kind = "timedelta64[ns]" if column.dtype.kind == "m" else "datetime64[ns]"
-        there = column.notna().to_numpy()
-        found[there, k] = column.to_numpy(dtype=kind)[there].astype(np.int64) / NANOSECONDS
     return found
+
+
+def _day(value: Any) -> float:
+    """Return a date, or its text in ISO 8601, as days since 1970."""
+    return float(np.datetime64(str(value), "us").astype(np.int64)) / (1e6 * SECONDS)
 
 
 def _as_floats(rows: Any) -> Any:
