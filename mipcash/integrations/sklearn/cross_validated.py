@@ -398,11 +398,12 @@ MOST_CLASSES = 10
 
 
 def looks_continuous(numbers: NDArray[np.float64]) -> bool:
-    """Return True if numbers look like a regression target: some have fractions, or more than MOST_CLASSES differ, and more than a
-    fifth of the rows.
+    """Return True if numbers look like a regression target.
+
+    This needs more than MOST_CLASSES different numbers, some of them with fractions or more of them than a fifth of the rows.
 
     Args:
         numbers: shape (rows,).
     """
     different = len(np.unique(numbers))
-    return bool((numbers % 1 != 0).any()) or different > max(MOST_CLASSES, len(numbers) / 5)
+    return different > MOST_CLASSES and (different > len(numbers) / 5 or bool((numbers % 1 != 0).any()))

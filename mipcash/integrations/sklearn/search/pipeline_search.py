@@ -196,7 +196,7 @@ class PipelineSearchCV(SpaceSearch):
         elif y.dtype.kind not in "biuf":
             type_of_target(y, input_name="y", raise_unknown=True)
             raise DataError(f"y holds {y[:1].tolist()[0]!r}, and regression needs numbers; use task={CLASSIFICATION!r}")
-        if isinstance(name := self._scoring_name(), str):
+        if len(y) and isinstance(name := self._scoring_name(), str):
             Scoring.of(name).check(y, self.task_ == CLASSIFICATION)
         return x, y
 
@@ -207,7 +207,9 @@ class PipelineSearchCV(SpaceSearch):
         numeric = y.dtype.kind in "iuf"
         if isinstance(name, str):
             return REGRESSION if Scoring.of(name).of_numbers and numeric else CLASSIFICATION
-        return REGRESSION if numeric and looks_continuous(np.asarray(y, dtype=np.float64)) else CLASSIFICATION
+        numbers = np.asarray(y, dtype=np.float64) if numeric else np.zeros(0)
+        # scikit-learn's classifiers refuse fractions as classes
+        return REGRESSION if (numbers % 1 != 0).any() or looks_continuous(numbers) else CLASSIFICATION
 
     def _check_folds(self, y: Any, cv: Any) -> None:
         if self._classifies():
