@@ -40,8 +40,8 @@ A claim is *reproduced* if the whole interval has its direction, and *refuted* i
 two settings are equally good is reproduced if the interval lies within 0.8 and 1.25, and refuted if it lies outside. What is
 claimed of every run is reproduced if every run has it, and refuted if fewer have it than 100 of 100 runs by Fisher's exact test.
 Intervals of shares are Wilson's, of means Student's, and of medians by bootstrap. They are over runs, or over pairs of runs with
-the same problem and seed, so they speak of these problems and not of others. No correction is made for the number of claims. Rows without a
-result are not in the papers: they put a claim into context.
+the same problem and seed, so they speak of these problems and not of others. No correction is made for the number of claims. Rows
+without a result are not in the papers: they put a claim into context.
 
 {tables}
 
