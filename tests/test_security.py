@@ -18,11 +18,12 @@ CODE = {"eval", "exec", "compile"}
 READERS = {"pickle", "cloudpickle", "joblib", "dill", "marshal", "shelve", "torch", "yaml", "runpy"}
 BETWEEN_OWN_PROCESSES = {
     "mipcash/integrations/sklearn/search/executors.py",
+    "mipcash/study/evaluating/evaluation.py",
     "mipcash/study/evaluating/pool.py",
     "mipcash/study/evaluating/processes.py",
     "mipcash/study/evaluating/worker.py",
 }
-"""Modules that unpickle objectives and outcomes which a run sends to its own processes."""
+"""Modules that unpickle objectives and outcomes which a run sends to its own processes, or has just pickled to see if they survive."""
 
 
 def test_every_threat_names_a_test() -> None:
