@@ -23,7 +23,7 @@ BETWEEN_OWN_PROCESSES = {
     "mipcash/study/evaluating/processes.py",
     "mipcash/study/evaluating/worker.py",
 }
-"""Modules that unpickle objectives and outcomes which a run sends to its own processes, or has just pickled to see if they survive."""
+"""Modules that unpickle objectives and outcomes which a run sends to its own processes, or has just pickled to check them."""
 
 
 def test_every_threat_names_a_test() -> None:
