@@ -217,7 +217,8 @@ def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> No
     assert np.array_equal(of_days, preparation_of(period).fit_transform(period))
     assert of_days[:2].tolist() == [[18319.0], [18320.0]]
     far = dated.assign(day=[date(9999, 12, 31), date(1500, 12, 31)] * (len(X) // 2))
-    assert preparation_of(far).fit_transform(far)[:2].tolist() == [[2932896.0], [-171300.0]]
+    for each in (far, far.assign(day=pd.PeriodIndex(far["day"].astype(str), freq="D"))):
+        assert preparation_of(each).fit_transform(each)[:2].tolist() == [[2932896.0], [-171300.0]]
     made = preparation_of(dated).fit(dated)
     assert np.array_equal(made.transform(dated.astype(str)), of_days)  # texts, where there were dates
     with pytest.raises(MipcashError, match="the column 'day' of X had dates, and has values that are none"):

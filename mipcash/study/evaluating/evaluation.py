@@ -77,12 +77,12 @@ class Evaluation:
         Args:
             dumps: pickles what is sent.
         """
-        if _survives(self, dumps):
+        if survives(self, dumps):
             return self
         if self.parts:
             return Evaluation.together({name: part.sendable(dumps) for name, part in self.parts.items()})
         if type(self.returned) is dict:
-            kept = {n: v if _survives(v, dumps) else Failed(UNSENT.format(kind(v))) for n, v in self.returned.items()}
+            kept = {n: v if survives(v, dumps) else Failed(UNSENT.format(kind(v))) for n, v in self.returned.items()}
             if kept.get(LOSS) is self.returned.get(LOSS):
                 return replace(self, returned=kept)
         wording = UNSENT.format(kind(self.returned))
@@ -145,7 +145,8 @@ def evaluate(
     return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)
 
 
-def _survives(value: Any, dumps: Callable[[Any], bytes]) -> bool:
+def survives(value: Any, dumps: Callable[[Any], bytes]) -> bool:
+    """Return True if a value can be pickled by ``dumps`` and unpickled again."""
     try:
         pickle.loads(dumps(value))
     except Exception:

@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 from mipcash.optimizers.outcome import LOSS
-from mipcash.study.evaluating.evaluation import Function, Objective, Task, evaluate
+from mipcash.study.evaluating.evaluation import Function, Objective, Task, evaluate, survives
 from mipcash.study.reading import describe_error
 from mipcash.study.storage.protocol import this_worker
 
@@ -69,21 +69,13 @@ def _answer(function: Function, config: Any, seconds: float | None, output: str,
     try:
         evaluation = evaluate(function, config, (), task, output)
     except BaseException as error:  # evaluate re-raises requests to stop only, such as Ctrl-C
-        return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
+        stop = error if survives(error, cloudpickle.dumps) else SystemExit(describe_error(error))
+        stopped: bytes = cloudpickle.dumps((STOPPED, stop))
+        return stopped
     finally:
         faulthandler.cancel_dump_traceback_later()
     message: bytes = cloudpickle.dumps((DONE, evaluation.sendable(cloudpickle.dumps)))
     return message
-
-
-def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:
-    """Return a pickled message if it can be unpickled again, otherwise the pickled replacement."""
-    try:
-        pickled: bytes = cloudpickle.dumps(message)
-        pickle.loads(pickled)
-    except Exception:
-        pickled = pickle.dumps(otherwise)
-    return pickled
 
 
 def _end_with(life: int) -> None:

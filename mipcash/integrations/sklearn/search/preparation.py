@@ -139,7 +139,7 @@ def _as_days(x: Any) -> Any:
     for k, name in enumerate(x.columns):
         column, there = x[name], x[name].notna().to_numpy()
         if isinstance(column.dtype, pd.PeriodDtype):
-            found[there, k] = column[there].dt.to_timestamp().dt.as_unit("s").astype(np.int64) / SECONDS
+            found[there, k] = column[there].dt.asfreq("s", how="start").array.asi8 / SECONDS
         elif column.dtype.kind in "mM":
             # not in nanoseconds, which end in 2262; numpy has no time zones
             naive = column.dt.tz_convert(None) if getattr(column.dt, "tz", None) is not None else column
