@@ -18,8 +18,11 @@ Values = NDArray[np.float64]
 def on_front(values: Values) -> NDArray[np.bool_]:
     """Return True for rows of F that no row dominates, for equal rows only the first: shape (n,)."""
     kept = np.zeros(len(values), dtype=bool)
-    for k in np.lexsort(values.T[::-1]):  # a point that dominates or equals another comes before it
-        kept[k] = not bool((values[kept] <= values[k]).all(axis=1).any())
+    left = np.lexsort(values.T[::-1])  # a point that dominates or equals another comes before it
+    while len(left):
+        first, left = left[0], left[1:]
+        kept[first] = True
+        left = left[~(values[first] <= values[left]).all(axis=1)]
     return kept
 
 

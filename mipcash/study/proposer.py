@@ -160,7 +160,7 @@ class Proposer:
         return f"Its class {type(self.optimizer).__name__} must propose legal configurations only; space.is_legal() checks one."
 
     def _check(self, number: int, proposal: Proposal) -> None:
-        violations = self.space.validate(proposal.config)
+        violations = self._searched.violations(proposal.config)  # ``proposal`` saw that the space is still this one
         if violations:
             reasons = "; ".join(v.message for v in violations)
             raise IllegalProposalError(

@@ -249,10 +249,10 @@ class Trial:
         Returns:
             The trial in minimisation form; the trial itself if the loss is minimised.
         """
+        if not self.objectives.maximised:
+            return self
         minimised = replace(MINIMISED, fidelity=self.objectives.fidelity)
-        return (
-            replace(self, outcome=self.outcome.negated(), objectives=minimised) if self.objectives.maximised else self
-        )
+        return replace(self, outcome=self.outcome.negated(), objectives=minimised)
 
     @property
     def values(self) -> dict[str, float]:
