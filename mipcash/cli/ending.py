@@ -6,10 +6,9 @@ import shlex
 from pathlib import Path
 from typing import TextIO
 
-from mipcash.cli import archive, result_tables
+from mipcash.cli import archive
 from mipcash.cli.json_lines import write_result
-from mipcash.cli.printing import say, show_table
-from mipcash.study.finalists import text_of
+from mipcash.cli.printing import say
 
 
 def close(old: archive.Archive, picture: Path | None, report: str = "", stream: TextIO | None = None) -> None:
@@ -23,17 +22,7 @@ def close(old: archive.Archive, picture: Path | None, report: str = "", stream: 
         write_result(stream, old)
         return
     result = old.result
-    if result.best is not None and result.objectives.several:
-        show_table(result_tables.front_table(result))
-    if result.best is not None:
-        show_table(result_tables.config_table(result.best.config, f"best configuration of {old.record.space}"))
-    elif result.under and result.nearest is not None:
-        lacking = "nothing satisfies all constraints" if result.nearest.violations else "no loss is known"
-        show_table(result_tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
-    show_table(result_tables.summary(result))
-    if result.finalists:
-        best = None if result.best is None else result.best.number
-        say("\n" + "\n".join(text_of(result.finalists, best, result.objectives.maximised)))
+    say(str(result))
     if result.under:
         say(f"\n{result.limits}")
     if report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,43 +42,6 @@ def config_table(config: Mapping[str, Any], title: str) -> RenderableType:
     for name, value in config.items():
         table.add_row(plain_text(name), plain_text(show(value)))
     return _titled(title, table)
-
-
-def summary(result: Result) -> Text:
-    """Return a few lines: best value, counts, times, and problems."""
-    text = Text()
-    best = result.best
-    if best is not None:
-        found = f"best {result.objectives.word} {result.value:.6g}"
-        if result.objectives.several:
-            found = f"{len(result.front)} on the front, balanced"
-        text.append(found, style="bold green")
-        text.append(f" (trial {best.number}{'' if result.objectives.several else result.observed})  ")
-    text.append(f"{result.n_done} done, {result.n_failed} failed")
-    pending = sum(t.pending for t in result.history)
-    text.append(f", {pending} without an outcome" if pending else "")
-    lost = sum(t.lost for t in result.history)
-    text.append(f", {counted(lost, 'lost worker')}" if lost else "")
-    text.append(f", {result.n_known} evaluated outside the study" if result.n_known else "")
-    text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
-    if result.n_steps > result.n_evaluations:
-        saved = f", {result.n_steps_saved} saved by pruning {counted(result.n_pruned, 'evaluation')}"
-        text.append(f"\nsteps: {result.n_steps}{saved if result.n_pruned else ''}")
-    if result.under:
-        text.append(
-            f"\noutcome constraints: {result.n_feasible} feasible; violated or not returned: {visible(_broken(result))}"
-        )
-    seconds = result.seconds
-    text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
-    if best is not None and best.values:
-        text.append("\nvalues: " + ", ".join(f"{visible(k)} = {v:.6g}" for k, v in best.values.items()))
-    if best is not None and best.texts:
-        text.append(
-            "\ntexts: " + ", ".join(f"{visible(k)} = {one_line(v, LEVELS_SHOWN)}" for k, v in best.texts.items())
-        )
-    if result.problem():
-        text.append(f"\n{one_line(result.problem())}", style="bold red")
-    return text
 
 
 def best_first(result: Result) -> list[Trial]:
@@ -141,18 +103,6 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
             style="green bold" if best else "",
         )
     return _titled(counted(len(results), "run"), table)
-
-
-def front_table(result: Result) -> RenderableType:
-    """Return the trials of the front, one row each, with their objectives and configurations."""
-    table = _table("trial", *map(visible, result.objectives.names), "configuration")
-    for trial in result.front:
-        shown = "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
-        balanced = result.best is not None and trial.number == result.best.number
-        values = [plain_text(text) for text in objectives_of(trial)]
-        config = plain_text(one_line(shown), overflow="ellipsis", no_wrap=True)
-        table.add_row(str(trial.number), *values, config, style="green bold" if balanced else "")
-    return _titled("the front, and in bold its balanced trial", table)
 
 
 def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
@@ -258,13 +208,6 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
         same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
         text = "" if same else f"[{extent.low:.6g}, {extent.high:.6g}]"
     return [plain_text(_short(text if extent.proven else f"within {text}" if text else "not proven"))]
-
-
-def _broken(result: Result) -> str:
-    """Return how many successful evaluations violate each constraint or failed in its output: ``latency_ms 12, disparity 3``."""
-    own = (result.violations(t) for t in result.history if t.done and not t.known)
-    counts = Counter(violation.limit.output for violated in own for violation in violated if violation.known)
-    return ", ".join(f"{limit.output} {counts[limit.output]}" for limit in result.under)
 
 
 def show(value: Any) -> str:

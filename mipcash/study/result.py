@@ -513,6 +513,7 @@ class Result:
         best = self.best
         if best is None and self.under and self.nearest is not None:
             yield f"{'nothing satisfies all constraints' if self.nearest.violations else 'no loss is known'} yet; {self.nearest}"
+            yield from (f"  {name} = {value!r}" for name, value in self.nearest.config.items())
         if best is not None and self.objectives.several:
             yield from front_of(self.feasibility).lines()
             yield f"balanced (trial {best.number})"

@@ -193,8 +193,6 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         if state == TrialState.COMPLETE and self._space is not None:
             self._warn_of_unasked(trial)
         self._independent.after_trial(study, trial, state, values)
-        if self._space is not None:
-            self._stop_if_finished(study, self._space)
 
     # -- proposals ----------------------------------------------------------------------------------------------
 
@@ -217,17 +215,6 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             for text in search.warnings():
                 self._warn(text)
             return note
-
-    def _stop_if_finished(self, study: Any, space: Space) -> None:
-        """Stop the study once every legal configuration is evaluated and no enqueued trial is left."""
-        with self._lock:
-            trials = study.get_trials(deepcopy=False)
-            waits = any(t.state == TrialState.WAITING for t in trials)
-            if waits or not self._searching(space).finished(trials, objectives_of(study.directions)):
-                return
-        with suppress(RuntimeError):  # ``study.tell`` without ``optimize``: there is no loop to stop
-            study.stop()
-            self._warn(FINISHED.format(repr(space.name)))
 
     def _searching(self, space: Space) -> Search:
         if self._search is None or self._search.space is not space:

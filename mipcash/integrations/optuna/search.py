@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,8 +22,6 @@ from mipcash.space.space import Space
 
 HELD = 16
 """Maximum number of cached optimizers of sub-spaces."""
-SMALL, COUNTING = 10_000, 1.0
-"""Maximum number of settings, before rules, for which a space is counted, and the time limit of the count in seconds."""
 
 
 class Search:
@@ -50,7 +47,6 @@ class Search:
         self._n_reported = 0
         self._held: list[str] = []
         self._made: tuple[CompiledSpace, Optimizer, dict[str, Optimizer]] | None = None
-        self._counted: tuple[CompiledSpace, int | None] | None = None
         self.reader = Reader(space, tuple(limit.output for limit in limits))
         self._optimizer()[0].check_limits(self._limits)
 
@@ -105,17 +101,6 @@ class Search:
         config = self.space.sample(1, rng)[0] if best is None else best.config
         return Note(config, self._state(trials), {"origin": "again"})
 
-    def finished(self, trials: Sequence[Any], objectives: Objectives) -> bool:
-        """Return True if trials cover every legal configuration.
-
-        Return False, too, if only a proposal can show that (numerical parameters, or too many settings).
-        """
-        number = self._number()
-        if number is None or len(trials) < number:
-            return False
-        encode = compiled(self.space).program.encode
-        return len({encode(o.config).tobytes() for o in self.reader.history(trials, objectives) if o.legal}) >= number
-
     def write(self, storage: Any, trial_id: int, note: Note) -> None:
         """Store a proposal as a note on its trial."""
         notes.write(storage, trial_id, self.space, note)
@@ -132,17 +117,6 @@ class Search:
             )
         self._n_reported = len(misfits)
         return found
-
-    def _number(self) -> int | None:
-        """Return the number of legal configurations of a small space without numbers, else None."""
-        now = compiled(self.space)
-        if self._counted is None or self._counted[0] is not now:
-            number = None
-            if not now.tuned and math.prod(map(int, now.program.sizes)) <= SMALL:
-                found = self.space.count(SMALL, time_limit=COUNTING)
-                number = int(found) if found.exact else None
-            self._counted = (now, number)
-        return self._counted[1]
 
     # -- optimizers ---------------------------------------------------------------------------------------------
 

@@ -1,17 +1,16 @@
 """Pools for concurrent evaluations: threads, a given executor, or executors of a factory, which are replaced when they break.
 
-Before anything is proposed, it is checked that the objective can be pickled for the processes of an executor. Dask gets the
-objective as bytes: a worker that cannot import a module of a message would lose its connection repeatedly, without an error
-message. The bytes are unpickled in a call of this module, which reports the error.
+Processes get the objective as bytes, which are made before anything is proposed and unpickled in a call of this module, which
+reports the errors: a worker of Dask that cannot import a module of a message would lose its connection repeatedly, without a word.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Protocol
@@ -27,30 +26,7 @@ from mipcash.study.signatures import takes
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
 
-CURE = (
-    "Define it at the top of a module that the processes can import (no lambda, and no function inside a function), and leave out "
-    "of it what is open here: files, connections, locks; or give the evaluations threads, workers= without executor=. "
-    "evaluation_timeout= brings lambdas and functions of notebooks to processes of its own"
-)
-
-
-def check_sendable(objective: Objective, executor: Any) -> None:
-    """Pickle the objective as an executor will.
-
-    Raises:
-        ObjectiveError: pickling fails, or the executor's processes could not import the objective.
-    """
-    pickles = _pickles(executor)
-    if pickles is None:
-        return
-    try:
-        pickles(objective)
-    except Exception as error:
-        raise ObjectiveError(unsendable(objective, error)) from error
-    if isinstance(executor, ProcessPoolExecutor) and not _imported_again(objective, executor):
-        raise ObjectiveError(
-            f"the objective {shown(objective)} is of an interactive session, which the executor's processes cannot import. {CURE}"
-        )
+CURE = "Leave out of it what is open here: files, connections, locks; or give the evaluations threads, workers= without executor="
 
 
 def pickled(objective: Objective, reported: Any = None) -> bytes:
@@ -80,12 +56,7 @@ def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
             "can import it (Dask: client.upload_file('my_module.py'); Ray: ray.init(runtime_env={'working_dir': '.'})), or define "
             "it in the script itself"
         ) from None
-    return evaluate_sendable(function, *arguments)
-
-
-def evaluate_sendable(objective: Objective, config: Configuration, outputs: Sequence[str], task: Task) -> Evaluation:
-    """Call ``mipcash.study.evaluating.evaluation.evaluate`` in another process; what cannot be sent from there breaks no pool."""
-    return evaluate(objective, config, outputs, task).sendable(pickle.dumps)
+    return evaluate(function, *arguments).sendable(pickle.dumps)
 
 
 @lru_cache(maxsize=4)
@@ -98,35 +69,11 @@ def unsendable(objective: Objective, error: BaseException) -> str:
     return f"the objective {shown(objective)} cannot be sent to the processes of executor=: {describe_error(error)}. {CURE}"
 
 
-def _pickles(executor: Any) -> Any:
-    """Return the function with which an executor pickles; None if it does not pickle, or is unknown."""
-    if isinstance(executor, ProcessPoolExecutor):
-        return pickle.dumps
-    if str(type(executor).__module__).split(".")[0] == "mpi4py":
-        return sys.modules["mpi4py.MPI"].pickle.dumps
-    return None
-
-
-def _imported_again(objective: Objective, executor: ProcessPoolExecutor) -> bool:
-    """Return True if the executor's processes are forked, or can import the objective by running the script again."""
-    context = getattr(executor, "_mp_context", None) or multiprocessing
-    of_session = getattr(objective, "__module__", None) == "__main__" and not hasattr(
-        sys.modules["__main__"], "__file__"
-    )
-    return context.get_start_method() == "fork" or not of_session
-
-
 Executors = Executor | Callable[[], Executor] | None
 """Type of ``executor=``."""
 
-PARCELS: dict[str, dict[str, Any]] = {"distributed": {"pure": False}, "mipcash": {}}
-"""Packages of the executors of clusters, to which objectives are sent as bytes, with the options of their ``submit``.
-
-``pure=False``: Dask must not reuse the cached result of an earlier evaluation.
-"""
-
-PICKLING = ("joblib", "loky", "mpi4py")
-"""Packages of other executors that pickle what the objective returns."""
+PROCESSES = ("distributed", "joblib", "loky", "mipcash")
+"""Packages of further executors in other processes, to which the objective is sent as bytes."""
 
 KILLED = {
     "distributed": ("KilledWorker",),
@@ -189,11 +136,22 @@ class Pool:
             self._make = executor  # type: ignore[assignment]
         self._executor: Any = executor if self._make is None else self._made()
         try:
-            check_sendable(objective, self._executor)
-            self._parcel = pickled(objective) if _package(self._executor) in PARCELS else b""
+            self._parcel = self._sent()
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
+
+    def _sent(self) -> bytes:
+        """Return the objective as bytes; none for threads and for executors that are not known to be processes.
+
+        Raises:
+            ObjectiveError: it cannot be pickled.
+        """
+        of_script = isinstance(self._executor, ProcessPoolExecutor) or _package(self._executor) == "mpi4py"
+        if of_script and hasattr(sys.modules["__main__"], "__file__"):
+            with suppress(Exception):  # by name: the processes run the script themselves, and its data are not sent
+                return pickle.dumps(self._objective)
+        return pickled(self._objective) if of_script or _package(self._executor) in PROCESSES else b""
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         """Start an evaluation, in a new executor if the factory's last one is broken.
@@ -220,16 +178,13 @@ class Pool:
             ) from error
 
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        future: Future[Evaluation]
-        if self._parcel:
-            reported = pickled(self._objective, (config, outputs, task))
-            future = self._executor.submit(
-                evaluate_parcels, self._parcel, reported, **PARCELS[_package(self._executor)]
-            )
-        else:
-            sends = isinstance(self._executor, ProcessPoolExecutor) or _package(self._executor) in PICKLING
-            call = evaluate_sendable if sends else evaluate
-            future = self._executor.submit(call, self._objective, config, outputs, task)
+        if not self._parcel:
+            future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config, outputs, task)
+            return future
+        # Dask must not reuse the cached result of an earlier evaluation
+        options = {"pure": False} if _package(self._executor) == "distributed" else {}
+        reported = pickled(self._objective, (config, outputs, task))
+        future = self._executor.submit(evaluate_parcels, self._parcel, reported, **options)
         return future
 
     def __enter__(self) -> Pool:
