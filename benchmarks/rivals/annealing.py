@@ -217,9 +217,8 @@ class MiVaBOAnnealing(_Annealing):
         self.surrogate = LinearSurrogate(self.program, self.scale, model)
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
-        prepared = self.surrogate.prepare(data.points)
         deadline = self.domain.deadline.share(FIT)
-        posterior, _ = self.surrogate.fit(prepared, data.merits, {}, rng, data.noise(), deadline=deadline)
+        posterior, _ = self.surrogate.fit(data.points, data.merits, {}, rng, data.noise(), deadline)
         f = believed(posterior, awaited).sample(rng, self.settings.inflation)
         return _sample_energy(f, self.program)
 

@@ -36,19 +36,12 @@ class SumAcquisition:
         """Return the sum at a batch: shape (B,)."""
         return self.one.values(points) + self.other.values(points)
 
-    def section(self, z: Vector) -> SumSection:
+    def section(self, z: Vector) -> Section:
         """Return the sum at fixed binaries, (n_z,)."""
-        return SumSection(self.one.section(z), self.other.section(z))
+        one, other = self.one.section(z), self.other.section(z)
 
+        def at(u: Vector) -> tuple[float, Vector]:
+            (a, by_a), (b, by_b) = one(u), other(u)
+            return a + b, by_a + by_b
 
-@dataclass(frozen=True)
-class SumSection:
-    """Sum of two functions of the numerical parameters."""
-
-    one: Section
-    other: Section
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        (a, by_a), (b, by_b) = self.one(u), self.other(u)
-        return a + b, by_a + by_b
+        return at

@@ -25,7 +25,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.protocols import MixedFunction, Moments, MomentSection, Section
+from mipcash.surrogates.protocols import Moments, Section
 
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
@@ -121,35 +121,13 @@ class AnalyticAcquisition:
         """Return the acquisition at a batch: shape (B,)."""
         return self.form(*self.posterior.predict(points))
 
-    def section(self, z: Vector) -> AnalyticSection:
-        """Return the acquisition at fixed binaries, (n_z,)."""
-        return AnalyticSection(self.posterior.section(z), self.form)
-
-
-@dataclass(frozen=True)
-class AnalyticSection:
-    """A closed form as a function of the numerical parameters, with its gradient."""
-
-    posterior: MomentSection
-    form: ClosedForm
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        mean, deviation, by_mean, by_deviation = self.posterior(u)
-        value, first, second = self.form.slope(mean, deviation)
-        return value, first * by_mean + second * by_deviation
-
-
-@dataclass(frozen=True)
-class SampleAcquisition:
-    """A posterior sample itself: Thompson sampling as an ``mipcash.acquisition.acquisition.Acquisition``."""
-
-    sample: MixedFunction
-
-    def values(self, points: Points) -> Vector:
-        """Return the sample at a batch: shape (B,)."""
-        return self.sample.values(points)
-
     def section(self, z: Vector) -> Section:
-        """Return the sample at fixed binaries, (n_z,)."""
-        return self.sample.section(z)
+        """Return the acquisition at fixed binaries, (n_z,)."""
+        moments = self.posterior.section(z)
+
+        def at(u: Vector) -> tuple[float, Vector]:
+            mean, deviation, by_mean, by_deviation = moments(u)
+            value, first, second = self.form.slope(mean, deviation)
+            return value, first * by_mean + second * by_deviation
+
+        return at

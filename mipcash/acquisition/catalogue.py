@@ -32,62 +32,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
-from mipcash.acquisition.analytic import (
-    AnalyticAcquisition,
-    LogEI,
-    SampleAcquisition,
-    log_h,
-    log_h_slope,
-)
+from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.protocols import Outcomes, OutcomeSection, Posterior, Section
-from mipcash.surrogates.structured.posterior import StructuredPosterior
-
-
-@dataclass(frozen=True)
-class FantasisedEI:
-    """Negative logarithm of expected improvement over fantasies, an ``mipcash.acquisition.acquisition.Acquisition``.
-
-    Attributes:
-        outcomes: the posteriors given each set of outcomes.
-        best: incumbent values, shape (K,).
-    """
-
-    outcomes: Outcomes
-    best: Vector
-
-    def values(self, points: Points) -> Vector:
-        """Return the acquisition at a batch: shape (B,)."""
-        means, deviation = self.outcomes.predict(points)
-        logs = log_h((self.best[:, None] - means) / deviation)
-        return np.asarray(-(np.log(deviation) + np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))))
-
-    def section(self, z: Vector) -> FantasisedSection:
-        """Return the acquisition at fixed binaries, (n_z,)."""
-        return FantasisedSection(self.outcomes.section(z), self.best)
-
-
-@dataclass(frozen=True)
-class FantasisedSection:
-    """Expected improvement over fantasies as a function of the numerical parameters, with its gradient."""
-
-    moments: OutcomeSection
-    best: Vector
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        means, deviation, by_means, by_deviation = self.moments(u)
-        t = (self.best - means) / deviation
-        logs = log_h(t)
-        total = float(np.logaddexp.reduce(logs))
-        shares, slopes = np.exp(logs - total), log_h_slope(t, logs)
-        value = -(math.log(deviation) + total - math.log(len(logs)))
-        first, second = shares * slopes / deviation, -float(shares @ (1.0 - t * slopes)) / deviation
-        return value, np.asarray(first @ by_means + second * by_deviation)
+from mipcash.surrogates.protocols import Section
 
 
 def log_ei(given: AcquisitionInputs) -> Acquisition:
@@ -96,12 +47,10 @@ def log_ei(given: AcquisitionInputs) -> Acquisition:
     Under outcome constraints it is multiplied by the probability of feasibility, which is used alone while no feasible observation
     is known. While no constrained output has been observed, the expected improvement of the loss is returned.
     """
-    improvement: Acquisition = AnalyticAcquisition(given.loss, LogEI(given.best))
-    if given.fantasies is not None:
-        improvement = FantasisedEI(given.fantasies.outcomes, given.fantasies.best)
+    improvement = given.improvement or AnalyticAcquisition(given.loss, LogEI(given.best))
     if not given.limited:
         return improvement
-    feasibility = LogFeasibility.of(list(given.limited.values()))
+    feasibility = LogFeasibility([*given.limited.values()])
     return SumAcquisition(improvement, feasibility) if math.isfinite(given.best) else feasibility
 
 
@@ -112,7 +61,7 @@ def thompson(given: AcquisitionInputs) -> Acquisition:
     """
     if given.limited:
         return FeasibleFirst.sampled(given.drawn[0].sample, given.joint[0], given.limited)
-    return SampleAcquisition(min(given.drawn, key=lambda d: d.value).sample)
+    return min(given.drawn, key=lambda d: d.value).sample
 
 
 ACQUISITIONS: Mapping[str, Callable[[AcquisitionInputs], Acquisition]] = {"log-ei": log_ei, "thompson": thompson}
@@ -151,12 +100,7 @@ class Screened:
 
 def rough(inputs: AcquisitionInputs) -> AcquisitionInputs | None:
     """Return the inputs of an approximation; None if it would not be cheaper. Draws of pending outcomes are left out."""
-    loss = inputs.loss
-    if not isinstance(loss, StructuredPosterior) or loss.near_part is loss:
+    if inputs.loss.near_part is inputs.loss:
         return None
-    limited = {name: replace(l, posterior=_near(l.posterior)) for name, l in inputs.limited.items()}
-    return replace(inputs, loss=loss.near_part, limited=limited, fantasies=None)
-
-
-def _near(posterior: Posterior) -> Posterior:
-    return posterior.near_part if isinstance(posterior, StructuredPosterior) else posterior
+    limited = {name: replace(l, posterior=l.posterior.near_part) for name, l in inputs.limited.items()}
+    return replace(inputs, loss=inputs.loss.near_part, limited=limited, improvement=None)

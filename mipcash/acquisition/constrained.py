@@ -28,10 +28,10 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from mipcash.acquisition.analytic import LOG_ROOT_2PI
-from mipcash.acquisition.inputs import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.protocols import MomentSection, Posterior, Section
+from mipcash.surrogates.protocols import Section
+from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 FAR = -1e4
 """t below which differences of log Phi are replaced by those of its asymptote, phi(t) / -t."""
@@ -108,12 +108,6 @@ class Interval:
     low: float
     high: float
 
-    @classmethod
-    def of(cls, limited: Limited) -> Interval:
-        """Return the bounds of a constrained output, widened to a distance of at least NARROW."""
-        short = max(0.0, NARROW - (limited.high - limited.low)) / 2.0
-        return cls(limited.low - short, limited.high + short)
-
     def truncation(self, mu: Vector, sd: Vector) -> Truncation:
         """Return the truncation of normal outputs with means and deviations (B,), (B,), in units of these deviations."""
         if math.isinf(self.low):
@@ -133,16 +127,23 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class ConstraintPosterior:
-    """An outcome constraint and the posterior of its output.
+class Limited:
+    """A constrained output, with the bounds that it should satisfy.
 
     Attributes:
         posterior: of the output.
-        interval: the constraint.
+        low, high: bounds on the scale of the posterior.
     """
 
-    posterior: Posterior
-    interval: Interval
+    posterior: StructuredPosterior
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Interval:
+        """The bounds, widened to a distance of at least NARROW."""
+        short = max(0.0, NARROW - (self.high - self.low)) / 2.0
+        return Interval(self.low - short, self.high + short)
 
 
 @dataclass(frozen=True)
@@ -153,11 +154,7 @@ class LogFeasibility:
         limits: m constraints.
     """
 
-    limits: Sequence[ConstraintPosterior]
-
-    @classmethod
-    def of(cls, limited: Sequence[Limited]) -> LogFeasibility:
-        return cls([ConstraintPosterior(each.posterior, Interval.of(each)) for each in limited])
+    limits: Sequence[Limited]
 
     def values(self, points: Points) -> Vector:
         """Return the negative log probability at a batch: shape (B,)."""
@@ -168,20 +165,14 @@ class LogFeasibility:
 
     def section(self, z: Vector) -> Section:
         """Return the negative log probability at fixed binaries, (n_z,)."""
-        return FeasibilitySection([(kept.posterior.section(z), kept.interval) for kept in self.limits])
+        sections = [(kept.posterior.section(z), kept.interval) for kept in self.limits]
 
+        def at(u: Vector) -> tuple[float, Vector]:
+            value, gradient = 0.0, np.zeros(len(u))
+            for moments, interval in sections:
+                mean, deviation, by_mean, by_deviation = moments(u)
+                log, first, second = interval.slope(mean, deviation)
+                value, gradient = value - log, gradient - first * by_mean - second * by_deviation
+            return value, gradient
 
-@dataclass(frozen=True)
-class FeasibilitySection:
-    """Negative log probability of feasibility as a function of the numerical parameters, with its gradient."""
-
-    limits: Sequence[tuple[MomentSection, Interval]]
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        value, gradient = 0.0, np.zeros(len(u))
-        for posterior, interval in self.limits:
-            mean, deviation, by_mean, by_deviation = posterior(u)
-            log, first, second = interval.slope(mean, deviation)
-            value, gradient = value - log, gradient - first * by_mean - second * by_deviation
-        return value, gradient
+        return at

@@ -108,7 +108,7 @@ class ContinuousStep:
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
         if legal is None:
             return None
-        return legal.part_at(self._natural(point.units, legal.labels))
+        return legal.part_at(self.natural(point.units, legal.labels))
 
     def repaired(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
         """Minimise f(z, .) from numerical values that may violate rules at these levels.
@@ -124,18 +124,18 @@ class ContinuousStep:
             return None
         units = point.units.copy()
         if legal is not None and legal.labels:
-            moved = legal.clean(self._natural(units, legal.labels))
+            moved = legal.clean(self.natural(units, legal.labels))
             if moved is None:
                 return None
-            self._put(units, legal.labels, moved)
+            self.put(units, legal.labels, moved)
         return self.minimise(f, Point(point.levels, self.scale.rounded(units)), rng, 0, tolerance)
 
-    def _natural(self, units: Vector, labels: Sequence[str]) -> Vector:
+    def natural(self, units: Vector, labels: Sequence[str]) -> Vector:
         """Return the natural values of some numbers, in the order of their labels, from unit values, (D,)."""
         natural = self.scale.natural(units, labels)
         return np.array([natural[label] for label in labels])
 
-    def _put(self, units: Vector, labels: Sequence[str], natural: Vector) -> None:
+    def put(self, units: Vector, labels: Sequence[str], natural: Vector) -> None:
         """Write natural values of some numbers into unit values, (D,)."""
         for label, value in zip(labels, natural.tolist(), strict=True):
             d = self._held[label]
@@ -154,10 +154,10 @@ class ContinuousStep:
         moved[held] = point.units[held]
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if rules is not None and rules.labels:
-            here = self._natural(point.units, rules.labels)
+            here = self.natural(point.units, rules.labels)
             walked = rules.walk(here, WALK_STEPS, rng)
             nearer = rules.clean(here + share * (walked - here)) if share < 1.0 else None
-            self._put(moved, rules.labels, walked if nearer is None else nearer)
+            self.put(moved, rules.labels, walked if nearer is None else nearer)
         return self.scale.rounded(moved)
 
     def beside(self, point: Point, rng: np.random.Generator) -> Vector | None:
@@ -169,10 +169,10 @@ class ContinuousStep:
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point)) if self._held else None
         if rules is None or len(rules.parts) == 1:
             return None
-        found, units = rules.beside(self._natural(point.units, rules.labels), rng), point.units.copy()
+        found, units = rules.beside(self.natural(point.units, rules.labels), rng), point.units.copy()
         if found is None:
             return None
-        self._put(units, rules.labels, found)
+        self.put(units, rules.labels, found)
         return self.scale.rounded(units)
 
     def _free_step(

@@ -31,11 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.analytic import SampleAcquisition
-from mipcash.acquisition.inputs import Limited
+from mipcash.acquisition.constrained import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.protocols import MixedFunction, Section
+from mipcash.surrogates.protocols import Section
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.sections import ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
@@ -74,11 +73,6 @@ WEIGHT = 100.0
 """Weight of the violation relative to the loss; both have unit variance on their scales."""
 
 
-def as_acquisition(sample: MixedFunction) -> Acquisition:
-    """Return a sample as an acquisition, with the mean of the residual if its model has one."""
-    return ResidualSample(sample) if isinstance(sample, Surface) else SampleAcquisition(sample)
-
-
 @dataclass(frozen=True)
 class Excess:
     """Excess of a function over one bound of an outcome constraint.
@@ -113,12 +107,10 @@ class FeasibleFirst:
     limits: Sequence[Excess]
 
     @classmethod
-    def sampled(
-        cls, loss: MixedFunction, outputs: Mapping[str, MixedFunction], limited: Mapping[str, Limited]
-    ) -> FeasibleFirst:
+    def sampled(cls, loss: Surface, outputs: Mapping[str, Surface], limited: Mapping[str, Limited]) -> FeasibleFirst:
         """Return the function for one joint draw of the loss and every constrained output."""
-        excess = [e for name, each in limited.items() for e in Excess.of(each, as_acquisition(outputs[name]))]
-        return cls(as_acquisition(loss), excess)
+        excess = [e for name, each in limited.items() for e in Excess.of(each, ResidualSample(outputs[name]))]
+        return cls(ResidualSample(loss), excess)
 
     def values(self, points: Points) -> Vector:
         """Return the penalised values at a batch: shape (B,)."""
@@ -132,25 +124,17 @@ class FeasibleFirst:
         return total
 
     def section(self, z: Vector) -> Section:
-        """Return the function at fixed binaries, (n_z,)."""
-        return FeasibleFirstSection(
-            self.function.section(z), [(each.function.section(z), each.sign, each.end) for each in self.limits]
-        )
+        """Return the function at fixed binaries, (n_z,); its gradient is one-sided at a bound."""
+        function = self.function.section(z)
+        limits = [(each.function.section(z), each.sign, each.end) for each in self.limits]
 
+        def at(u: Vector) -> tuple[float, Vector]:
+            value, gradient = function(u)
+            for section, sign, end in limits:
+                output, slope = section(u)
+                beyond = sign * (output - end)
+                if beyond > 0.0:
+                    value, gradient = value + WEIGHT * beyond, gradient + WEIGHT * sign * slope
+            return value, gradient
 
-@dataclass(frozen=True)
-class FeasibleFirstSection:
-    """The penalised function of the numerical parameters, with its gradient (one-sided at a bound)."""
-
-    function: Section
-    limits: Sequence[tuple[Section, float, float]]
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        value, gradient = self.function(u)
-        for section, sign, end in self.limits:
-            output, slope = section(u)
-            beyond = sign * (output - end)
-            if beyond > 0.0:
-                value, gradient = value + WEIGHT * beyond, gradient + WEIGHT * sign * slope
-        return value, gradient
+        return at

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mipcash.program.forms import Vector
+from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.constrained import Limited
 from mipcash.program.points import Point
-from mipcash.surrogates.protocols import MixedFunction, Outcomes, Posterior
-
-
-@dataclass(frozen=True)
-class Limited:
-    """A constrained output, with the bounds that it should satisfy.
-
-    Attributes:
-        posterior: the posterior of the output.
-        low, high: bounds on the posterior's scale; may be infinite.
-    """
-
-    posterior: Posterior
-    low: float
-    high: float
+from mipcash.surrogates.structured.functions.surface import Surface
+from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 
 @dataclass(frozen=True)
@@ -34,22 +22,9 @@ class Drawn:
         value: the sample's value there.
     """
 
-    sample: MixedFunction
+    sample: Surface
     point: Point
     value: float
-
-
-@dataclass(frozen=True)
-class Fantasies:
-    """K draws of the outcomes of pending evaluations of the loss.
-
-    Attributes:
-        outcomes: the posteriors of the loss given each draw.
-        best: ``AcquisitionInputs.best`` given each draw, shape (K,).
-    """
-
-    outcomes: Outcomes
-    best: Vector
 
 
 @dataclass(frozen=True)
@@ -66,9 +41,9 @@ class AcquisitionInputs:
         fantasies: draws of pending evaluations; None if nothing is pending.
     """
 
-    loss: Posterior
+    loss: StructuredPosterior
     best: float
     limited: Mapping[str, Limited] = field(default_factory=dict)
     drawn: Sequence[Drawn] = ()
-    joint: Sequence[Mapping[str, MixedFunction]] = ()
-    fantasies: Fantasies | None = None
+    joint: Sequence[Mapping[str, Surface]] = ()
+    improvement: Acquisition | None = None

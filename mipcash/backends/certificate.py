@@ -356,16 +356,11 @@ def _bounded(numbers: Polytope) -> Polytope | None:
 
     Return None if bounds cross.
     """
-    low, high = numbers.low.copy(), numbers.high.copy()
-    alone = np.count_nonzero(numbers.matrix, axis=1) == 1
-    for r in np.flatnonzero(alone):
-        k = int(np.flatnonzero(numbers.matrix[r])[0])
-        ends = sorted((numbers.row_low[r] / numbers.matrix[r, k], numbers.row_high[r] / numbers.matrix[r, k]))
-        low[k], high[k] = max(low[k], ends[0]), min(high[k], ends[1])
+    low, high = numbers.tightened
     gap = 1e-15 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
     if np.any(low > high + gap):
         return None
-    rest = ~alone
+    rest = ~numbers.single
     return Polytope(np.minimum(low, high), high, numbers.matrix[rest], numbers.row_low[rest], numbers.row_high[rest])
 
 

@@ -44,7 +44,6 @@ from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 
-SWITCHES = ("dominated_levels", "rlt_rows")
 STARTED: Mapping[str, float | str] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_feasibility_jump": "off",
@@ -90,8 +89,7 @@ class HighsBackend:
     """Solves tasks with HiGHS; keeps the instances of recent programs.
 
     Args:
-        options: HiGHS options by name, as text; they override the limits of a solve. The backend adds two options, each ``on`` or
-            ``off``: ``dominated_levels``, ``rlt_rows``.
+        options: HiGHS options by name, as text; they override the limits of a solve.
 
     Raises:
         SolverError: HiGHS rejects an option.
@@ -101,12 +99,11 @@ class HighsBackend:
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._given = dict(options or {})
-        closing, rows = (_switch(self._given, name) for name in SWITCHES)
         _set_options(SilentHighs(), self._given)
         self._reductions: list[Reduction] = [
-            *([DominatedLevels()] if closing else []),
+            DominatedLevels(),
             ProductColumns(),
-            *([RltRows()] if rows else []),
+            RltRows(),
             LatentRanges(),
             LargeSteps(),
             Tightening(),
@@ -257,14 +254,6 @@ def _run(highs: Any) -> None:
         # HiGHS refuses to change the number of threads of a process until its scheduler is reset
         highs.resetGlobalScheduler(True)
         highs.run()
-
-
-def _switch(options: dict[str, str], name: str) -> bool:
-    """Remove an option of the backend itself from ``options``; return True if it is on, which is the default."""
-    value = options.pop(name, "on")
-    if value not in ("on", "off"):
-        raise SolverError(f"option {name}={value!r} of HiGHS' backend is either 'on' or 'off'")
-    return value == "on"
 
 
 def _set_options(highs: Any, options: Mapping[str, int | float | str]) -> None:

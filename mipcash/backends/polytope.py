@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.silent import SilentHighs
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 
 TIGHTEST = 1e-10
 """The smallest feasibility tolerance of HiGHS."""
@@ -64,14 +64,19 @@ class Polytope:
     lazy: bool = True
 
     @cached_property
-    def box(self) -> tuple[Vector, Vector]:
-        """The bounds under the rows with one coefficient, (k,) each."""
+    def single(self) -> Booleans:
+        """True for rows with one coefficient, shape (m,)."""
+        return np.asarray(np.count_nonzero(self.matrix, axis=1) == 1)
+
+    @cached_property
+    def tightened(self) -> tuple[Vector, Vector]:
+        """The bounds under the rows with one coefficient, (k,) each; they cross if these rows contradict each other."""
         low, high = self.low.copy(), self.high.copy()
-        for r in np.flatnonzero(np.count_nonzero(self.matrix, axis=1) == 1):
+        for r in np.flatnonzero(self.single):
             (k,) = np.flatnonzero(self.matrix[r])
             ends = sorted((self.row_low[r] / self.matrix[r, k], self.row_high[r] / self.matrix[r, k]))
             low[k], high[k] = max(low[k], ends[0]), min(high[k], ends[1])
-        return np.minimum(low, high), high
+        return low, high
 
     def minimise(self, cost: Vector) -> Vector | None:
         """Return a vertex of least ``cost . x``, shape (k,), or None if the set is empty."""

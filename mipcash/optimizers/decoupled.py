@@ -47,8 +47,8 @@ from scipy.special import ndtr
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval
-from mipcash.acquisition.inputs import AcquisitionInputs, Limited
+from mipcash.acquisition.constrained import Limited
+from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import shown
@@ -57,7 +57,7 @@ from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
-from mipcash.surrogates.protocols import MomentSection, Section
+from mipcash.surrogates.protocols import Section
 
 
 def expected_costs(log_p: Vector, costs: Vector, rest: float) -> tuple[Vector, Vector]:
@@ -89,15 +89,9 @@ class LogCost:
         rest: r.
     """
 
-    limits: Sequence[ConstraintPosterior]
+    limits: Sequence[Limited]
     costs: Vector
     rest: float
-
-    @classmethod
-    def of(cls, limited: Sequence[Limited], costs: Sequence[float], rest: float) -> LogCost:
-        return cls(
-            [ConstraintPosterior(each.posterior, Interval.of(each)) for each in limited], np.asarray(costs), rest
-        )
 
     def values(self, points: Points) -> Vector:
         """Return log C at a batch: shape (B,)."""
@@ -107,26 +101,17 @@ class LogCost:
     def section(self, z: Vector) -> Section:
         """Return log C at fixed binaries, (n_z,)."""
         sections = [(kept.posterior.section(z), kept.interval) for kept in self.limits]
-        return CostSection(sections, self.costs, self.rest)
 
+        def at(u: Vector) -> tuple[float, Vector]:
+            log_p, slopes = np.zeros((len(sections), 1)), np.zeros((len(sections), len(u)))
+            for k, (moments, interval) in enumerate(sections):
+                mean, deviation, by_mean, by_deviation = moments(u)
+                log_p[k], first, second = interval.slope(mean, deviation)
+                slopes[k] = first * by_mean + second * by_deviation
+            value, by_log = expected_costs(log_p, self.costs, self.rest)
+            return float(value[0]), by_log[:, 0] @ slopes
 
-@dataclass(frozen=True)
-class CostSection:
-    """log C as a function of the numerical parameters, with its gradient."""
-
-    limits: Sequence[tuple[MomentSection, Interval]]
-    costs: Vector
-    rest: float
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (D,) -> scalar, (D,)."""
-        log_p, slopes = np.zeros((len(self.limits), 1)), np.zeros((len(self.limits), len(u)))
-        for k, (posterior, interval) in enumerate(self.limits):
-            mean, deviation, by_mean, by_deviation = posterior(u)
-            log_p[k], first, second = interval.slope(mean, deviation)
-            slopes[k] = first * by_mean + second * by_deviation
-        value, by_log = expected_costs(log_p, self.costs, self.rest)
-        return float(value[0]), by_log[:, 0] @ slopes
+        return at
 
 
 NEGLIGIBLE = 0.1
@@ -252,7 +237,9 @@ def per_cost(acquisition: Acquisition, fitted: AcquisitionInputs, request: Reque
     if not cheap:
         return acquisition
     rest = sum(cost for name, cost in costs.items() if name not in cheap)
-    return SumAcquisition(acquisition, LogCost.of([fitted.limited[n] for n in cheap], [costs[n] for n in cheap], rest))
+    return SumAcquisition(
+        acquisition, LogCost([fitted.limited[n] for n in cheap], np.array([costs[n] for n in cheap]), rest)
+    )
 
 
 def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: Request, domain: Domain) -> Proposal:
@@ -287,7 +274,7 @@ def predicted(
     log_gain = -AnalyticAcquisition(fitted.loss, LogEI(fitted.best)).values(points) if some else np.zeros(len(points))
     passes = {LOSS: _phi((fitted.best - mu) / sd) if some else np.ones(len(points))}
     for name, each in fitted.limited.items():
-        log_p = Interval.of(each).log_probability(*each.posterior.predict(points))
+        log_p = each.interval.log_probability(*each.posterior.predict(points))
         if name in limits:
             known = np.array([o.outcome[name].status != MISSING for o in seen])
             passes[name] = np.where(known, 1.0, np.exp(log_p))

@@ -29,10 +29,10 @@ import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
-from mipcash.acquisition.analytic import SampleAcquisition
 from mipcash.acquisition.catalogue import ACQUISITIONS, Screened, rough
 from mipcash.acquisition.clock import Clock
-from mipcash.acquisition.inputs import AcquisitionInputs, Drawn, Limited
+from mipcash.acquisition.constrained import Limited
+from mipcash.acquisition.inputs import AcquisitionInputs, Drawn
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
@@ -55,6 +55,7 @@ from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
 from mipcash.surrogates.interactions import NameTuple, named, resolve
 from mipcash.surrogates.protocols import MixedFunction, Surrogate
+from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
@@ -241,7 +242,7 @@ class Hybrid(ModelBased):
             _, bound, prover = certifying._solved(target.function, point, excluded, known)
         step.clock.add("mip", began, certifying.domain.deadline)
         answer = self._answer(target.function, point, bound, prover)
-        value = VALUES[isinstance(target.acquisition, SampleAcquisition)]
+        value = VALUES[isinstance(target.acquisition, Surface)]
         solution = as_solution(config, answer, 1.0, began, LOCAL_SEARCH, value)
         trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
         return self._chosen(Proposal(config, solution, origin, step.clock.seconds, state, trace=trace), fitted, step)
@@ -332,7 +333,7 @@ class Hybrid(ModelBased):
         if settings.acquisition == SAMPLED:
             fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
         acquisition = self._full_acquisition(replace(fitted, drawn=drawn), step)
-        if isinstance(acquisition, SampleAcquisition):  # quadratic in the binaries, with a known minimiser
+        if isinstance(acquisition, Surface):  # quadratic in the binaries, with a known minimiser
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
         if not (drawn or self.domain.wide) and (less := rough(fitted)) is not None:
@@ -368,7 +369,7 @@ class Hybrid(ModelBased):
             return None
         return 1 if settings.samples is None else settings.samples
 
-    def _joint(self, fitted: AcquisitionInputs, rng: np.random.Generator) -> dict[str, MixedFunction]:
+    def _joint(self, fitted: AcquisitionInputs, rng: np.random.Generator) -> dict[str, Surface]:
         """Return a sample of every constrained output."""
         return {name: l.posterior.sample(rng, self.settings.inflation) for name, l in fitted.limited.items()}
 
@@ -388,7 +389,7 @@ class Hybrid(ModelBased):
         """
         if self.domain.wide:
             alone = replace(self.local_search, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
-            return self._search_of(excluded, best, alone).minimise(SampleAcquisition(f), best[:1], rng)
+            return self._search_of(excluded, best, alone).minimise(f, best[:1], rng)
         start, known = best[0], list(best.levels[:2])
         if not self.alternation.decides_levels(start):
             found = self.alternation.minimise(f, best[:1], excluded, rng, Clock(), known)

@@ -24,16 +24,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.errors import at_least
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.optimizer import Proposal
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
 from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
-from mipcash.space.numbers.legal_numbers import LegalNumbers
 
 MORE = 30
 """Number of tries after which one more move is made at once."""
@@ -55,17 +54,12 @@ class Neighbours:
         held = {n.label for n in self.program.numbers}
         self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
         self.moves = moves_of(self.program)
-        self._rules: dict[bytes, LegalNumbers | None] = {}
-        self._active: dict[bytes, NDArray[np.bool_]] = {}
-        self._checks: dict[bytes, Legality | None] = {}
+        self.step = ContinuousStep(domain, 0, 0.0)
         self._known: dict[tuple[bytes, bytes], bool] = {}
 
     def active(self, levels: Indices) -> NDArray[np.bool_]:
         """Return True for active numerical parameters, shape (D,)."""
-        key = levels.tobytes()
-        if key not in self._active:
-            self._active[key] = self.scale.active(self.program.one_hot(levels)[None])[0] > 0
-        return self._active[key]
+        return np.asarray(self.scale.active_at(self.program, levels[None])[0] > 0)
 
     def neighbour(self, point: Point, rng: np.random.Generator) -> Point | None:
         """Return a random legal neighbour; None if the drawn move is not possible."""
@@ -97,13 +91,10 @@ class Neighbours:
         return moved if self._legal(moved) else None
 
     def _legal(self, point: Point) -> bool:
-        numbers = point.units[self.bound].tobytes()
-        key = point.levels.tobytes(), numbers
+        key = point.levels.tobytes(), point.units[self.bound].tobytes()
         if key in self._known:
             return self._known[key]
-        if numbers not in self._checks:
-            self._checks[numbers] = self.domain.legality(point.units)
-        check = self._checks[numbers]
+        check = self.domain.legality(point.units)
         legal = bool((self.domain.free_legality if check is None else check).check(point.levels[None])[0])
         # the solver is called last, and only if the tables cannot decide
         self._known[key] = legal and (check is not None or self.domain.is_legal(point))
@@ -123,20 +114,13 @@ class Neighbours:
 
     def _bound_step(self, point: Point, rng: np.random.Generator) -> Point | None:
         """Return the point after one step of hit-and-run over the numerical parameters in rules; None if that is not possible."""
-        key = point.levels.tobytes()
-        if key not in self._rules:
-            self._rules[key] = self.domain.legal_numbers(point.levels, self.domain.columns(point))
-        rules = self._rules[key]
+        rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if rules is None or not rules.labels:
             return None  # rules that only a solver can check: the numerical parameters keep their values
-        natural = self.scale.natural(point.units)
-        start = np.array([natural[label] for label in rules.labels])
+        start, moved = self.step.natural(point.units, rules.labels), point.units.copy()
         if not rules.legal(start):
             return None
-        end = rules.walk(start, 1, rng)
-        moved, where = point.units.copy(), {label: d for d, label in enumerate(self.scale.labels)}
-        for label, value in zip(rules.labels, end, strict=True):
-            moved[where[label]] = self.scale.domains[where[label]].to_unit(float(value))
+        self.step.put(moved, rules.labels, rules.walk(start, 1, rng))
         return Point(point.levels, moved)
 
 

@@ -201,11 +201,6 @@ class Request:
         return tuple(o for o in self.history if o.status == PENDING)
 
     @cached_property
-    def settled(self) -> tuple[Observation, ...]:
-        """The observations that are done or failed."""
-        return tuple(o for o in self.history if o.status != PENDING)
-
-    @cached_property
     def before(self) -> list[Configuration]:
         """Configurations of all observations, in their order."""
         return [o.config for o in self.history]
@@ -355,7 +350,7 @@ class Optimizer(ABC):
             The observations, best first.
         """
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
-        kept = [k for row in rows if row.merged.legal and _keeps(row.merged, limits) for k in row.parts]
+        kept = [k for row in rows if row.merged.legal and keeps(row.merged, limits) for k in row.parts]
         kept = [k for k in kept if not history[k].outcome.pruned]
         done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
         return [history[k] for _, k in sorted(done)]
@@ -378,5 +373,5 @@ class Optimizer(ABC):
         return list(found.values())[:count]
 
 
-def _keeps(observation: Observation, limits: Sequence[Limit]) -> bool:
+def keeps(observation: Observation, limits: Sequence[Limit]) -> bool:
     return not any(limit.violation(observation.outcome[limit.output].value) for limit in limits)

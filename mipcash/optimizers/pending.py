@@ -21,70 +21,75 @@ Everything but W is shared, so K sets of values cost little more than one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.linalg import cho_solve
 
-from mipcash.acquisition.inputs import AcquisitionInputs, Fantasies
+from mipcash.acquisition.analytic import log_h, log_h_slope
+from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.optimizers.outcome import LOSS
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.protocols import Noise, Posterior
-from mipcash.surrogates.structured.posterior import PosteriorSection, StructuredPosterior
+from mipcash.surrogates.protocols import Noise, Posterior, Section
+from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 
 @dataclass(frozen=True)
-class StructuredOutcomes:
-    """K posteriors that differ in the values of the last points.
+class FantasisedEI:
+    """Negative logarithm of expected improvement over fantasies, an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
-        posterior: the posterior given all points, with any set of the values.
-        weights: W.
+        posterior: given further points, at which the K draws differ.
+        weights: of each draw, shape (t, K).
+        best: incumbent of each draw, shape (K,).
     """
 
     posterior: StructuredPosterior
     weights: Vector
+    best: Vector
 
     @classmethod
-    def of(cls, posterior: StructuredPosterior, values: Vector) -> StructuredOutcomes:
-        """Return a posterior given further points, with each set of values at them.
-
-        Args:
-            posterior: given B further points by ``StructuredPosterior.given``, with any values.
-            values: on the scale of predictions, shape (K, B).
-        """
+    def of(cls, posterior: StructuredPosterior, values: Vector, best: Vector) -> FantasisedEI:
+        """Return the function for a posterior given further points, with each set of values, (K, B'), at them."""
         known = np.repeat(posterior.y[: -values.shape[1], None], len(values), axis=1)
-        return cls(
-            posterior, cho_solve((posterior.lower.T, False), np.concatenate([known, values.T]), check_finite=False)
-        )
+        every = np.concatenate([known, values.T])
+        return cls(posterior, cho_solve((posterior.lower.T, False), every, check_finite=False), best)
 
-    def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Return means and standard deviations of f: (K, B), (B,)."""
+    def values(self, points: Points) -> Vector:
+        """Return the acquisition at a batch: shape (B,)."""
         k, deviation = self.posterior.parts(points)
-        return (k @ self.weights).T, deviation
+        logs = log_h((self.best[:, None] - (k @ self.weights).T) / deviation)
+        return np.asarray(-(np.log(deviation) + np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))))
 
-    def section(self, z: Vector) -> StructuredOutcomesSection:
-        """Return the moments at fixed binaries z (n_z,), as functions of the numerical parameters."""
-        return StructuredOutcomesSection(self.posterior.section(z), self.weights)
+    def section(self, z: Vector) -> Section:
+        """Return the acquisition at fixed binaries, (n_z,)."""
+        section = self.posterior.section(z)
+
+        def at(u: Vector) -> tuple[float, Vector]:
+            k, dk, deviation, by_deviation = section.parts(u)
+            t = (self.best - k @ self.weights) / deviation
+            logs = log_h(t)
+            total = float(np.logaddexp.reduce(logs))
+            shares, slopes = np.exp(logs - total), log_h_slope(t, logs)
+            value = -(math.log(deviation) + total - math.log(len(logs)))
+            first, second = shares * slopes / deviation, -float(shares @ (1.0 - t * slopes)) / deviation
+            return value, np.asarray(first @ (self.weights.T @ dk) + second * by_deviation)
+
+        return at
 
 
-@dataclass(frozen=True)
-class StructuredOutcomesSection:
-    """K means and the standard deviation of f(z, .), and their gradients with respect to u."""
+class Conditionable(Protocol):
+    """A posterior that can be conditioned on further observations."""
 
-    section: PosteriorSection
-    weights: Vector
-
-    def __call__(self, u: Vector) -> tuple[Vector, float, Vector, Vector]:
-        """Return means and deviation with gradients: (J,) -> means (K,), deviation, (K, J), (J,)."""
-        k, dk, deviation, gradient = self.section.parts(u)
-        return k @ self.weights, deviation, self.weights.T @ dk, gradient
+    def predict(self, points: Points) -> tuple[Vector, Vector]: ...
+    def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> Self: ...
 
 
-P = TypeVar("P", bound=Posterior)
+P = TypeVar("P", bound=Conditionable)
 FANTASIES = 8
 """K, the number of draws."""
 EXACT = -0.999
@@ -117,8 +122,7 @@ def beside_pending(
     # with outcome constraints, it is unknown if pending configurations are feasible, so they do not lower the incumbent
     best = np.full(FANTASIES, fitted.best) if limited else np.minimum(fitted.best, drawn.min(axis=1))
     given = loss.given(beside, None, _exact(loss))
-    fantasies = Fantasies(StructuredOutcomes.of(given, drawn), best)
-    return replace(fitted, loss=given, limited=limited, fantasies=fantasies)
+    return replace(fitted, loss=given, limited=limited, improvement=FantasisedEI.of(given, drawn, best))
 
 
 def believed(posterior: P, points: Points, noise: Noise = 0.0) -> P:

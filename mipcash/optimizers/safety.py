@@ -17,8 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.constrained import LogFeasibility
-from mipcash.acquisition.inputs import Limited
+from mipcash.acquisition.constrained import Limited, LogFeasibility
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.optimizer import History, Limit
@@ -44,4 +43,4 @@ def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> 
             posterior, _ = model.surrogate_for(name).fit(tables.part(rows), values, {}, fresh, noise)
             low, high = posterior.scaled(np.array(ends)).tolist()
             limited.append(Limited(posterior, low, high))
-        return np.exp(-LogFeasibility.of(limited).values(data.points))
+        return np.exp(-LogFeasibility(limited).values(data.points))

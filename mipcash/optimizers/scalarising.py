@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from mipcash.optimizers.objectives import Objectives
-from mipcash.optimizers.optimizer import History, Limit, Observation
+from mipcash.optimizers.optimizer import History, Limit, Observation, keeps
 from mipcash.optimizers.outcome import LOSS, VARIANCE, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
 
@@ -55,7 +55,7 @@ def scalarised(
     rows, values = values_of(history, objectives)
     found = list(history)
     if rows:
-        kept = np.array([_keeps(history[k], limits) for k in rows], dtype=bool)
+        kept = np.array([keeps(history[k], limits) for k in rows], dtype=bool)
         legal = np.array([history[k].legal for k in rows], dtype=bool)
         by = next((values[some] for some in (kept & legal, legal) if some.any()), values)
         losses = tchebycheff(unit_values(values, by), weights)
@@ -63,10 +63,6 @@ def scalarised(
             found[k] = _with_loss(history[k], loss)
     seen = [replace(limit, output=REPORTED) if limit.output == LOSS else limit for limit in limits]
     return tuple(found), tuple(seen)
-
-
-def _keeps(o: Observation, limits: Sequence[Limit]) -> bool:
-    return not any(limit.violation(o.outcome[limit.output].value) for limit in limits)
 
 
 def _with_loss(o: Observation, loss: float) -> Observation:

@@ -12,6 +12,7 @@ from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
 from mipcash.backends.task import FEASIBLE, INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
+from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of
@@ -192,8 +193,7 @@ class Minimiser:
 def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> QuadraticForm:
     linear = np.zeros(program.n)
     linear[: program.n_z] = rng.normal(size=program.n_z)
-    empty = np.zeros(0, dtype=np.int64)
-    return QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
+    return replace(QuadraticForm.zero(program.n), linear=linear)
 
 
 def _separable(program: BinaryProgram) -> bool:
@@ -202,7 +202,7 @@ def _separable(program: BinaryProgram) -> bool:
     auxiliaries = set(range(program.n_z, program.n)) - numbers - {n.place for n in program.numbers}
     auxiliaries -= {p.column for p in program.bilinear}
     for row in program.base_rows:
-        used = set(np.flatnonzero(row.form.linear).tolist()) | set(row.form.rows.tolist()) | set(row.form.cols.tolist())
+        used = columns_of(row.form)
         if used & numbers and used & auxiliaries:
             return False
     return True

@@ -336,8 +336,7 @@ def seed(
     for number in program.numbers:
         span = max(1e-12, program.high[number.latent] - program.low[number.latent])
         linear[number.latent] += rng.normal() / span
-    empty = np.zeros(0, dtype=np.int64)
-    form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
+    form = replace(QuadraticForm.zero(program.n), linear=linear)
     if not starts:
         return minimiser.minimise(form, settings, excluded=excluded)
     return minimiser.minimise(form, settings, excluded=excluded, starts=starts, rng=rng, restarts=DESCENTS)

@@ -52,12 +52,6 @@ class CosineFeatures:
         values: Vector = self.amplitude * np.cos(u[:, self.dims] @ self.omega.T + self.phase)
         return values
 
-    def gradient(self, u: Vector) -> Vector:
-        """Derivatives at one point: (D,) -> (M, D)."""
-        omega = self.embedded(len(u))
-        slope: Vector = -(self.amplitude * np.sin(omega @ u + self.phase))[:, None] * omega
-        return slope
-
     def embedded(self, n_numbers: int) -> Vector:
         """Return the frequencies over all numerical parameters, zero where the features do not depend on them: (M, D)."""
         whole = np.zeros((self.size, n_numbers))

@@ -77,20 +77,6 @@ def factor_of(kernel: Vector) -> Vector:
     return factor
 
 
-def level_distance(group: Group) -> Vector:
-    """Return d of a group, shape (size, size), off included."""
-    n_levels = group.n_levels
-    if group.ordered:
-        place = np.linspace(0.0, 1.0, n_levels) if n_levels > 1 else np.full(1, 0.5)
-        distance = np.full((group.size, group.size), 1.0)
-        distance[:n_levels, :n_levels] = (place[:, None] - place) ** 2
-        if group.conditional:
-            distance[:n_levels, -1] = distance[-1, :n_levels] = 1.0 + (place - 0.5) ** 2
-        np.fill_diagonal(distance, 0.0)
-        return distance
-    return np.asarray(1.0 - np.eye(group.size))
-
-
 @dataclass(frozen=True)
 class LevelMatrix(ABC):
     """A symmetric matrix over the levels of one group, entry by entry.
@@ -199,16 +185,19 @@ class LevelDistance(LevelMatrix):
 
     @cached_property
     def matrix(self) -> Vector:
-        return level_distance(self.group)
+        each = np.arange(self.group.size)
+        return self.at(each[:, None], each)
+
+    @cached_property
+    def _places(self) -> Vector:
+        """Place of each level on [0, 1], and of off: (size,)."""
+        n = self.group.n_levels
+        return np.append(np.linspace(0.0, 1.0, n) if n > 1 else [0.5], [0.5] * self.group.conditional)
 
     def at(self, rows: Indices, cols: Indices) -> Vector:
-        if self.small:
-            return np.asarray(self.matrix[rows, cols])
-        same = np.equal(rows, cols)
+        same, n = np.equal(rows, cols), self.group.n_levels
         if not self.group.ordered:
             return np.where(same, 0.0, 1.0)
-        n = self.group.n_levels
         # between a level and off: (p_l - 1/2)^2 + 1
-        left, right = (np.where(np.less(at, n), at / (n - 1), 0.5) for at in (rows, cols))
         off = np.greater_equal(rows, n) | np.greater_equal(cols, n)
-        return np.where(same, 0.0, (left - right) ** 2 + off)
+        return np.where(same, 0.0, (self._places[rows] - self._places[cols]) ** 2 + off)

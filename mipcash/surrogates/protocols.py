@@ -35,9 +35,6 @@ Section = Callable[[Vector], tuple[float, Vector]]
 MomentSection = Callable[[Vector], tuple[float, float, Vector, Vector]]
 """Mean and deviation as functions of the numbers alone, with their gradients: (D,) -> scalar, scalar, (D,), (D,)."""
 
-OutcomeSection = Callable[[Vector], tuple[Vector, float, Vector, Vector]]
-"""K means and their one deviation as functions of the numbers alone: (D,) -> (K,), scalar, (K, D), (D,)."""
-
 State = Mapping[str, Any]
 """Hyperparameters and other state that the next fit needs, in JSON types; ``{}`` before the first fit."""
 
@@ -107,16 +104,6 @@ class Posterior(Moments, Protocol):
             noise: noise variances on that scale, in addition to the fitted one. For noise-free values of f, pass minus the fitted
                 variance, or slightly more.
         """
-
-
-class Outcomes(Protocol):
-    """Posteriors given the same further points with K sets of values: their means differ, their deviations are equal."""
-
-    def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Return means and standard deviations of f: (K, B), (B,)."""
-
-    def section(self, z: Vector) -> OutcomeSection:
-        """Return the moments at fixed binaries, (n_z,)."""
 
 
 class Prepared(Protocol):

@@ -13,8 +13,7 @@ from scipy.stats import norm
 
 from mipcash.acquisition.acquisition import SumAcquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI, log_h, log_h_at
-from mipcash.acquisition.constrained import Interval, LogFeasibility
-from mipcash.acquisition.inputs import Limited
+from mipcash.acquisition.constrained import Interval, Limited, LogFeasibility
 from mipcash.surrogates.limit_scale import LimitScale
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
@@ -87,7 +86,7 @@ def test_constrained_expected_improvement_agrees_with_monte_carlo() -> None:
     limited = [Limited(posterior, -INF, 0.2), Limited(posterior, -0.9, 0.8)]  # outputs share the posterior of the loss
     best = 0.4
     improvement = AnalyticAcquisition(posterior, LogEI(best))
-    acquisition = SumAcquisition(improvement, LogFeasibility.of(limited))
+    acquisition = SumAcquisition(improvement, LogFeasibility(limited))
     value = np.exp(-acquisition.values(points))
     mean, deviation = posterior.predict(points)
     draws = rng.normal(mean, deviation, size=(3, 40_000, len(points)))
@@ -95,7 +94,7 @@ def test_constrained_expected_improvement_agrees_with_monte_carlo() -> None:
     gain = np.maximum(best - draws[0], 0.0) * kept
     error = gain.std(axis=0) / math.sqrt(len(gain))
     assert np.all(np.abs(value - gain.mean(axis=0)) <= 5.0 * error + 1e-6)
-    (equality,) = LogFeasibility.of([Limited(posterior, 0.25, 0.25)]).limits
+    (equality,) = LogFeasibility([Limited(posterior, 0.25, 0.25)]).limits
     near, far = equality.interval.log_probability(np.array([0.3, 2.0]), np.array([0.5, 0.5]))
     assert -INF < far < near  # an equality still favours points near its value
 

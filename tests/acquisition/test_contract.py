@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
-from mipcash.acquisition.analytic import LogEI, SampleAcquisition
-from mipcash.acquisition.catalogue import FantasisedEI
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval, LogFeasibility
-from mipcash.acquisition.inputs import Limited
+from mipcash.acquisition.analytic import LogEI
+from mipcash.acquisition.constrained import Limited, LogFeasibility
 from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.optimizers.decoupled import LogCost
-from mipcash.optimizers.pending import StructuredOutcomes
+from mipcash.optimizers.pending import FantasisedEI
 from mipcash.program.points import Points
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it
@@ -32,32 +30,27 @@ def limits(posterior: StructuredPosterior) -> list[Limited]:
     return [Limited(posterior, -INF, 0.2), Limited(posterior, -0.4, 0.9)]
 
 
-def kept(posterior: StructuredPosterior) -> dict[str, ConstraintPosterior]:
-    return {
-        name: ConstraintPosterior(posterior, Interval.of(each))
-        for name, each in zip("ar", limits(posterior), strict=True)
-    }
+def kept(posterior: StructuredPosterior) -> dict[str, Limited]:
+    return dict(zip("ar", limits(posterior), strict=True))
 
 
 def constrained(setting: Setting) -> Acquisition:
     improvement = setting.acquisition
-    return SumAcquisition(improvement, LogFeasibility.of(limits(improvement.posterior)))
+    return SumAcquisition(improvement, LogFeasibility(limits(improvement.posterior)))
 
 
 def sample(setting: Setting) -> Acquisition:
-    return SampleAcquisition(setting.acquisition.posterior.sample(np.random.default_rng(1)))
+    return setting.acquisition.posterior.sample(np.random.default_rng(1))
 
 
 def per_cost(setting: Setting) -> Acquisition:
     limited = limits(setting.acquisition.posterior)
-    return SumAcquisition(LogFeasibility.of(limited), LogCost.of(limited, [1.0, 2.0], 60.0))
+    return SumAcquisition(LogFeasibility(limited), LogCost(limited, [1.0, 2.0], 60.0))
 
 
 def pending(setting: Setting) -> Acquisition:
-    outcomes = StructuredOutcomes.of(
-        setting.acquisition.posterior.given(setting.points[:2], np.zeros(2), 0.1), np.eye(2)
-    )
-    return FantasisedEI(outcomes, np.array([-0.5, 0.0]))
+    given = setting.acquisition.posterior.given(setting.points[:2], np.zeros(2), 0.1)
+    return FantasisedEI.of(given, np.eye(2), np.array([-0.5, 0.0]))
 
 
 def entropy(setting: Setting) -> Acquisition:

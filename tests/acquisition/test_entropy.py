@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.stats import norm
 
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval, LogFeasibility
+from mipcash.acquisition.constrained import Limited, LogFeasibility
 from mipcash.methods.cmes.cmes import least, marginal
 from mipcash.methods.cmes.constrained_entropy import SURE, ConstrainedEntropy, log_gain, noisy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
@@ -45,8 +45,8 @@ def test_evaluating_all_outputs_gives_the_constrained_entropy() -> None:
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior, minima = setting.acquisition.posterior, np.array([-1.2, -0.4])
     limits = {
-        "r": ConstraintPosterior(posterior, Interval(-INF, 0.3)),
-        "s": ConstraintPosterior(posterior, Interval(-0.5, 1.0)),
+        "r": Limited(posterior, -INF, 0.3),
+        "s": Limited(posterior, -0.5, 1.0),
     }
     for noise in (False, True):
         usual = ConstrainedEntropy(posterior, minima, list(limits.values()), noise).values(setting.points)
@@ -58,7 +58,7 @@ def test_draws_without_a_feasible_point_rank_points_by_feasibility() -> None:
     """Points rank by their probability of feasibility while it is below 0.4."""
     setting = Setting(ALL["continuous"](), 2, LogEI(-0.5))
     posterior, points = setting.acquisition.posterior, setting.points
-    limits = [ConstraintPosterior(posterior, Interval(-INF, -0.5))]
+    limits = [Limited(posterior, -INF, -0.5)]
     found = ConstrainedEntropy(posterior, np.array([INF]), limits).values(points)
     chance = LogFeasibility(limits).values(points)
     unlikely = chance > -math.log(0.4)
@@ -102,7 +102,7 @@ def told(gamma: float, limits: dict[str, Any], option: Option, hiding: str = "")
 
 def within(**ends: tuple[float, float]) -> dict[str, Any]:
     """Return outcome constraints on standard normal outputs."""
-    return {name: ConstraintPosterior(Fixed(0.0, 1.0), Interval(*each)) for name, each in ends.items()}  # type: ignore[arg-type]
+    return {name: Limited(Fixed(0.0, 1.0), *each) for name, each in ends.items()}  # type: ignore[arg-type]
 
 
 def below(**bounds: float) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def test_values_are_finite_everywhere(gamma: float) -> None:
         for each in log_gain(log, np.full(100, spread)):
             assert np.isfinite(each).all()
     for mu in (-1e7, 40.0, 1e7):
-        limits: dict[str, Any] = {n: ConstraintPosterior(Fixed(mu, 0.5), Interval(-INF, 0.0)) for n in "abcde"}  # type: ignore[arg-type]
-        limits["r"] = ConstraintPosterior(Fixed(-mu, 0.1), Interval(-INF, 0.0))  # type: ignore[arg-type]
+        limits: dict[str, Any] = {n: Limited(Fixed(mu, 0.5), -INF, 0.0) for n in "abcde"}  # type: ignore[arg-type]
+        limits["r"] = Limited(Fixed(-mu, 0.1), -INF, 0.0)  # type: ignore[arg-type]
         options = [
             Option(frozenset(limits)),
             Option(frozenset("a"), False),

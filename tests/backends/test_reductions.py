@@ -20,7 +20,6 @@ from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
 from mipcash.backends.task import Cut, SolverSettings, Task
-from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_products, without_rules
@@ -190,22 +189,19 @@ def test_rlt_rows_tighten_the_relaxation(space: str) -> None:
     assert better >= 2
 
 
-@on_drawn_spaces(20, 13, range(20), ({"dominated_levels": "off"}, {"rlt_rows": "off"}, {}, {}))
-def test_highs_alone_agrees_with_brute_force(drawn: Drawn, number: int, options: dict[str, str]) -> None:
-    check_highs(compiled(build(drawn)).program, number, options)
+@on_drawn_spaces(20, 13, range(20))
+def test_highs_alone_agrees_with_brute_force(drawn: Drawn, number: int) -> None:
+    check_highs(compiled(build(drawn)).program, number)
 
 
 @pytest.mark.parametrize("space", ["cardinality", "at most", "ordering"])
-@pytest.mark.parametrize("option", ["dominated_levels", "rlt_rows"])
-def test_highs_with_a_reduction_switched_off_agrees_under_rules(space: str, option: str) -> None:
-    check_highs(compiled(RULED[space]()).program, 1, {option: "off"})
-    with pytest.raises(SolverError, match=rf"{option}='maybe'.*'on' or 'off'"):
-        HighsBackend({option: "maybe"})
+def test_highs_alone_agrees_under_rules(space: str) -> None:
+    check_highs(compiled(RULED[space]()).program, 1)
 
 
-def check_highs(program: BinaryProgram, number: int, options: dict[str, str]) -> None:
+def check_highs(program: BinaryProgram, number: int) -> None:
     legal, rng = legal_points(program), np.random.default_rng(number)
-    backend = HighsBackend(options)
+    backend = HighsBackend()
     for _ in range(3 if len(legal) else 0):
         task = random_task(program, legal, rng)
         answer, best = backend.solve(task, EXACT), optimum(task, legal)

@@ -12,13 +12,13 @@ from benchmarks.rivals.adaptive_percentile import at_percentile
 from benchmarks.rivals.annealing import CoolingSettings, Walk, _sample_energy
 from benchmarks.rivals.joint_gp import LEAST_NOISE, GaussianProcess
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, as_acquisition
-from mipcash.acquisition.inputs import Limited
+from mipcash.acquisition.constrained import Limited
+from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, ResidualSample
 from mipcash.backends.task import SolverSettings
 from mipcash.deadline import NEVER
 from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.methods.admm.matern import MaternProcess
-from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks
+from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks
 from mipcash.methods.mivabo.evidence import Layout, always_active
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.models import artificial
@@ -43,7 +43,8 @@ def drawn(space: mc.Space, seed: int) -> tuple[WeightSample, Domain]:
     program, scale = domain.program, domain.scale
     layout = Layout(len(program.groups), len(scale), always_active(scale))
     theta = layout.prior()[0] + 0.5 * rng.normal(size=len(layout.prior()[0]))
-    blocks = evidence_blocks(program, scale, FeatureSizes(fourier=6, per_number=4), theta, layout, rng)
+    maker = MapMaker("fourier", FeatureSizes(fourier=6, per_number=4))
+    blocks = evidence_blocks(program, scale, maker.sizes.product_columns, theta, layout, rng, maker)
     sizes = [(b, 1 if b.cosines is None else b.cosines.size) for b in blocks]
     weights = tuple(rng.normal(size=(len(b.variances), q)) * np.sqrt(b.variances)[:, None] for b, q in sizes)
     return WeightSample(tuple(blocks), weights, 0.0, 1.0, program, len(scale)), domain
@@ -216,5 +217,5 @@ def test_samples_under_constraints_run_through_the_observations() -> None:
     posterior, rng = setting.acquisition.posterior, np.random.default_rng(0)
     samples = [posterior.sample(rng) for _ in range(40)]
     alone = np.mean([s.values(setting.points) for s in samples], axis=0)
-    wholes = np.mean([as_acquisition(s).values(setting.points) for s in samples], axis=0)
+    wholes = np.mean([ResidualSample(s).values(setting.points) for s in samples], axis=0)
     assert np.abs(wholes - posterior.fitted).mean() < np.abs(alone - posterior.fitted).mean()

@@ -16,6 +16,7 @@ import mipcash as mc
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.models import Models
 from mipcash.methods.mivabo.mivabo import MiVaBO
+from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.optimizers.data import Data, imputed
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.noise import evident_noise
@@ -266,7 +267,9 @@ def means(optimizer: Any, told: list[Observation]) -> np.ndarray:
     if isinstance(optimizer, Hybrid):
         posterior = optimizer._fitted(data, {}, rng)[0].loss
     elif isinstance(optimizer, MiVaBO):
-        posterior = optimizer._posterior(data, rng, {})[0]  # type: ignore[assignment]
+        linear, _ = optimizer.surrogate.fit(data.points, data.merits, {}, rng, data.noise())
+        assert isinstance(linear, LinearPosterior)
+        return np.asarray(linear.predict(data.points)[0] * linear.scale / np.ptp(data.losses))
     else:
         posterior = Models(optimizer.surrogate, data, optimizer.domain.deadline).fitted(LOSS)
     return np.asarray(posterior.predict(data.points)[0] / np.ptp(posterior.scaled(data.losses)))

@@ -22,7 +22,6 @@ from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import MinimumDistance
-from mipcash.surrogates.structured.surrogate import StructuredSettings
 from tests.slow import counted
 from tests.spaces import ALL, alternatives, loss
 
@@ -78,7 +77,7 @@ def second_difference(optimizer: Hybrid, one: str, other: str) -> Points:
 def test_a_new_optimizer_continues_as_one_with_cached_factors(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between searches of the hyperparameters, factors are extended; with many observations, batches are screened."""
     monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", near)
-    monkeypatch.setattr(StructuredSettings, "every", lambda self, t: 4)
+    monkeypatch.setattr("mipcash.surrogates.structured.surrogate.every", lambda t: 4)
     space = ALL["bound_numbers"]()
     history, unbroken, state = history_of(space, 41), make_optimizer("hybrid", space), dict[str, Any]()
     extended = list[int]()

@@ -43,23 +43,10 @@ def propose(space, settings, n=2, seed=0):
 def test_sparse_priors_propose(preset, prior):
     space = ALL["conv_net"]()
     settings = MiVaBOSettings(
-        preset=preset, prior=prior, n_initial=8, starts=2, sizes=SIZES, sparse=BRIEF, tolerance=0.2, threshold=0.1
+        preset=preset, prior=prior, n_initial=8, starts=2, sizes=SIZES, sparse=BRIEF, tolerance=0.2
     )
     _, made = propose(space, settings)
     assert all(p.state["left_out"] >= 0.0 for p in made)
-
-
-def test_a_threshold_leaves_out_pairs_that_are_probably_zero():
-    """With tolerance 0, only the threshold leaves out pairs."""
-    left_out = []
-    for threshold in (0.0, 0.99):
-        settings = MiVaBOSettings.paper(
-            prior="laplace", n_initial=8, starts=1, sizes=SIZES, sparse=BRIEF, tolerance=0.0, threshold=threshold
-        )
-        _, made = propose(ALL["conv_net"](), settings, n=1)
-        left_out.append(made[0].state["left_out"])
-    assert left_out[0] == 0.0
-    assert left_out[1] > 0.0
 
 
 def test_presets_infer_their_own_sparse_prior():
@@ -83,7 +70,7 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
     program, scale = optimizer.program, optimizer.scale
     configs = space.sample(12, 1)
     data = optimizer.data([Observation(c, "done", loss(c)) for c in configs])
-    posterior = optimizer._posterior(data, np.random.default_rng(0), {})[0]
+    posterior = optimizer.surrogate.fit(data.points, data.merits, {}, np.random.default_rng(0), data.noise())[0]
     assert isinstance(posterior, LinearPosterior)
     f = posterior.sample(np.random.default_rng(1))
     found = resolve(optimizer.domain.declaration, program, scale, declared)
@@ -119,7 +106,6 @@ def test_invalid_settings_are_refused():
     for wrong in (
         {"prior": "ridge"},
         {"features": "wavelets"},
-        {"threshold": 1.0},
         {"tolerance": -0.1},
         {"interactions": ["lr"]},
         {"n_initial": 0},

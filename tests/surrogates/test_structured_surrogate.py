@@ -167,9 +167,8 @@ def test_a_fit_uses_a_limited_number_of_points_with_the_best_one_and_their_noise
     tables = Tables.of(structure, points)
     y = tables.x.u[:, 0] + 3.0 * tables.x.z[:, 0] * tables.x.u[:, 1]
     y, noise = (y - y.mean()) / y.std(), 0.01 * np.arange(float(len(y)))
-    evidence = Evidence.of(tables, y, noise, limit=8)
+    evidence = Evidence.of(tables, y, noise)
     np.testing.assert_array_equal(evidence.noise, noise[[int(np.flatnonzero(y == value)[0]) for value in evidence.y]])
-    assert len(evidence.y) == 8
     evidence = Evidence.of(tables, y)
     assert len(evidence.y) == FITTED
     assert evidence.y.min() == y.min()
@@ -188,8 +187,9 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
         return fit(evidence, *rest)
 
     monkeypatch.setattr(module, "fit", watched)
-    settings = StructuredSettings(iterations=1, restart_every=3, fit_always_below=14, fit_share_large=4, warp_sample=5)
-    assert [settings.every(t) for t in (1, 13, 14, 16)] == [1, 1, 3, 4]
+    monkeypatch.setattr(module, "COMPARED", 5)
+    monkeypatch.setattr(module, "every", lambda t: 1 if t < 14 else 3)
+    settings = StructuredSettings(iterations=1, restart_every=3)
     surrogate, state, counts = StructuredSurrogate(structure_of(observed), settings), dict[str, Any](), []
     for t in (10, 11, 12, 13, 14, 14, 14, 14, 14):
         del searches[:]

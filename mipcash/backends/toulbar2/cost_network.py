@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from mipcash.backends.task import CUT_SLACK, Cut
 from mipcash.errors import SolverError
+from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rule_tables import PAIR, POSTED, RuleTable, Split, States, entries
@@ -175,7 +176,7 @@ def make_cost_network(program: BinaryProgram, fixed: Mapping[int, float], wanted
         i = network.variable(group.label, group.size)
         network.profiles += [(i, unit) for unit in np.eye(group.size)]
     network.profiles += [(-1, np.zeros(1))] * (program.n - program.n_z)
-    used = wanted | {c for row in program.base_rows for c in _columns(row.form)}
+    used = wanted | {c for row in program.base_rows for c in columns_of(row.form)}
     later: list[int] = []
     for c in range(program.n_z, program.n):
         values = _values(program, c, fixed, used)
@@ -308,7 +309,3 @@ def _linear_row(unary: Mapping[int, Vector], low: float, high: float) -> LinearR
         least_side if least_side > 0 else None,
         most_side if most_side < most else None,
     )
-
-
-def _columns(form: QuadraticForm) -> set[int]:
-    return set(np.flatnonzero(form.linear).tolist()) | set(form.rows.tolist()) | set(form.cols.tolist())

@@ -8,9 +8,6 @@ from mipcash.program.forms import Vector
 
 RANK = "rank"
 """Reward: the share of the known values that are worse, plus half of the equal ones."""
-QUANTILE = "quantile"
-"""Reward: linear between the least of the known values (1) and their 0.9 quantile (0)."""
-WORTHLESS = 0.9
 
 
 def reward(value: float, known: Vector, f_hat: float | str, unit: float = 1.0) -> float:
@@ -19,12 +16,9 @@ def reward(value: float, known: Vector, f_hat: float | str, unit: float = 1.0) -
     Args:
         value: of the pull, in units of the loss.
         known: all known values, including that of the pull, (n,).
-        f_hat: RANK, QUANTILE, or the loss at which the reward is 0; a loss of 0 then has reward 1.
+        f_hat: RANK, or the loss at which the reward is 0; a loss of 0 then has reward 1.
         unit: a loss of 1 in the units of the values.
     """
-    if f_hat == RANK:
+    if isinstance(f_hat, str):
         return float(np.mean(known > value) + 0.5 * np.mean(known == value))
-    least, nothing = float(known.min()), float(np.quantile(known, WORTHLESS))
-    if not isinstance(f_hat, str):
-        least, nothing = 0.0, f_hat / unit
-    return float(1.0 - np.clip((value - least) / max(nothing - least, 1e-12), 0.0, 1.0))
+    return float(1.0 - np.clip(value / max(f_hat / unit, 1e-12), 0.0, 1.0))

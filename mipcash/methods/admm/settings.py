@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mipcash.errors import SpaceError, at_least
-from mipcash.methods.admm.rewards import QUANTILE, RANK
+from mipcash.methods.admm.rewards import RANK
 from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
 
 
@@ -77,10 +77,8 @@ class AdmmSettings:
                 raise SpaceError(f"{name} must be a finite number above 0, got {value}")
         if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
             raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
-        if self.f_hat not in (RANK, QUANTILE) and not (
-            isinstance(self.f_hat, (int, float)) and 0.0 < self.f_hat < math.inf
-        ):
-            raise SpaceError(f"f_hat must be {RANK!r}, {QUANTILE!r} or a finite loss above 0, got {self.f_hat!r}")
+        if self.f_hat != RANK and not (isinstance(self.f_hat, (int, float)) and 0.0 < self.f_hat < math.inf):
+            raise SpaceError(f"f_hat must be {RANK!r} or a finite loss above 0, got {self.f_hat!r}")
         if self.tolerance is not None:
             at_least(self, tolerance=0)
 

@@ -99,32 +99,16 @@ class AdmmState:
             return None
         vectors: dict[str, Any] = {name: np.array(state[name], dtype=float) for name in VECTORS}
         norms: dict[str, Any] = {n: math.inf if state[n] is None else float(state[n]) for n in RESIDUALS}
-        return cls(
-            z=np.array(state["z"], dtype=np.int64),
-            rho=float(state["rho"]),
-            unit=float(state["unit"]),
-            iteration=int(state["iteration"]),
-            phase=str(state["phase"]),
-            made=int(state["made"]),
-            asked=tuple(map(Asked.of, state["asked"])),
-            memory=dict(state["memory"]),
-            **vectors,
-            **norms,
-        )
+        plain: dict[str, Any] = {name: state[name] for name in PLAIN}
+        asked = tuple(map(Asked.of, state["asked"]))
+        return cls(z=np.array(state["z"], dtype=np.int64), asked=asked, **vectors, **norms, **plain)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the state in JSON types."""
         found = {name: getattr(self, name).tolist() for name in ("z", *VECTORS)}
-        norms = {name: getattr(self, name) for name in RESIDUALS}
-        plain = {
-            "rho": self.rho,
-            "unit": self.unit,
-            "iteration": self.iteration,
-            "phase": self.phase,
-            "made": self.made,
-        }
-        asked = {"asked": [a.as_list() for a in self.asked], "memory": dict(self.memory)}
-        return found | {name: v if math.isfinite(v) else None for name, v in norms.items()} | plain | asked
+        norms = {n: v if math.isfinite(v := getattr(self, n)) else None for n in RESIDUALS}
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return found | norms | plain | {"asked": [a.as_list() for a in self.asked]}
 
     # -- the subproblems' data ----------------------------------------------------------------------------------
 
@@ -216,3 +200,4 @@ def _norm(vector: Vector, metric: Vector) -> float:
 
 VECTORS = ("theta", "delta", "lam", "u", "mu", "units", "counts", "rewards")
 RESIDUALS = ("primal", "dual", "outside")
+PLAIN = ("rho", "unit", "iteration", "phase", "made", "memory")

@@ -16,23 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError
+from mipcash.methods.admm.legal import LegalChoices
 from mipcash.program.forms import Indices, Vector
-
-
-class Oracle(Protocol):
-    """The legal choices."""
-
-    def argmax(self, weights: Vector) -> Indices:
-        """Return the legal z, (Z,), of the largest sum of weights, (K,)."""
-
-    def every(self, limit: int) -> Indices | None:
-        """Return all legal z, (m, Z), or None if there are more than ``limit``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +52,7 @@ class ZProblem:
     counts: Vector
     rewards: Vector
     prior: float
-    oracle: Oracle
+    oracle: LegalChoices
     rng: np.random.Generator
     memory: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = NEVER
@@ -132,7 +123,7 @@ def exhaustive(problem: ZProblem) -> Pull:
     return Pull(left[0] if left else None)
 
 
-def every_choice(oracle: Oracle) -> Indices:
+def every_choice(oracle: LegalChoices) -> Indices:
     """Return all legal choices, (m, Z).
 
     Raises:

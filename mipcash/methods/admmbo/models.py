@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval
+from mipcash.acquisition.constrained import Interval, Limited
 from mipcash.deadline import Deadline
 from mipcash.methods.admmbo.coordinates import Quadratic
 from mipcash.optimizers.data import Data
@@ -217,13 +217,13 @@ class Models:
         )
         return posterior if awaited is None else believed(posterior, awaited, EXACT * posterior.fitted_noise)
 
-    def limit(self, limit: OneSided, awaited: Points | None = None) -> ConstraintPosterior:
+    def limit(self, limit: OneSided, awaited: Points | None = None) -> Limited:
         """Return an inequality with the posterior of its output: 1 - theta is its probability."""
         posterior = self.fitted(limit.output, awaited)
         ends = self.data.scales[limit.output](np.array([limit.low, limit.high]))
         return self.scaled(posterior, *ends.tolist())
 
-    def success(self) -> ConstraintPosterior | None:
+    def success(self) -> Limited | None:
         """Return the model that an evaluation succeeds, fitted to +-1; None if no evaluation has failed, or all have."""
         failed = self.data.failed
         if not failed.any() or failed.all():
@@ -232,10 +232,10 @@ class Models:
         return self.scaled(posterior, -math.inf, 0.0)
 
     @staticmethod
-    def scaled(posterior: StructuredPosterior, low: float, high: float) -> ConstraintPosterior:
+    def scaled(posterior: StructuredPosterior, low: float, high: float) -> Limited:
         """Return a posterior with the ends of a constraint on its scale."""
         low, high = (float(v) for v in posterior.scaled(np.array([low, high])))
-        return ConstraintPosterior(posterior, Interval(low, high))
+        return Limited(posterior, low, high)
 
 
 def slope(posterior: StructuredPosterior) -> float:

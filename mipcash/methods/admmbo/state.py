@@ -85,38 +85,23 @@ class AdmmState:
         if "rho" not in state:
             return None
         shape = (len(state["z"]), -1) if state["z"] else (0, int(state["size"]))
+        rest: dict[str, Any] = {name: math.inf if state[name] is None else state[name] for name in (*RESIDUALS, *PLAIN)}
         return cls(
-            unit=float(state["unit"]),
-            rho=float(state["rho"]),
             x=np.array(state["x"], dtype=float),
             z=np.array(state["z"], dtype=float).reshape(shape),
             y=np.array(state["y"], dtype=float).reshape(shape),
-            iteration=int(state["iteration"]),
-            feasibility=bool(state["feasibility"]),
-            made=tuple(int(m) for m in state["made"]),
-            primal=math.inf if state["primal"] is None else float(state["primal"]),
-            dual=math.inf if state["dual"] is None else float(state["dual"]),
-            converged=bool(state["converged"]),
-            asked=tuple(Asked(*map(int, a)) for a in state["asked"]),
+            made=tuple(state["made"]),
+            asked=tuple(Asked(*a) for a in state["asked"]),
+            **rest,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the state in JSON types."""
-        return {
-            "unit": self.unit,
-            "rho": self.rho,
-            "size": self.z.shape[1],
-            "x": self.x.tolist(),
-            "z": self.z.tolist(),
-            "y": self.y.tolist(),
-            "iteration": self.iteration,
-            "feasibility": self.feasibility,
-            "made": list(self.made),
-            "primal": self.primal if math.isfinite(self.primal) else None,
-            "dual": self.dual if math.isfinite(self.dual) else None,
-            "converged": self.converged,
-            "asked": [[a.number, a.iteration, a.subproblem] for a in self.asked],
-        }
+        vectors = {name: getattr(self, name).tolist() for name in ("x", "z", "y")}
+        norms = {n: v if math.isfinite(v := getattr(self, n)) else None for n in RESIDUALS}
+        asked = [[a.number, a.iteration, a.subproblem] for a in self.asked]
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return {**vectors, **norms, **plain, "size": self.z.shape[1], "made": list(self.made), "asked": asked}
 
     # -- the next subproblem ------------------------------------------------------------------------------------
 
@@ -189,3 +174,7 @@ class AdmmState:
         elif dual > mu * primal:
             rho /= settings.factor
         return min(max(rho, settings.rho / LARGEST), settings.rho * LARGEST)
+
+
+RESIDUALS = ("primal", "dual")
+PLAIN = ("unit", "rho", "iteration", "feasibility", "converged")

@@ -43,7 +43,6 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.constrained import ConstraintPosterior, Interval
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.acquisition.mixed_search import LocalSearchSettings
@@ -62,8 +61,6 @@ from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.protocols import Posterior
-from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 REACH = 12.0
 """Deviations about the means within which a marginal draw is searched for."""
@@ -308,12 +305,9 @@ class Cmes(Hybrid):
         return data.points[rows[-OPEN:] if step.request.costs else rows[:0]]
 
     def _acquisition(self, fitted: AcquisitionInputs, minima: Vector, step: Step) -> Acquisition:
-        limits = {
-            name: ConstraintPosterior(limit.posterior, Interval.of(limit)) for name, limit in fitted.limited.items()
-        }
-        hiding, costs = self._hiding(step.data, fitted), step.request.costs
+        limits, hiding, costs = fitted.limited, self._hiding(step.data, fitted), step.request.costs
         if not hiding and not costs:
-            return ConstrainedEntropy(fitted.loss, minima, list(limits.values()), self.settings.noise)
+            return ConstrainedEntropy(fitted.loss, minima, [*limits.values()], self.settings.noise)
         together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
         options = [together]
         if costs:  # unconstrained outputs are evaluated with the loss
@@ -330,17 +324,16 @@ class Cmes(Hybrid):
     ) -> tuple[Vector, Points]:
         """Return draws of y_*, (K,), and the points that attain them if the draws are joint."""
         points, count = self._candidates(searching, fitted, starts, step), self.settings.minima
-        ends = {name: Interval.of(limit) for name, limit in fitted.limited.items()}
         if self.settings.sampling == MARGINAL:
             log_kept = np.zeros(len(points))
-            for name, limit in fitted.limited.items():
-                log_kept += ends[name].log_probability(*limit.posterior.predict(points))
+            for limit in fitted.limited.values():
+                log_kept += limit.interval.log_probability(*limit.posterior.predict(points))
             minima, places = marginal(*fitted.loss.predict(points), log_kept, count, step.rng), points[:0]
         else:
-            losses, legal = _draws(fitted.loss, points, count, step), np.ones((count, len(points)), dtype=bool)
-            for name, limit in fitted.limited.items():
-                drawn = _draws(limit.posterior, points, count, step)
-                legal &= (drawn >= ends[name].low) & (drawn <= ends[name].high)
+            losses, legal = fitted.loss.draws(points, count, step.rng), np.ones((count, len(points)), dtype=bool)
+            for limit in fitted.limited.values():
+                drawn = limit.posterior.draws(points, count, step.rng)
+                legal &= (drawn >= limit.interval.low) & (drawn <= limit.interval.high)
             minima, at = least(losses, legal)
             places = points[np.unique(at[at >= 0])]
         # the minimum is at most the best feasible observation
@@ -369,8 +362,3 @@ class Cmes(Hybrid):
             configs = sampled(searching.domain, self.settings.candidates, np.random.default_rng(0))
             self._space.append(self.domain.encode(configs))
         return self._space[0] if self._space else self.domain.encode([])
-
-
-def _draws(posterior: Posterior, points: Points, count: int, step: Step) -> Vector:
-    assert isinstance(posterior, StructuredPosterior)
-    return posterior.draws(points, count, step.rng)

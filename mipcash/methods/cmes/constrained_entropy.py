@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from mipcash.acquisition.constrained import ConstraintPosterior, Truncation
+from mipcash.acquisition.constrained import Limited, Truncation
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Posterior, Section
@@ -111,7 +111,7 @@ class ConstrainedEntropy:
 
     loss: Posterior
     minima: Vector
-    limits: Sequence[ConstraintPosterior] = ()
+    limits: Sequence[Limited] = ()
     noise: bool = False
 
     def values(self, points: Points) -> Vector:
@@ -157,7 +157,7 @@ class ConstrainedEntropy:
         gamma = np.minimum((self.minima[:, None] - mu) / deviation, SURE)
         return Share.of(Truncation.below(gamma), deviation, by)
 
-    def _share(self, kept: ConstraintPosterior, mu: Vector, sd: Vector) -> Share:
+    def _share(self, kept: Limited, mu: Vector, sd: Vector) -> Share:
         """Return the contribution of a constrained output: (B,), (B,) -> arrays (B,)."""
         deviation, by = noisy(sd, kept.posterior.fitted_noise if self.noise else 0.0)
         return Share.of(kept.interval.truncation(mu, deviation), deviation, by)

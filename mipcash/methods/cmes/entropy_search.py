@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.constrained import ConstraintPosterior, Truncation, log_less
+from mipcash.acquisition.constrained import Limited, Truncation, log_less
 from mipcash.methods.cmes.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
@@ -80,7 +80,7 @@ class EntropySearch:
 
     loss: Posterior
     minima: Vector
-    limits: Mapping[str, ConstraintPosterior]
+    limits: Mapping[str, Limited]
     options: Sequence[Option]
     hiding: frozenset[str] = field(default_factory=frozenset)
     noise: bool = False

@@ -162,15 +162,13 @@ class MapMaker:
 def paper_blocks(
     program: BinaryProgram,
     scale: UnitScale,
-    sizes: FeatureSizes,
     alpha: float,
     sigma: float,
     rng: np.random.Generator,
-    maker: MapMaker | None = None,
+    maker: MapMaker,
     declared: Interactions | None = None,
 ) -> list[Block]:
     """Return bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
-    maker = maker or MapMaker("fourier", sizes)
     pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
     discrete = DiscreteFeatures.bits(program, pairs)
     variances = np.full(discrete.size, 1.0 / alpha)
@@ -191,11 +189,11 @@ def paper_blocks(
 def evidence_blocks(
     program: BinaryProgram,
     scale: UnitScale,
-    sizes: FeatureSizes,
+    product_columns: int,
     theta: Vector,
     layout: Layout,
     rng: np.random.Generator,
-    maker: MapMaker | None = None,
+    maker: MapMaker,
     declared: Interactions | None = None,
 ) -> list[Block]:
     """Return the model whose kernel ``mipcash.methods.mivabo.evidence`` fits, with its most relevant pairs.
@@ -203,18 +201,16 @@ def evidence_blocks(
     A numerical parameter with conditions has its own kernel and no products, declared or not. In a form at fixed numerical values
     its value stays while levels change, so a product with a group would not vanish where the numerical parameter is inactive.
     """
-    maker = maker or MapMaker("fourier", sizes)
     at, p = layout.slices, np.exp(theta)
     a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
     s1, s2, sc, sm = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm"))
     n_groups, n_numbers = layout.n_groups, layout.n_numbers
     c1 = s1 / max(1, n_groups + n_numbers)
     c2 = 2.0 * s2 / max(1, n_groups * (n_groups - 1))
-    pairs = relevant_pairs(program, a, sizes.product_columns, None if declared is None else declared.groups)
+    pairs = relevant_pairs(program, a, product_columns, None if declared is None else declared.groups)
     discrete = DiscreteFeatures.one_hot(program, pairs)
-    variances = np.concatenate(
-        [[1.0], c1 * _per_feature(discrete, a), c2 * discrete.variances(0.0, a, 1.0)[1 + discrete.n_linear :]]
-    )
+    products = [np.full(rows.stop - rows.start, c2 * (a[g] * a[h])) for g, h, rows in discrete.pair_rows()]
+    variances = np.concatenate([[1.0], c1 * _per_feature(discrete, a), *products])
     blocks = [Block(discrete, None, variances)]
     if len(layout.joint):
         linear = DiscreteFeatures.one_hot(program, ())

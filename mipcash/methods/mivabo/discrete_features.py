@@ -103,13 +103,6 @@ class DiscreteFeatures:
                 parts.append((left[:, :, None] * right[:, None, :]).reshape(len(z), -1))
         return np.concatenate(parts, axis=1)
 
-    def variances(self, constant: float, linear: Vector, pair: float) -> Vector:
-        """Return prior variances of the weights: ``linear`` per group (G,), ``pair * linear_g * linear_h`` per product. (M_d,)"""
-        width = [s.stop - s.start for s in self.spans]
-        parts = [np.array([constant]), np.repeat(linear, width)]
-        parts += [np.full(n, pair * linear[g] * linear[h]) for g, h, n in self._blocks()]
-        return np.concatenate(parts)
-
     def form(self, weights: Vector) -> QuadraticForm:
         """Return ``weights . phi_d(z)`` as a quadratic form over the base columns: (M_d,) -> form."""
         n_z = len(self.encoding)

@@ -19,13 +19,13 @@ import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.backends.task import Answer
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import at_least
 from mipcash.methods.mivabo.blocks import MapMaker
 from mipcash.methods.mivabo.evidence import always_active, shared
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
-from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate, Tables
+from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
@@ -36,7 +36,6 @@ from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
 from mipcash.surrogates.interactions import named, resolve
-from mipcash.surrogates.protocols import Surrogate
 
 KNOWN = 32
 """Number of latest configurations from which local search starts, besides the starts of the alternation."""
@@ -86,18 +85,13 @@ class MiVaBOSettings(LinearSettings):
     n_initial: int = 10
     starts: int = 4
     inflation: float = 0.25
-    threshold: float = 0.0
     tolerance: float = 0.05
     interactions: tuple[tuple[str, str], ...] | None = None
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, n_initial=1, starts=1, inflation=0)
-        if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
-            raise SpaceError(
-                f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
-            )
+        at_least(self, n_initial=1, starts=1, inflation=0, tolerance=0)
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
 
@@ -128,8 +122,7 @@ class MiVaBO(ModelBased):
         declared = None if self.settings.interactions is None else resolved
         joint = np.arange(len(self.scale)) if self.settings.preset == "paper" else always_active(self.scale)
         MapMaker(self.settings.features, self.settings.sizes).check(shared(len(self.program.groups), joint, declared))
-        linear = LinearSurrogate(self.program, self.scale, self.settings, declared)
-        self.surrogate: Surrogate[Tables, LinearPosterior | SparsePosterior] = linear
+        self.surrogate = LinearSurrogate(self.program, self.scale, self.settings, declared)
 
     @property
     def alternation(self) -> Alternation:
@@ -138,13 +131,13 @@ class MiVaBO(ModelBased):
 
     def _search(self, step: Step) -> Proposal | None:
         data, rng, clock = step.data, step.rng, step.clock
-        began, fitting = time.perf_counter(), self.until(self.domain.deadline.share(FIT))
-        posterior, state = fitting._posterior(data, rng, step.request.state)
+        began, deadline = time.perf_counter(), self.domain.deadline.share(FIT)
+        posterior, state = self.surrogate.fit(data.points, data.merits, step.request.state, rng, data.noise(), deadline)
         posterior = believed(posterior, self.awaited(step.request))
         f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
         if isinstance(posterior, SparsePosterior):
             state["left_out"] = abs(f.scale) * left_out
-        clock.add("surrogate", began, fitting.domain.deadline)
+        clock.add("surrogate", began, deadline)
         began, starting = time.perf_counter(), self.until(self.domain.deadline.share(STARTS))
         starts = starting._starts(data, rng)
         clock.add("starts", began, starting.domain.deadline)
@@ -186,25 +179,16 @@ class MiVaBO(ModelBased):
             return max(1.0, 24.0 * posterior.n_features * math.log(t + 1) * math.log(1.0 / DELTA))
         return self.settings.inflation
 
-    def _posterior(
-        self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
-    ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
-        prepared = self.surrogate.prepare(data.points)
-        return self.surrogate.fit(prepared, data.merits, state, rng, data.noise(), deadline=self.domain.deadline)
-
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
         """Return the sample without irrelevant pairs (under a sparse prior), and a bound on the error."""
         if not isinstance(posterior, SparsePosterior):
             return f, 0.0
-        error = 0.0
-        if self.settings.threshold > 0.0:
-            f, error = restricted(f, posterior.relevant(self.settings.threshold))
-        f, more = thinned(f, self.settings.tolerance)
+        f, error = thinned(f, self.settings.tolerance)
         if self.settings.preset == "paper":
-            return f, error + more
+            return f, error
         # the model may have more pairs than fit into the product columns of an acquisition step
         f, most = restricted(f, self._largest(half_ranges(f)))
-        return f, error + more + most
+        return f, error + most
 
     def _largest(self, sizes: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
         """Return the largest pairs that fit into the product columns of an acquisition step."""

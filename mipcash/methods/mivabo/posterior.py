@@ -14,7 +14,6 @@ M = sum_b p_b q_b features. No M x M matrix is factored:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -106,10 +105,6 @@ class LinearPosterior:
         """Number of features M."""
         return sum(d.shape[1] * c.shape[1] for d, c in zip(self.left, self.right, strict=True))
 
-    def scaled(self, values: Vector) -> Vector:
-        """Return values of the output, standardised: shape of ``values``."""
-        return np.asarray((values - self.shift) / self.scale)
-
     @cached_property
     def alpha(self) -> Vector:
         """S^-1 y, shape (t,)."""
@@ -119,11 +114,6 @@ class LinearPosterior:
     def inverse(self) -> Vector:
         """Inverse of the Cholesky factor of S; a prediction then needs a product instead of a solve."""
         return np.asarray(solve_triangular(self.factor[0], np.eye(len(self.y)), lower=True))
-
-    @cached_property
-    def fitted(self) -> Vector:
-        """Means at the observations, shape (t,): y - (s2 + v) alpha."""
-        return np.asarray(self.y - (self.fitted_noise + self.noise) * self.alpha)
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return mean and standard deviation of f (noise excluded), losses standardised: (B,), (B,)."""
@@ -135,10 +125,6 @@ class LinearPosterior:
             variance += (dz**2 @ block.variances) * np.sum(cu**2, axis=1)
         variance -= np.sum((cross @ self.inverse.T) ** 2, axis=1)
         return cross @ self.alpha, np.sqrt(np.maximum(variance, LEAST))
-
-    def section(self, z: Vector) -> LinearMoments:
-        """Return the posterior at fixed binaries z (n_z,), as a function of the numerical parameters."""
-        return LinearMoments.of(self, z)
 
     def mean(self) -> WeightSample:
         """Return the posterior mean, a function like any sample (daxberger2019 App. C: m)."""
@@ -156,7 +142,7 @@ class LinearPosterior:
             return drawn
         mean, root = self.mean(), np.sqrt(inflation)
         weights = tuple(m + root * (w - m) for m, w in zip(mean.weights, drawn.weights, strict=True))
-        return WeightSample(self.blocks, weights, self.shift, self.scale, self.program, self.n_numbers)
+        return replace(drawn, weights=weights)
 
     def _shapes(self) -> list[tuple[Block, Vector]]:
         return list(zip(self.blocks, self.right, strict=True))
@@ -171,48 +157,6 @@ class LinearPosterior:
             for w, b, d, c in zip(prior, self.blocks, self.left, self.right, strict=True)
         )
         return WeightSample(self.blocks, weights, self.shift, self.scale, self.program, self.n_numbers)
-
-
-@dataclass(frozen=True)
-class LinearMoments:
-    """Mean and standard deviation of f(z, .), and their gradients with respect to u.
-
-    Attributes:
-        posterior: the model.
-        rows: D_b V_b D_b(z)' per block, shape (t,).
-        sizes: D_b(z) V_b D_b(z)' per block.
-    """
-
-    posterior: LinearPosterior
-    rows: tuple[Vector, ...]
-    sizes: tuple[float, ...]
-
-    @classmethod
-    def of(cls, posterior: LinearPosterior, z: Vector) -> LinearMoments:
-        weighted = [(b.left(z[None])[0], b.variances) for b in posterior.blocks]
-        rows = tuple(d @ (v * dz) for d, (dz, v) in zip(posterior.left, weighted, strict=True))
-        return cls(posterior, rows, tuple(float(dz**2 @ v) for dz, v in weighted))
-
-    def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
-        """Return mean, deviation and their gradients: (D,) -> scalar, scalar, (D,), (D,)."""
-        p = self.posterior
-        cross, by_u = np.zeros(len(p.y)), np.zeros((len(p.y), len(u)))
-        variance, variance_by_u = 0.0, np.zeros(len(u))
-        for block, c, row, size in zip(p.blocks, p.right, self.rows, self.sizes, strict=True):
-            cu = block.right(u[None])[0]
-            cross += row * (c @ cu)
-            variance += size * float(cu @ cu)
-            if block.cosines is not None:
-                slope = block.cosines.gradient(u)
-                by_u += row[:, None] * (c @ slope)
-                variance_by_u += 2.0 * size * (cu @ slope)
-        half = p.inverse @ cross
-        variance -= float(half @ half)
-        root = math.sqrt(max(variance, LEAST))
-        gradient = np.zeros(len(u))
-        if variance > LEAST:
-            gradient = (0.5 * variance_by_u - half @ p.inverse @ by_u) / root
-        return float(cross @ p.alpha), root, p.alpha @ by_u, gradient
 
 
 def _covariance(

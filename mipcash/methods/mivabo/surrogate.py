@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_block
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import PRIORS, SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
@@ -75,43 +74,6 @@ class LinearSettings:
 
 
 @dataclass(frozen=True)
-class Tables:
-    """Inputs of a fit at t points that do not depend on the values, each computed at first use.
-
-    Attributes:
-        program, scale: the space.
-        declared: pairs that may interact; None: all.
-        points: t of them.
-    """
-
-    program: BinaryProgram
-    scale: UnitScale
-    declared: Interactions | None
-    points: Points
-    _parts: dict[bytes, Tables] = field(default_factory=dict, repr=False, compare=False)
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def part(self, rows: Indices) -> Tables:
-        """Return the tables of some of the points, given by increasing rows; they are cached by these rows."""
-        key = np.asarray(rows, dtype=np.int64).tobytes()
-        if key not in self._parts:
-            self._parts[key] = Tables(self.program, self.scale, self.declared, self.points[rows])
-        return self._parts[key]
-
-    @cached_property
-    def z(self) -> Vector:
-        """Binaries, shape (t, n_z)."""
-        return self.points.one_hot(self.program)
-
-    @cached_property
-    def grams(self) -> evidence.Grams:
-        """The parts of the fitted kernel that do not depend on hyperparameters."""
-        return evidence.Grams.of(self.program, self.scale, self.z, self.points.units, self.declared)
-
-
-@dataclass(frozen=True)
 class LinearSurrogate:
     """A ``mipcash.surrogates.protocols.Surrogate`` with the linear model.
 
@@ -126,49 +88,32 @@ class LinearSurrogate:
     settings: LinearSettings = field(default_factory=LinearSettings)
     declared: Interactions | None = None
 
-    def prepare(self, points: Points) -> Tables:
-        """See ``mipcash.surrogates.protocols.Surrogate.prepare``."""
-        return Tables(self.program, self.scale, self.declared, points)
-
     def fit(
         self,
-        prepared: Tables,
+        points: Points,
         values: Vector,
         state: State,
         rng: np.random.Generator,
         noise: Noise = 0.0,
         deadline: Deadline = NEVER,
     ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
-        """See ``mipcash.surrogates.protocols.Surrogate.fit``; features and the draws of a sparse prior are random."""
+        """Return the posterior, and the state for the next fit; features and the draws of a sparse prior are random."""
+        settings, declared = self.settings, self.declared
         shift, width = standardisation(values)
-        y, v = (values - shift) / width, np.asarray(noise) / width**2 if np.any(noise) else 0.0
-        maker = MapMaker(self.settings.features, self.settings.sizes)
-        if self.settings.preset == "paper":
-            posterior, after = self._paper(prepared, values, v, maker, rng), dict(state)
+        v = np.asarray(noise) / width**2 if np.any(noise) else 0.0
+        maker, after = MapMaker(settings.features, settings.sizes), dict(state)
+        if settings.preset == "paper":
+            fitted_noise = 1.0 / settings.beta
+            blocks = paper_blocks(self.program, self.scale, settings.alpha, settings.sigma, rng, maker, declared)
         else:
+            grams = evidence.Grams.of(self.program, self.scale, points.one_hot(self.program), points.units, declared)
             starts = [np.array(state["theta"])] if "theta" in state else []
-            theta, _ = evidence.fit(prepared.grams, y, starts, self.settings.refit, v, deadline)
-            posterior, after = self._of(theta, prepared, values, v, maker, rng), {"theta": theta.tolist()}
-        if self.settings.prior == "gaussian":
+            theta, _ = evidence.fit(grams, (values - shift) / width, starts, settings.refit, v, deadline)
+            after = {"theta": theta.tolist()}
+            fitted_noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
+            columns = settings.sizes.product_columns * (1 if settings.prior == "gaussian" else WIDER)
+            blocks = evidence_blocks(self.program, self.scale, columns, theta, grams.layout, rng, maker, declared)
+        posterior = LinearPosterior.fit(blocks, self.program, points, values, fitted_noise, v)
+        if settings.prior == "gaussian":
             return posterior, after
-        return SparsePosterior.fit(posterior, self.settings.inference, rng), after
-
-    def _paper(
-        self, at: Tables, values: Vector, noise: Noise, maker: MapMaker, rng: np.random.Generator
-    ) -> LinearPosterior:
-        settings = self.settings
-        blocks = paper_blocks(
-            self.program, self.scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
-        )
-        return LinearPosterior.fit(blocks, self.program, at.points, values, 1.0 / settings.beta, noise)
-
-    def _of(
-        self, theta: Vector, at: Tables, values: Vector, noise: Noise, maker: MapMaker, rng: np.random.Generator
-    ) -> LinearPosterior:
-        """Return the posterior with prior variances fitted to the evidence."""
-        sizes, layout = self.settings.sizes, at.grams.layout
-        if self.settings.prior != "gaussian":
-            sizes = replace(sizes, product_columns=WIDER * sizes.product_columns)
-        blocks = evidence_blocks(self.program, self.scale, sizes, theta, layout, rng, maker, self.declared)
-        fitted_noise = float(np.exp(theta[layout.slices["noise"]][0]))
-        return LinearPosterior.fit(blocks, self.program, at.points, values, fitted_noise, noise)
+        return SparsePosterior.fit(posterior, settings.inference, rng), after

@@ -385,7 +385,7 @@ class NumberRules:
         """
         if not np.any(self.equal & self.curved):
             return None
-        low, high = self.polytope.box
+        low, high = np.minimum(*self.polytope.tightened), self.polytope.tightened[1]
         for _ in range(CORRECTIONS):
             drawn = rng.uniform(low, high)
             drawn[self.log] = np.exp(rng.uniform(np.log(low[self.log]), np.log(high[self.log])))

@@ -68,12 +68,9 @@ class Evidence:
     held: Vector | None = None
 
     @classmethod
-    def of(
-        cls, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None, limit: int | None = None
-    ) -> Evidence:
-        """Return the log posterior for all observations, or for a part if they exceed ``limit`` (None: FITTED, or FITTED_WIDE)."""
-        usual = FITTED_WIDE if tables.structure.wide else FITTED
-        keep = chosen_part(y, usual if limit is None else limit)
+    def of(cls, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None) -> Evidence:
+        """Return the log posterior for all observations, or for FITTED (wide: FITTED_WIDE) of them."""
+        keep = chosen_part(y, FITTED_WIDE if tables.structure.wide else FITTED)
         return cls(tables.part(keep), y[keep], taken(noise, keep), held)
 
     @property

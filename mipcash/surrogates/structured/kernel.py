@@ -47,7 +47,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.recent import Recent
 from mipcash.surrogates.level_kernels import LevelKernel
 from mipcash.surrogates.structured.encoded import Encoded
-from mipcash.surrogates.structured.number_sums import Side, number_sums
+from mipcash.surrogates.structured.number_sums import number_sums
 from mipcash.surrogates.structured.structure import Structure
 
 CHUNK = 1024
@@ -259,7 +259,7 @@ class Kernel:
         """Return sum_j A_j and sum_j A_j^2, both (B, B'). Exponentials are computed once for points that share their numbers."""
         unique, inverse = x.distinct
         if 2 * len(unique) > len(x):
-            return number_sums(self.structure.switched, self.b, self.m, Side(x.u, x.on), Side(y.u, y.on))
+            return number_sums(self.structure.switched, self.b, self.m, x, y)
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)

@@ -9,11 +9,10 @@ on in few points of either batch. The pairs of these points are listed, and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.structured.encoded import Encoded
 
 TOGETHER = 1 << 16
 """Number of terms computed at a time."""
@@ -23,20 +22,7 @@ LISTED = 1 << 18
 """Largest number of entries of all lists together."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of the two batches.
-
-    Attributes:
-        u: unit values, shape (B, J).
-        on: shape (B, J).
-    """
-
-    u: Vector
-    on: Vector
-
-
-def number_sums(switched: list[Indices], b: Vector, m: Vector, x: Side, y: Side) -> tuple[Vector, Vector]:
+def number_sums(switched: list[Indices], b: Vector, m: Vector, x: Encoded, y: Encoded) -> tuple[Vector, Vector]:
     """Return sum_j A_j and sum_j A_j^2: (B, B') each.
 
     Args:
@@ -56,7 +42,7 @@ def number_sums(switched: list[Indices], b: Vector, m: Vector, x: Side, y: Side)
     return total, squares
 
 
-def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
+def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: Vector, x: Encoded, y: Encoded) -> None:
     """Add the terms of numbers that are on at the same points to the sums, in place."""
     rows, cols = np.flatnonzero(x.on[:, together[0]]), np.flatnonzero(y.on[:, together[0]])
     if not len(rows) or not len(cols):
@@ -74,10 +60,10 @@ def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: 
         squares[at] += term.sum(axis=0)
 
 
-def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
+def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: Vector, x: Encoded, y: Encoded) -> None:
     """Add the terms of numbers that are on in few points to the sums, in place."""
-    here, row = _where(x.on, numbers)
-    there, col = _where(y.on, numbers)
+    here, row = np.nonzero(x.on.T[numbers] > 0)
+    there, col = np.nonzero(y.on.T[numbers] > 0)
     count = np.bincount(there, minlength=len(numbers))
     repeats = count[here]  # Each point of x is paired with the points of y in which the number is on.
     ends = np.cumsum(repeats)
@@ -94,10 +80,3 @@ def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: 
     at = np.repeat(row * total.shape[1], repeats) + col[mate]
     total += np.bincount(at, term, total.size).reshape(total.shape)
     squares += np.bincount(at, term**2, total.size).reshape(total.shape)
-
-
-def _where(on: Vector, numbers: Indices) -> tuple[Indices, Indices]:
-    """Return the pairs of a number, as an index into ``numbers``, and a point at which it is on, sorted by number: (N,), (N,)."""
-    chosen: Booleans = on.T[numbers] > 0
-    here, row = np.nonzero(chosen)
-    return here, row

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -150,15 +150,11 @@ class Structure:
         """k_g of every group at the median of lo; for groups without a length-scale it never changes."""
         return [LevelKernel(group) for group in self.groups]
 
-    def block(self, g: int, length: float) -> LevelKernel:
-        """Return k_g at a length-scale. Recent results are cached, as most fits keep their length-scales."""
-        return self._blocks.get((g, length), lambda: LevelKernel(self.groups[g], length))
-
     def blocks_at(self, lengths: Vector) -> list[LevelKernel]:
         """Return k_g of every group, given the length-scales lo of the ordered groups, (O,)."""
         blocks = list(self.fixed_blocks)
         for g, length in zip(self.ordered.tolist(), lengths.tolist(), strict=True):
-            blocks[g] = self.block(g, length)
+            blocks[g] = self._blocks.get((g, length), partial(LevelKernel, self.groups[g], length))
         return blocks
 
     @cached_property

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,14 @@ from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.training_tables import Tables
 from mipcash.surrogates.structured.warping import STRENGTHS, Warp
 
+COMPARED = 80
+"""Largest number of observations used to compare warps."""
+
+
+def every(t: int) -> int:
+    """Return every how many fits one searches after t observations: all at first, then one in two to one in four, later fewer."""
+    return 1 if t < 40 else max(2, min(4, t // 25), t // 80)
+
 
 @dataclass(frozen=True)
 class StructuredSettings:
@@ -35,55 +43,14 @@ class StructuredSettings:
         restart_every: every so many searches, one search takes twice as long, also starts at the prior's medians, and refits the
             length-scales of ordered groups and the warp.
         warp: True to allow a warp that compresses the worse half of the values; its strength is chosen by evidence.
-        fit_always_below: number of observations below which every fit searches. From there on, one fit in ``t / fit_share``
-            searches, at least one in four and at most one in two.
-        fit_share_large: for large t, one fit in ``t / fit_share_large`` searches, if these are fewer.
-        warp_sample: largest number of observations used to compare warps.
     """
 
     iterations: int = 12
     restart_every: int = 6
     warp: bool = True
-    fit_always_below: int = 40
-    fit_share: int = 25
-    fit_share_large: int = 80
-    warp_sample: int = 80
 
     def __post_init__(self) -> None:
-        at_least(self, iterations=1, restart_every=1, fit_always_below=0, fit_share=1, fit_share_large=1, warp_sample=1)
-
-    def every(self, t: int) -> int:
-        """Return the number of fits per search after t observations."""
-        return 1 if t < self.fit_always_below else max(2, min(4, t // self.fit_share), t // self.fit_share_large)
-
-
-@dataclass(frozen=True)
-class FitState:
-    """State that a fit passes on to the next one.
-
-    Attributes:
-        theta: hyperparameters, shape (n_theta,).
-        strength: of the warp.
-        fits: number of fits so far.
-        searched: number of observations of the last search; 0 if unknown.
-    """
-
-    theta: Vector
-    strength: float
-    fits: int
-    searched: int = 0
-
-    @classmethod
-    def of(cls, state: State) -> FitState | None:
-        """Return the state from a dict made by ``as_dict``; None before the first fit."""
-        if "theta" not in state:
-            return None
-        theta = np.array(state["theta"])
-        return cls(theta, float(state["strength"]), int(state["fits"]), int(state["searched"]))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the state in JSON types."""
-        return asdict(self) | {"theta": self.theta.tolist()}
+        at_least(self, iterations=1, restart_every=1)
 
 
 @dataclass(frozen=True)
@@ -114,30 +81,29 @@ class StructuredSurrogate:
         deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
         """See ``mipcash.surrogates.protocols.Surrogate.fit``; no random numbers are drawn."""
-        before, observed = FitState.of(state), _Observed(prepared, values, noise, self.turn)
-        theta, warp = self._hyperparameters(observed, before, deadline)
+        observed = _Observed(prepared, values, noise, self.turn)
+        theta, warp, searched = self._hyperparameters(observed, state, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
-        searched = before.searched if before is not None and theta is before.theta else len(values)
         posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v, searched)
-        fits = 1 if before is None else before.fits + 1
-        return posterior, FitState(theta, warp.strength, fits, searched).as_dict()
+        after = {"theta": theta.tolist(), "strength": warp.strength, "fits": state.get("fits", 0) + 1}
+        return posterior, {**after, "searched": searched}
 
-    def _hyperparameters(self, observed: _Observed, before: FitState | None, deadline: Deadline) -> tuple[Vector, Warp]:
-        """Return the hyperparameters and warp of this fit: refitted with restarts, refitted from the last maximum, or kept."""
-        if before is None:
-            return self._restarted(observed, self.structure.prior[0], deadline)
-        search, rest = divmod(before.fits, self.settings.every(len(observed.values)))
+    def _hyperparameters(self, observed: _Observed, before: State, deadline: Deadline) -> tuple[Vector, Warp, int]:
+        """Return hyperparameters, warp and the observations at the last search: restarts, the last maximum refitted, or kept."""
+        t = len(observed.values)
+        if "theta" not in before:
+            return *self._restarted(observed, self.structure.prior[0], deadline), t
+        theta, warp = np.array(before["theta"]), observed.warp(before["strength"])
+        search, rest = divmod(before["fits"], every(t))
         if rest:
-            return before.theta, observed.warp(before.strength)
+            return theta, warp, before["searched"]
         if search % self.settings.restart_every == 0:
-            return self._restarted(observed, before.theta, deadline)
-        warp = observed.warp(before.strength)
-        evidence = observed.evidence(warp, before.theta)
-        return fit(evidence, [before.theta], self.settings.iterations, deadline)[0], warp
+            return *self._restarted(observed, theta, deadline), t
+        return fit(observed.evidence(warp, theta), [theta], self.settings.iterations, deadline)[0], warp, t
 
     def _restarted(self, observed: _Observed, start: Vector, deadline: Deadline) -> tuple[Vector, Warp]:
         """Return hyperparameters fitted from several starts, with the warp of the highest evidence."""
-        iterations, part = self.settings.iterations, observed.part(self.settings.warp_sample)
+        iterations, part = self.settings.iterations, observed.part(COMPARED)
         found = []
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
             warp = observed.warp(strength)
@@ -145,7 +111,7 @@ class StructuredSurrogate:
             found.append((value - warp.log_jacobian(part.values), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
         starts = [theta, self.structure.prior[0]]
-        if len(part.values) < len(observed.values):  # the starts are warp_sample on a part of the observations
+        if len(part.values) < len(observed.values):  # the warps were compared on a part of the observations
             starts = [fit(part.evidence(warp), starts, iterations, deadline)[0]]
         return fit(observed.evidence(warp), starts, iterations, deadline)[0], warp
 

@@ -131,13 +131,10 @@ def test_the_unit_is_the_range_without_the_worst_values() -> None:
 def test_rewards_of_choices() -> None:
     known = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 50.0])
     assert [reward(v, known, "rank") for v in (1.0, 3.0, 50.0)] == pytest.approx([5.5 / 6, 3.5 / 6, 0.5 / 6])
-    assert [reward(v, known, "quantile") for v in (1.0, 50.0)] == [1.0, 0.0]
-    assert 0.9 < reward(3.0, known, "quantile") < 1.0
     assert [reward(v, known, 0.5) for v in (0.0, 0.1, 3.0)] == pytest.approx([1.0, 0.8, 0.0])
     assert reward(1.0, known, 10.0, unit=5.0) == pytest.approx(
         0.5
     )  # a loss of 5 after scaling; a loss of 10 earns no reward
-    assert reward(2.0, np.array([2.0]), "quantile") == 1.0
 
 
 # -- settings ---------------------------------------------------------------------------------------------------

@@ -55,7 +55,6 @@ class SparseSettings:
     burn_in: int = 100
     draws: int = 100
     by: str = "pair"
-    linear: bool = False
     noise: float = 1e-3
     noise_sd: float = 1.5
 
@@ -96,8 +95,7 @@ class Units:
         sizes: list[float] = []
         for b, (block, c) in enumerate(zip(blocks, right, strict=True)):
             unit = np.full(len(block.variances), -1, dtype=np.int64)
-            linear = settings.linear or block.cosines is not None
-            for pair, rows in unit_rows(block, linear):
+            for pair, rows in unit_rows(block, block.cosines is not None):
                 for part in (
                     [rows] if settings.by == "pair" else [slice(i, i + 1) for i in range(rows.start, rows.stop)]
                 ):
@@ -161,7 +159,6 @@ class Mixture:
 
     base: LinearPosterior
     units: Units
-    spread: Vector
     rest: int
     rest_squares: float
     continuous: tuple[Vector, ...]
@@ -169,13 +166,8 @@ class Mixture:
     @classmethod
     def of(cls, base: LinearPosterior, settings: SparseSettings) -> Mixture:
         units = Units.of(base.blocks, base.right, settings)
-        # features of one block share a typical variance, so that a product that was never observed counts as well
-        typical = [
-            block.variances * np.mean(np.var(d, axis=0)) * np.mean(np.sum(c**2, axis=1))
-            for block, d, c in zip(base.blocks, base.left, base.right, strict=True)
-        ]
         base, rest, squares = reduced(base)
-        return cls(base, units, units.total(typical), rest, squares, tuple(c @ c.T for c in base.right))
+        return cls(base, units, rest, squares, tuple(c @ c.T for c in base.right))
 
     def start(self) -> Scales:
         """Return the scales lambda = tau = 1."""

@@ -41,7 +41,7 @@ from scipy.optimize import minimize_scalar
 
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import WeightSample
-from mipcash.methods.mivabo.posterior import LinearMoments, LinearPosterior
+from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse import gibbs
 from mipcash.methods.mivabo.sparse.mixture import Mixture, Pair, Scales, SparseSettings
 from mipcash.program.forms import Vector
@@ -105,14 +105,12 @@ class SparsePosterior:
     """Draws of the scales, given which the weights are Gaussian, so that a sample is exact given one draw of the scales.
 
     Attributes:
-        observed: the Gaussian model of the observations, all scales 1.
         mixture: the model under its scales, its data perhaps reduced.
         draws: the kept scales.
         average: mean of the weights, Rao-Blackwellised: the average over the draws of their mean given the scales.
         further: observations added by ``given``: points, values on the scale of predictions, and noise.
     """
 
-    observed: LinearPosterior
     mixture: Mixture
     draws: tuple[Scales, ...]
     average: tuple[Vector, ...] = field(repr=False)
@@ -123,8 +121,8 @@ class SparsePosterior:
         """Fit the prior of the settings on the weights of a Gaussian model."""
         mixture = Mixture.of(base, settings)
         if settings.inference == "variational":
-            return cls(base, mixture, *by_variation(mixture, settings))
-        return cls(base, mixture, *gibbs.run(mixture, settings, rng))
+            return cls(mixture, *by_variation(mixture, settings))
+        return cls(mixture, *gibbs.run(mixture, settings, rng))
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> SparsePosterior:
         """Condition on further observations under the same draws of the scales, which are not reweighted.
@@ -134,8 +132,7 @@ class SparsePosterior:
             values: on the scale of predictions, shape (B,).
             noise: a number or shape (B,), in addition to s2.
         """
-        observed = self.observed.given(points, values, noise)
-        grown = replace(self, observed=observed, further=(*self.further, (points, values, noise)))
+        grown = replace(self, further=(*self.further, (points, values, noise)))
         means = [component.mean().weights for component in grown.components]
         average = tuple(np.mean([w[b] for w in means], axis=0) for b in range(len(self.average)))
         return replace(grown, average=average)
@@ -144,15 +141,6 @@ class SparsePosterior:
     def n_features(self) -> int:
         """Number of features M."""
         return self.mixture.base.n_features
-
-    @property
-    def fitted_noise(self) -> float:
-        """s2, the mean over the draws."""
-        return float(np.mean([at.noise for at in self.draws]))
-
-    def scaled(self, values: Vector) -> Vector:
-        """Return values of the output, standardised: shape of ``values``."""
-        return self.observed.scaled(values)
 
     @cached_property
     def components(self) -> tuple[LinearPosterior, ...]:
@@ -165,12 +153,6 @@ class SparsePosterior:
             component = component.given(points, values, noise)
         return component
 
-    @cached_property
-    def fitted(self) -> Vector:
-        """Means at the observations, shape (t,)."""
-        parts = zip(self.observed.left, self.average, self.observed.right, strict=True)
-        return sum((np.sum((d @ w) * c, axis=1) for d, w, c in parts), np.zeros(len(self.observed.y)))
-
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Return mean and standard deviation of f, those of the mixture over the draws: (B,), (B,)."""
         moments = [component.predict(points) for component in self.components]
@@ -178,15 +160,6 @@ class SparsePosterior:
         mean = means.mean(axis=0)
         variance = np.mean([s**2 for _, s in moments], axis=0) + np.mean((means - mean) ** 2, axis=0)
         return mean, np.sqrt(variance)
-
-    def section(self, z: Vector) -> MixtureMoments:
-        """Return the moments at fixed binaries z (n_z,), as functions of the numerical parameters."""
-        return MixtureMoments(tuple(component.section(z) for component in self.components))
-
-    def mean(self) -> WeightSample:
-        """Return the posterior mean, a function like any sample."""
-        base = self.mixture.base
-        return WeightSample(base.blocks, self.average, base.shift, base.scale, base.program, base.n_numbers)
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
         """Draw a posterior sample; ``inflation`` multiplies the posterior covariance of the weights."""
@@ -196,42 +169,6 @@ class SparsePosterior:
         root = math.sqrt(inflation)
         pairs = zip(self.average, drawn.weights, strict=True)
         return replace(drawn, weights=tuple(m + root * (w - m) for m, w in pairs))
-
-    def inclusion(self) -> dict[Pair, float]:
-        """Return the inclusion of each pair of groups, in [0, 1]: the mean of 1 - kappa over the draws.
-
-        kappa_u = 1 / (1 + a_u) is the shrinkage factor (Carvalho, Polson and Scott 2010) with a_u = c tau^2 lambda_u^2. The factor
-        c, the prior variance of all units' parts of f at lambda = tau = 1, removes the scale of V. Each unit would have 1/2 if all
-        units were alike and together made the variance of the losses. A pair in several blocks counts with its largest unit.
-        """
-        size = float(np.sum(self.mixture.spread))
-        free = np.mean([a / (1.0 + a) for a in (size * at.glob * at.local for at in self.draws)], axis=0)
-        found: dict[Pair, float] = {}
-        for (_, pair), value in zip(self.mixture.units.keys, free, strict=True):
-            if pair[0] != pair[1]:
-                found[pair] = max(found.get(pair, 0.0), float(value))
-        return found
-
-    def relevant(self, threshold: float = 0.5) -> frozenset[Pair]:
-        """Return the pairs whose inclusion reaches the threshold."""
-        return frozenset(pair for pair, value in self.inclusion().items() if value >= threshold)
-
-
-@dataclass(frozen=True)
-class MixtureMoments:
-    """Mean and standard deviation of f(z, .) over the draws, and their gradients with respect to u."""
-
-    components: tuple[LinearMoments, ...]
-
-    def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
-        """Return mean, deviation and their gradients: (D,) -> scalar, scalar, (D,), (D,)."""
-        found = [component(u) for component in self.components]
-        means, deviations = np.array([f[0] for f in found]), np.array([f[1] for f in found])
-        by_mean, by_deviation = np.array([f[2] for f in found]), np.array([f[3] for f in found])
-        mean, gradient = float(means.mean()), by_mean.mean(axis=0)
-        deviation = math.sqrt(float(np.mean(deviations**2) + np.mean((means - mean) ** 2)))
-        slope = np.mean(deviations[:, None] * by_deviation + (means - mean)[:, None] * (by_mean - gradient), axis=0)
-        return mean, deviation, gradient, slope / deviation
 
 
 # -- leaving pairs out ----------------------------------------------------------------------------------------------

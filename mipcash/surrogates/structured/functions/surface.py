@@ -15,7 +15,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.cosines import CosineSum
+from mipcash.surrogates.protocols import Section
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.form_parts import FormParts
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw
@@ -59,11 +59,21 @@ class Surface:
         total = self.kernel(x, self.x) @ self.weights
         return total if self.draw is None else total + self.draw.values(x)
 
-    def section(self, z: Vector) -> SurfaceSection:
+    def section(self, z: Vector) -> Section:
         """Return f(z, .) at fixed binaries, with its gradient."""
         point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
         waves = None if self.draw is None else self.draw.waves(z.astype(float), point.on[0])
-        return SurfaceSection(KernelSection.of(self.kernel, point, self.x), self.weights, waves)
+        kernel = KernelSection.of(self.kernel, point, self.x)
+
+        def at(u: Vector) -> tuple[float, Vector]:
+            k, slope = kernel(u)
+            value, gradient = float(k @ self.weights), self.weights @ slope
+            if waves is None:
+                return value, gradient
+            more, more_gradient = waves(u)
+            return value + more, gradient + more_gradient
+
+        return at
 
     def form_at(self, u: Vector) -> QuadraticForm:
         """Return f(., u) as an exact quadratic form over the base columns."""
@@ -103,21 +113,3 @@ def _blocks(structure: Structure) -> tuple[Vector, Vector, Vector]:
     """Return the blocks of E: groups (G, G), groups and numbers (G, J), numbers (J, J)."""
     g = structure.n_groups
     return structure.pairs[:g, :g], structure.pairs[:g, g:], structure.pairs[g:, g:]
-
-
-@dataclass(frozen=True)
-class SurfaceSection:
-    """f(z, .): value and gradient with respect to u."""
-
-    kernel: KernelSection
-    weights: Vector
-    waves: CosineSum | None
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Return value and gradient: (J,) -> scalar, (J,)."""
-        k, slope = self.kernel(u)
-        value, gradient = float(k @ self.weights), self.weights @ slope
-        if self.waves is None:
-            return value, gradient
-        more, more_gradient = self.waves(u)
-        return value + more, gradient + more_gradient
