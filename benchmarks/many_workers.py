@@ -90,18 +90,8 @@ def one(optimizer: str, workers: int, seconds: float, budget: int) -> dict[str, 
 
 def markdown(results: dict[str, Any]) -> str:
     """The table for the page of results."""
-    head = (
-        "optimizer",
-        "workers",
-        "s an evaluation",
-        "evaluations",
-        "fill, s",
-        "busy",
-        "proposals a second",
-        "longest wait, s",
-        "stale",
-    )
-    lines = ["| " + " | ".join((*head, "regret after " + " / ".join(map(str, STEPS)))) + " |", "|---" * 10 + "|"]
+    head = "| optimizer | workers | s an evaluation | evaluations | fill, s | busy | proposals a second | longest wait, s | stale |"
+    lines = [f"{head} regret after {' / '.join(map(str, STEPS))} |", "|---" * 10 + "|"]
     for r in results["rows"]:
         several = r["workers"] > 1
         shares = (

@@ -8,15 +8,17 @@ The seed is the instance. To run parts:
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.admm import report
-from benchmarks.admm.runs import work
-from benchmarks.admm.suite import BUDGET, FOLDER
+from benchmarks.admm.suite import BUDGET, FOLDER, NAME
+from benchmarks.peers import runner
+from benchmarks.peers.catalogue import make_method
 from benchmarks.peers.history import History, account, read
+from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 
 BANDIT, BO = "admm", "admm:z_min=gp"
@@ -60,6 +62,15 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             return {"failed": failed, **collected(Path(place), methods, 14)}
     failed = work(list(LABELS), range(INSTANCES[size]), budget, FOLDER, progress)
     return {"failed": failed, **collected()}
+
+
+def work(
+    methods: Sequence[str], instances: Sequence[int], budget: Callable[[str], int], folder: Path, progress: Callable[[str], None]
+) -> int:
+    """Execute the missing runs here, instance by instance, and return the number of failed runs."""
+    there = installed(methods, make_method, progress)
+    tasks = [runner.Task(m, f"{NAME}-{k}", k, "", NAME) for k in instances for m in there]
+    return sum(runner.work(runner.missing([t], budget(t.method), folder), progress, budget(t.method), folder) for t in tasks)
 
 
 def budget(method: str) -> int:

@@ -13,29 +13,11 @@ from benchmarks.admmbo.runner import Run
 EARLY, BUDGETS = (6, 15, 30, 50), (30, 50, 100)
 """Evaluations of single outputs at which the share of feasible runs and the median best loss are reported."""
 RESIDUALS = "residuals"
-COMPARED = (
-    "problem",
-    "method",
-    "starts",
-    f"starts: feasible after {', '.join(map(str, EARLY))}",
-    "all after",
-    f"median regret after {', '.join(map(str, BUDGETS))}",
-    "at the end, quartiles",
-    "stopped by residuals",
-    "spent: median, most, of",
-    "answer: kept, median regret",
-    "CPU s an ask",
-)
-VARIED = (
-    "rho",
-    "M",
-    "starts",
-    "all feasible after",
-    "median regret after 50, 100, at the end",
-    "stopped by residuals",
-    "spent: median, most, of",
-    "answer kept",
-)
+COMPARED = f"""| problem | method | starts | starts: feasible after {", ".join(map(str, EARLY))} | all after | median regret after \
+{", ".join(map(str, BUDGETS))} | at the end, quartiles | stopped by residuals | spent: median, most, of | \
+answer: kept, median regret | CPU s an ask |"""
+VARIED = """| rho | M | starts | all feasible after | median regret after 50, 100, at the end | stopped by residuals | \
+spent: median, most, of | answer kept |"""
 
 
 def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
@@ -86,7 +68,7 @@ def rows(runs: Sequence[Run], early: Sequence[Run] = ()) -> list[dict[str, Any]]
 
 def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]]) -> str:
     """Return both tables."""
-    lines = [_head(COMPARED), "|---" * len(COMPARED) + "|"]
+    lines = [COMPARED, "|---" * (COMPARED.count("|") - 1) + "|"]
     for r in compared:
         lines.append(
             f"| ({r['problem']}) | {r['method']} | {r['starts']} | {r['begun']}: "
@@ -97,7 +79,7 @@ def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]
             + f"{_share(r['answers_kept'])}, {_text(r['answer_regret'])} | {r['cpu']:.3f} |"
         )
     if varied:
-        lines += ["", _head(VARIED), "|---" * len(VARIED) + "|"]
+        lines += ["", VARIED, "|---" * (VARIED.count("|") - 1) + "|"]
         for r in sorted(varied, key=lambda r: ("rho" not in r["settings"], *r["settings"].values())):
             settings = r["settings"]
             lines.append(
@@ -106,10 +88,6 @@ def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]
                 + f" | {_stopped(r)} | {_spent(r)} | {_share(r['answers_kept'])} |"
             )
     return "\n".join(lines) + "\n"
-
-
-def _head(columns: Sequence[str]) -> str:
-    return f"| {' | '.join(columns)} |"
 
 
 def _stopped(r: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import mipcash as mc
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.models._automl_algorithms import CLASSIFIERS, SCALERS, TRANSFORMERS, selectors
 from mipcash.models._data import table
 from mipcash.models._pipeline_measures import objective_of
 from mipcash.models._pipeline_parts import (
@@ -29,7 +30,6 @@ from mipcash.models._pipeline_parts import (
     most_inputs,
     no_more_leaves_than_room,
     pipeline_of,
-    quantiles_in_percent,
     steps,
 )
 from mipcash.models._pipeline_parts import before as stands_before
@@ -39,7 +39,6 @@ def _scores(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
     return {**tuned, "score_func": Name(f"sklearn.feature_selection.{tuned['score_func']}")}
 
 
-_ALPHA = mc.Real(0.01, 0.5)
 _FOREST = {
     "n_estimators": mc.Integer(10, 100, log=True),
     "criterion": mc.Categorical(["gini", "entropy"]),
@@ -49,45 +48,15 @@ _FOREST = {
     "bootstrap": mc.Categorical([True, False]),
 }
 MODULES: Modules = {
-    "scaler": {
-        "none": None,
-        "normalizer": Algorithm("sklearn.preprocessing.Normalizer"),
+    "scaler": {n: SCALERS[n] for n in ("none", "normalizer", "quantile", "minmax", "standard", "robust")}
+    | {
         "quantile": Algorithm(
             "sklearn.preprocessing.QuantileTransformer",
             {"n_quantiles": mc.Integer(10, 1000, log=True), "output_distribution": mc.Categorical(["uniform", "normal"])},
             random=True,
-        ),
-        # Without clip=True a held-out row beyond the training range would leave [0, 1], and could turn negative.
-        "minmax": Algorithm("sklearn.preprocessing.MinMaxScaler", fixed={"clip": True}),
-        "standard": Algorithm("sklearn.preprocessing.StandardScaler"),
-        "robust": Algorithm(
-            "sklearn.preprocessing.RobustScaler",
-            {
-                "q_min": mc.Real(0.001, 0.3),
-                "q_max": mc.Real(0.7, 0.999),
-                "with_centering": mc.Categorical([True, False]),
-                "with_scaling": mc.Categorical([True, False]),
-            },
-            argued=quantiles_in_percent,
-        ),
+        )
     },
-    "transformer": {
-        "none": None,
-        # n_components in (0, 1) is the share of the variance to keep.
-        "pca": Algorithm(
-            "sklearn.decomposition.PCA",
-            {"n_components": mc.Real(0.5, 0.9999), "whiten": mc.Categorical([False, True])},
-            random=True,
-        ),
-        "polynomial": Algorithm(
-            "sklearn.preprocessing.PolynomialFeatures",
-            {
-                "degree": mc.Integer(2, 3),
-                "interaction_only": mc.Categorical([False, True]),
-                "include_bias": mc.Categorical([True, False]),
-            },
-        ),
-    },
+    "transformer": {n: TRANSFORMERS[n] for n in ("none", "pca", "polynomial")},
     "selector": {
         "none": None,
         "percentile": Algorithm(
@@ -95,32 +64,20 @@ MODULES: Modules = {
             {"percentile": mc.Integer(1, 99), "score_func": mc.Categorical(["f_classif", "chi2"])},
             argued=_scores,
         ),
-        "fpr": Algorithm("sklearn.feature_selection.SelectFpr", {"alpha": _ALPHA}),
-        "fdr": Algorithm("sklearn.feature_selection.SelectFdr", {"alpha": _ALPHA}),
-        "fwe": Algorithm("sklearn.feature_selection.SelectFwe", {"alpha": _ALPHA}),
-        "variance_threshold": Algorithm(
-            "sklearn.feature_selection.VarianceThreshold", {"threshold": mc.Real(1e-6, 1e-3, log=True)}
-        ),
+        **{n: selectors("Classifier")[n] for n in ("fpr", "fdr", "fwe", "variance_threshold")},
     },
     "estimator": {
-        "gaussian_nb": Algorithm("sklearn.naive_bayes.GaussianNB"),
+        "gaussian_nb": CLASSIFIERS["gaussian_nb"],
         "multinomial_nb": Algorithm(
             "sklearn.naive_bayes.MultinomialNB", {"alpha": mc.Real(1e-2, 100, log=True), "fit_prior": mc.Categorical([True, False])}
         ),
-        "qda": Algorithm("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis", {"reg_param": mc.Real(1e-3, 1, log=True)}),
+        "qda": CLASSIFIERS["qda"],
         "logistic_regression": Algorithm(
             "sklearn.linear_model.LogisticRegression",
             {"C": mc.Real(0.03125, 32768, log=True), "class_weight": mc.Categorical([None, "balanced"])},
             {"max_iter": 200},
         ),
-        "knn": Algorithm(
-            "sklearn.neighbors.KNeighborsClassifier",
-            {
-                "n_neighbors": mc.Integer(1, 100, log=True),
-                "weights": mc.Categorical(["uniform", "distance"]),
-                "p": mc.Ordinal([1, 2]),
-            },
-        ),
+        "knn": CLASSIFIERS["knn"],
         "random_forest": Algorithm("sklearn.ensemble.RandomForestClassifier", _FOREST, random=True),
         "extra_trees": Algorithm("sklearn.ensemble.ExtraTreesClassifier", _FOREST, random=True),
         "gradient_boosting": Algorithm(

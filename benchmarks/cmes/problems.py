@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -107,19 +107,42 @@ def one_minus_auc(truth: Array, score: Array) -> float:
     return 1.0 - float(roc_auc_score(truth, score))
 
 
+# -- spaces ---------------------------------------------------------------------------------------------------------
+
+
+def _space(name: str, **domains: Any) -> Callable[[], mc.Space]:
+    return partial(mc.Space.from_sklearn, domains, name)
+
+
+LEAF, PRUNE, SHARE = mc.Real(0.002, 0.2, log=True), mc.Real(1e-5, 1e-1, log=True), {"positives": mc.Real(0.1, 0.9)}
+boosting_space = _space(
+    "boosting", rate=mc.Real(0.01, 1.0, log=True), subsample=mc.Real(0.2, 1.0), features=mc.Real(0.1, 1.0), leaf=LEAF, prune=PRUNE,
+    trees=mc.Integer(1, 30), depth=mc.Integer(1, 5),
+)  # fmt: skip
+tree_space = _space("tree", leaf=LEAF, prune=PRUNE, depth=mc.Integer(1, 12), criterion=mc.Categorical(["gini", "entropy"]))
+forest_space = _space(
+    "forest", features=mc.Real(0.1, 1.0), trees=mc.Integer(1, 12), depth=mc.Integer(1, 10), bootstrap=mc.Categorical(["yes", "no"])
+)
+neighbours_space = _space(
+    "neighbours", kept=mc.Real(0.05, 1.0), k=mc.Integer(1, 30), metric=mc.Categorical(["manhattan", "euclidean", "chebyshev"]),
+    weights=mc.Categorical(["uniform", "distance"]), columns=mc.Categorical(["1", "2", "4", "8"]),
+)  # fmt: skip
+plain_network, weighted_network = (
+    _space(
+        "network", rate=mc.Real(1e-4, 1e-1, log=True), decay=mc.Real(1e-6, 1.0, log=True), momentum=mc.Real(0.5, 0.99),
+        second=mc.Real(0.9, 0.9999), epsilon=mc.Real(1e-9, 1e-3, log=True), **share, layers=mc.Integer(1, 3),
+        width=mc.Integer(2, 24), next=mc.Integer(2, 24), batch=mc.Integer(16, 64), epochs=mc.Integer(1, 10),
+        activation=mc.Categorical(["relu", "tanh", "logistic"]),
+    )
+    for share in ({}, SHARE)
+)  # fmt: skip
+factors_space = _space(
+    "factors", penalty=mc.Real(1e-5, 1.0, log=True), rate=mc.Real(1e-3, 1.0, log=True), **SHARE, rank=mc.Integer(1, 8),
+    degree=mc.Integer(1, 2), epochs=mc.Integer(1, 20), loss=mc.Categorical(["log_loss", "modified_huber", "hinge"]),
+)  # fmt: skip
+
+
 # -- models under a size limit ----------------------------------------------------------------------------------------
-
-
-def boosting_space() -> mc.Space:
-    space = mc.Space("boosting")
-    space.real("rate", 0.01, 1.0, log=True)
-    space.real("subsample", 0.2, 1.0)
-    space.real("features", 0.1, 1.0)
-    space.real("leaf", 0.002, 0.2, log=True)
-    space.real("prune", 1e-5, 1e-1, log=True)
-    space.integer("trees", 1, 30)
-    space.integer("depth", 1, 5)
-    return space
 
 
 def boosting(config: Config) -> tuple[float, float]:
@@ -140,15 +163,6 @@ def boosting(config: Config) -> tuple[float, float]:
     return one_minus_auc(yt, model.predict_proba(xt)[:, 1]), 40.0 * nodes
 
 
-def tree_space() -> mc.Space:
-    space = mc.Space("tree")
-    space.real("leaf", 0.002, 0.2, log=True)
-    space.real("prune", 1e-5, 1e-1, log=True)
-    space.integer("depth", 1, 12)
-    space.categorical("criterion", ["gini", "entropy"])
-    return space
-
-
 def tree(config: Config) -> tuple[float, float]:
     from sklearn.tree import DecisionTreeClassifier
 
@@ -161,15 +175,6 @@ def tree(config: Config) -> tuple[float, float]:
         random_state=0,
     ).fit(x, y)
     return one_minus_auc(yt, model.predict_proba(xt)[:, 1]), 40.0 * model.tree_.node_count
-
-
-def forest_space() -> mc.Space:
-    space = mc.Space("forest")
-    space.real("features", 0.1, 1.0)
-    space.integer("trees", 1, 12)
-    space.integer("depth", 1, 10)
-    space.categorical("bootstrap", ["yes", "no"])
-    return space
 
 
 def forest(data: str) -> Callable[[Config], tuple[float, float]]:
@@ -193,16 +198,6 @@ def forest(data: str) -> Callable[[Config], tuple[float, float]]:
     return evaluate
 
 
-def neighbours_space() -> mc.Space:
-    space = mc.Space("neighbours")
-    space.real("kept", 0.05, 1.0)
-    space.integer("k", 1, 30)
-    space.categorical("metric", ["manhattan", "euclidean", "chebyshev"])
-    space.categorical("weights", ["uniform", "distance"])
-    space.categorical("columns", ["1", "2", "4", "8"])
-    return space
-
-
 def neighbours(config: Config) -> tuple[float, float]:
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -214,27 +209,6 @@ def neighbours(config: Config) -> tuple[float, float]:
     score = model.predict_proba(xt @ projection)
     positive = score[:, -1] if score.shape[1] > 1 else np.zeros(len(xt))
     return one_minus_auc(yt, positive), 8.0 * (count * (projection.shape[1] + 1) + projection.size)
-
-
-def network_space(positives: bool) -> Callable[[], mc.Space]:
-    def make() -> mc.Space:
-        space = mc.Space("network")
-        space.real("rate", 1e-4, 1e-1, log=True)
-        space.real("decay", 1e-6, 1.0, log=True)
-        space.real("momentum", 0.5, 0.99)
-        space.real("second", 0.9, 0.9999)
-        space.real("epsilon", 1e-9, 1e-3, log=True)
-        if positives:
-            space.real("positives", 0.1, 0.9)
-        space.integer("layers", 1, 3)
-        space.integer("width", 2, 24)
-        space.integer("next", 2, 24)
-        space.integer("batch", 16, 64)
-        space.integer("epochs", 1, 10)
-        space.categorical("activation", ["relu", "tanh", "logistic"])
-        return space
-
-    return make
 
 
 def network(data: str) -> Callable[[Config], tuple[float, float]]:
@@ -268,18 +242,6 @@ def network(data: str) -> Callable[[Config], tuple[float, float]]:
     return evaluate
 
 
-def factors_space() -> mc.Space:
-    space = mc.Space("factors")
-    space.real("penalty", 1e-5, 1.0, log=True)
-    space.real("rate", 1e-3, 1.0, log=True)
-    space.real("positives", 0.1, 0.9)
-    space.integer("rank", 1, 8)
-    space.integer("degree", 1, 2)
-    space.integer("epochs", 1, 20)
-    space.categorical("loss", ["log_loss", "modified_huber", "hinge"])
-    return space
-
-
 def factors(config: Config) -> tuple[float, float]:
     from sklearn.linear_model import SGDClassifier
     from sklearn.preprocessing import PolynomialFeatures
@@ -307,10 +269,10 @@ PROBLEMS = (
     Problem("tree-digits", "digits", SIZE, (2, 1, 1), 0.48, 520, tree_space, tree),
     Problem("forest-diabetes", "diabetes", SIZE, (1, 2, 1), 0.26, 3360, forest_space, forest("diabetes")),
     Problem("forest-cancer", "cancer", SIZE, (1, 2, 1), 0.80, 11080, forest_space, forest("cancer")),
-    Problem("network-diabetes", "diabetes", SIZE, (5, 5, 1), 0.79, 4632, network_space(False), network("diabetes")),
+    Problem("network-diabetes", "diabetes", SIZE, (5, 5, 1), 0.79, 4632, plain_network, network("diabetes")),
     Problem("neighbours-cancer", "cancer", SIZE, (1, 1, 3), 0.29, 2528, neighbours_space, neighbours),
-    Problem("network-cancer", "cancer", NEGATIVES, (6, 5, 1), 0.30, 0.0353, network_space(True), network("cancer")),
-    Problem("network-digits", "digits", NEGATIVES, (6, 5, 1), 0.38, 0.146, network_space(True), network("digits")),
+    Problem("network-cancer", "cancer", NEGATIVES, (6, 5, 1), 0.30, 0.0353, weighted_network, network("cancer")),
+    Problem("network-digits", "digits", NEGATIVES, (6, 5, 1), 0.38, 0.146, weighted_network, network("digits")),
     Problem("factors-wine", "wine", NEGATIVES, (3, 3, 1), 0.39, 0.0546, factors_space, factors),
-    Problem("network-parity", "parity", NEGATIVES, (6, 5, 1), 0.74, 0.676, network_space(True), network("parity")),
+    Problem("network-parity", "parity", NEGATIVES, (6, 5, 1), 0.74, 0.676, weighted_network, network("parity")),
 )

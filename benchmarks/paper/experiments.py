@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from benchmarks.paper import final, synthetic, vae, xgboost
 from benchmarks.paper.experiment import Experiment, Group
@@ -149,6 +150,14 @@ POINTS = {
 }
 """Results of Tables 1 (after 32 evaluations) and 3 (after 16 evaluations, penalty of 500)."""
 
+EIGHT = "Runs: see the column; the paper: 8" + GIVEN
+
+
+def _trained(size: str, title: str, scaled: str = EIGHT, paper: str = "", **points: Any) -> Group:
+    more, needs = partial(final.markdown, size), partial(vae.check, size)
+    return Group(size, title, (f"vae-{size}",), (*OURS, *ANNEALED, *RULED), scaled, paper, more=more, needs=needs, **points)
+
+
 VAE_EXPERIMENT = Experiment(
     name="paper-vae",
     title="Variational autoencoder, Section 4 (b) (Fig. 2, Tables 1, 3 and 4)",
@@ -159,19 +168,13 @@ VAE_EXPERIMENT = Experiment(
     machines=vae.machines,
     seeds={"smoke": (0,), "quick": (0,), "full": range(8)},
     groups=(
-        Group(
+        _trained(
             "small",
             "VAE on MNIST, 1,000 images",
-            ("vae-small",),
-            (*OURS, *ANNEALED, *RULED),
             "Training: 1,000 images, 6 epochs in batches of 16, 100 test images; the paper: 60,000, 32 epochs, batches of "
-            "128, 10,000 test images. Runs: see the column; the paper: 8"
-            + GIVEN
-            + ". Most losses are above 125, where that penalty rewards what is illegal",
+            "128, 10,000 test images. " + EIGHT + ". Most losses are above 125, where that penalty rewards what is illegal",
             PAPER_VAE,
             points=POINTS,
-            more=partial(final.markdown, "small"),
-            needs=partial(vae.check, "small"),
         ),
         Group(
             "proxy",
@@ -181,39 +184,21 @@ VAE_EXPERIMENT = Experiment(
             "No training: an analytic function of the 28 hyperparameters, made for the peers benchmark, between 85 and some "
             "200 nats. It shows what the conventions do at little cost. Runs: see the column; the paper: 8" + GIVEN,
         ),
-        Group(
+        _trained(
             "laptop",
             "VAE on MNIST, preset laptop",
-            ("vae-laptop",),
-            (*OURS, *ANNEALED, *RULED),
             "Training: {train_size} images, {epochs} epochs in batches of {batch}, at most {seconds:g} seconds of one core, "
             "{test_size} test images; the paper: 60,000, "
             "32 epochs, batches of 128, 10,000 test images. Runs: see the column; the paper: 8".format(**vars(PRESETS["laptop"]))
             + GIVEN,
             points=POINTS,
-            more=partial(final.markdown, "laptop"),
-            needs=partial(vae.check, "laptop"),
         ),
-        Group(
+        _trained(
             "paper",
             "VAE on FashionMNIST, preset paper",
-            ("vae-paper",),
-            (*OURS, *ANNEALED, *RULED),
-            "Runs: see the column; the paper: 8" + GIVEN,
-            "Paper, Fig. 2 right (curves only): MiVaBO is below SMAC, TPE, GPyOpt and random search throughout.",
-            more=partial(final.markdown, "paper"),
-            needs=partial(vae.check, "paper"),
+            paper="Paper, Fig. 2 right (curves only): MiVaBO is below SMAC, TPE, GPyOpt and random search throughout.",
         ),
-        Group(
-            "paper-mnist",
-            "VAE on MNIST, preset paper",
-            ("vae-paper-mnist",),
-            (*OURS, *ANNEALED, *RULED),
-            "Runs: see the column; the paper: 8" + GIVEN,
-            points=POINTS,
-            more=partial(final.markdown, "paper-mnist"),
-            needs=partial(vae.check, "paper-mnist"),
-        ),
+        _trained("paper-mnist", "VAE on MNIST, preset paper", points=POINTS),
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from statistics import mean
 
 import numpy as np
@@ -18,6 +18,7 @@ from benchmarks.automl.data import OF_PAPER
 from benchmarks.automl.record import runs as automl_runs
 from benchmarks.cmes import benchmark as cmes
 from benchmarks.cmes import runs as cmes_runs
+from benchmarks.cmes.benchmark import BINARY, DRAWS, JOINT, REAL, SIGMA
 from benchmarks.paper.experiment import completed
 from benchmarks.paper.suites import SYNTHETIC, VAE, XGBOOST
 from benchmarks.paper.synthetic import RANGES
@@ -237,209 +238,118 @@ def _drawn(name: str) -> tuple[str, ...]:
 LIBRARIES = ("smac", "hyperopt", "joint-gp", "random")
 PENALISED = ("smac@penalty-50", "hyperopt@penalty-50", "joint-gp", "random")
 BANDIT_LONG, SPLIT, SLOW, SOUND = artificial.BANDIT, artificial.BO, artificial.SLOW, artificial.SOUND
-BINARY, REAL = "Binary feedback (paper, Table 2)", "Real-valued feedback (paper, Table 3)"
-SIGMA = "sigma(delta)"
-DRAWS, JOINT = "Draws of the minimum (paper, Table 5)", "Joint and marginal draws of the minimum (paper, Table 4)"
 RHO = [{"rho": rho, "penalty": 20.0} for rho in admmbo.RHOS]
 LARGE_M = [{"penalty": m} for m in admmbo.PENALTIES if m >= 0.1]
 SMALL_M = [{"penalty": m} for m in admmbo.PENALTIES if m < 0.1]
 
 ARTIFICIAL = "admm-artificial"
+LIU_MADE = partial(Claim, "liu2020", benchmark=ARTIFICIAL)
+LIU = partial(Claim, "liu2020")
+LIU_REAL = partial(Claim, "liu2020", benchmark="admm-real")
+LIU_FAIR = partial(Claim, "liu2020", benchmark="fair-pipelines")
+PERRONE_CMES = partial(Claim, "perrone2019", benchmark="cmes")
+PERRONE = partial(Claim, "perrone2019")
+ARIAFAR = partial(Claim, "ariafar2019")
+ARIAFAR_ADMMBO = partial(Claim, "ariafar2019", benchmark="admmbo")
+DAXBERGER_SYNTHETIC = partial(Claim, "daxberger2019", benchmark="paper-synthetic")
+DAXBERGER_XGBOOST = partial(Claim, "daxberger2019", benchmark="paper-xgboost")
+DAXBERGER_VAE = partial(Claim, "daxberger2019", benchmark="paper-vae")
+DAXBERGER = partial(Claim, "daxberger2019")
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "liu2020", "Table A4; ram2020, Fig. 1c", "Artificial objective: AdADMM(BO,Ba) reaches JOPT(BO)'s final loss sooner",
+    LIU_MADE("Table A4; ram2020, Fig. 1c", "Artificial objective: AdADMM(BO,Ba) reaches JOPT(BO)'s final loss sooner",
         "108; 140 times", lambda: sooner(BANDIT_LONG, SLOW), MEDIAN, figure=108.0,
-        note="times, CPU s of the methods, against scikit-optimize after 50 evaluations", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Table A5; ram2020, Fig. 1b", "The same: AdADMM(BO,BO)", "39; 120 times", lambda: sooner(SPLIT, SLOW),
-        MEDIAN, figure=39.0, note="times, as above", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", OUTSIDE, "The same: random search", "", lambda: sooner("random", SLOW), MEDIAN,
-        note="times, as above: its proposals cost nothing", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Table A4; ram2020, Fig. 1c", "The same: AdADMM(BO,Ba) ends lower", "31 %; 29 %: 1.45; 1.41 times",
-        lambda: lower(BANDIT_LONG, SLOW), TIMES, figure=1.45, note="ratio of losses after as many CPU s", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Table A5; ram2020, Fig. 1b", "The same: AdADMM(BO,BO) ends lower", "27 %; 17 %: 1.37; 1.20 times",
-        lambda: lower(SPLIT, SLOW), TIMES, figure=1.37, note="as above", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", OUTSIDE, "AdADMM(BO,Ba) ends lower than joint BO at equal evaluations", "",
-        lambda: ratio([SOUND], BANDIT_LONG), TIMES, note="ratio of losses to `jopt` after 100 evaluations",
-        benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Fig. 4, A8; ram2020, Fig. 1a", "Growing precision is as good as the best fixed one", "curves",
+        note="times, CPU s of the methods, against scikit-optimize after 50 evaluations"),
+    LIU_MADE("Table A5; ram2020, Fig. 1b", "The same: AdADMM(BO,BO)", "39; 120 times", lambda: sooner(SPLIT, SLOW), MEDIAN,
+        figure=39.0, note="times, as above"),
+    LIU_MADE(OUTSIDE, "The same: random search", "", lambda: sooner("random", SLOW), MEDIAN,
+        note="times, as above: its proposals cost nothing"),
+    LIU_MADE("Table A4; ram2020, Fig. 1c", "The same: AdADMM(BO,Ba) ends lower", "31 %; 29 %: 1.45; 1.41 times",
+        lambda: lower(BANDIT_LONG, SLOW), TIMES, figure=1.45, note="ratio of losses after as many CPU s"),
+    LIU_MADE("Table A5; ram2020, Fig. 1b", "The same: AdADMM(BO,BO) ends lower", "27 %; 17 %: 1.37; 1.20 times",
+        lambda: lower(SPLIT, SLOW), TIMES, figure=1.37, note="as above"),
+    LIU_MADE(OUTSIDE, "AdADMM(BO,Ba) ends lower than joint BO at equal evaluations", "", lambda: ratio([SOUND], BANDIT_LONG), TIMES,
+        note="ratio of losses to `jopt` after 100 evaluations"),
+    LIU_MADE("Fig. 4, A8; ram2020, Fig. 1a", "Growing precision is as good as the best fixed one", "curves",
         lambda: ratio(["admm:growth=0", "admm:growth=0,first=16"], BANDIT_LONG), TIMES, EQUAL,
-        note="ratio of losses after 100 evaluations, I = 4 or 16 to I = 4 + 2 t", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Fig. A6; ram2020, Fig. 3", "rho hardly matters", "curves", lambda: ratio(["admm:rho=0.1"], "admm:rho=10.0"),
-        TIMES, EQUAL, note="ratio of losses, rho = 0.1 to 10", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Fig. A6", "f-hat hardly matters", "0.5 to 0.9", lambda: ratio(["admm:f_hat=0.7,rho=1.0"], "admm:rho=1.0"),
-        TIMES, EQUAL, note="ratio of losses, f-hat = 0.7 to rewards by rank", benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Fig. A1", "theta-min: BO is better than random search", "curves",
-        lambda: ratio(["admm:theta_min=random"], BANDIT_LONG), TIMES, note="ratio of losses after 100 evaluations",
-        benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Fig. A1", "theta-min: a trust region (RBFOpt) is of use too", "curves", None,
-        note="no such sub-solver here",
-    ),
-    Claim(
-        "liu2020", "Fig. A3", "z-min: the bandit is better than random search at first (on 2 of 5 sets; worse on 1)", "curves",
-        lambda: ratio(["admm:z_min=random"], BANDIT_LONG), TIMES, note="ratio of losses after 100 evaluations",
-        benchmark=ARTIFICIAL,
-    ),
-    Claim(
-        "liu2020", "Table A4", "Real data: AdADMM(BO,Ba) reaches JOPT(BO)'s final loss sooner", "median 18 times",
+        note="ratio of losses after 100 evaluations, I = 4 or 16 to I = 4 + 2 t"),
+    LIU_MADE("Fig. A6; ram2020, Fig. 3", "rho hardly matters", "curves", lambda: ratio(["admm:rho=0.1"], "admm:rho=10.0"), TIMES,
+        EQUAL, note="ratio of losses, rho = 0.1 to 10"),
+    LIU_MADE("Fig. A6", "f-hat hardly matters", "0.5 to 0.9", lambda: ratio(["admm:f_hat=0.7,rho=1.0"], "admm:rho=1.0"), TIMES,
+        EQUAL, note="ratio of losses, f-hat = 0.7 to rewards by rank"),
+    LIU_MADE("Fig. A1", "theta-min: BO is better than random search", "curves",
+        lambda: ratio(["admm:theta_min=random"], BANDIT_LONG), TIMES, note="ratio of losses after 100 evaluations"),
+    LIU("Fig. A1", "theta-min: a trust region (RBFOpt) is of use too", "curves", None, note="no such sub-solver here"),
+    LIU_MADE("Fig. A3", "z-min: the bandit is better than random search at first (on 2 of 5 sets; worse on 1)", "curves",
+        lambda: ratio(["admm:z_min=random"], BANDIT_LONG), TIMES, note="ratio of losses after 100 evaluations"),
+    LIU_REAL("Table A4", "Real data: AdADMM(BO,Ba) reaches JOPT(BO)'s final loss sooner", "median 18 times",
         real(admm_real.PENALTY, "seconds"), MEDIAN, figure=18.0,
-        note="times, CPU s with evaluations, until JOPT's loss after 40 evaluations", benchmark="admm-real",
-    ),
-    Claim(
-        "liu2020", "Table A4", "The same: AdADMM(BO,Ba) ends lower", "median 2.5 %: 1.03 times",
-        real(admm_real.PENALTY, "lower_at_equal_seconds"), TIMES, figure=1.03, note="ratio of losses after as many CPU s",
-        benchmark="admm-real",
-    ),
-    Claim(
-        "liu2020", "Table A5", "The same: AdADMM(BO,BO) reaches JOPT(BO)'s final loss sooner", "median 5 times",
-        real(admm_real.SPLIT_BY_BO, "seconds"), MEDIAN, figure=5.0, note="times, as above", benchmark="admm-real",
-    ),
-    Claim(
-        "liu2020", "Table A5", "The same: AdADMM(BO,BO) ends lower", "median 5 %: 1.05 times",
-        real(admm_real.SPLIT_BY_BO, "lower_at_equal_seconds"), TIMES, figure=1.05, note="ratio of losses, as above",
-        benchmark="admm-real",
-    ),
-    Claim(
-        "liu2020", OUTSIDE, "The same: random search", "", real("random", "lower_at_equal_seconds"), TIMES,
-        note="ratio of JOPT's loss to it, as above", benchmark="admm-real",
-    ),
-    Claim(
-        "liu2020", "Fig. 3; ram2020, Fig. 2",
-        "ADMM that is told latency and fairness finds more feasible pipelines than it does by filtering", "curves",
-        share_gained, note="difference of shares", benchmark="fair-pipelines",
-    ),
-    Claim(
-        "liu2020", "Fig. 2; ram2020, Fig. 2", "and better ones", "curves", loss_gained, TIMES,
-        note="ratio of best feasible losses; as above", benchmark="fair-pipelines",
-    ),
-    Claim(
-        "perrone2019", "Table 2", "Binary feedback: cMES ranks before cEI", "3.08; 3.43",
-        lambda: rank_gained(BINARY, "cEI", "cMES"), figure=0.35, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 2", "The same: AP ranks before cEI", "3.38; 3.43", lambda: rank_gained(BINARY, "cEI", "AP"),
-        figure=0.05, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 2", "The same: cMES is worse with the loss of infeasible evaluations", "3.63; 3.08",
-        lambda: rank_gained(BINARY, "cMES observe", "cMES"), figure=0.55, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 2", "The same: cMES has more infeasible evaluations than cEI", "47 %; 33 %",
-        lambda: more_violations("cMES", "cEI"), figure=0.137, note="difference of shares", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 3", "Real-valued feedback: cMES ranks before cEI", "2.68; 3.00",
-        lambda: rank_gained(REAL, "cEI real", "cMES real"), figure=0.32, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 3", "The same: cMES ranks before PESC", "2.68; 3.09", None, note="PESC is not implemented",
-    ),
-    Claim(
-        "perrone2019", "Table 4", "Joint draws of the minimum are better than marginal ones", "5.77; 6.10",
-        lambda: rank_gained(JOINT, "cMES, marginal", "cMES"), figure=0.33, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 5", "Ten draws are better than two", "5.48; 5.59",
-        lambda: rank_gained(DRAWS, "cMES, 2 draws", "cMES"), figure=0.11, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 5", "p = 0.9 is better than p = 0.5", "5.09; 5.48",
-        lambda: rank_gained(SIGMA, "cMES", "cMES, p = 0.9"), figure=0.39, note="difference of ranks", benchmark="cmes",
-    ),
-    Claim(
-        "perrone2019", "Table 6", "Numbers of draws with the loss of infeasible evaluations", "5.70; 5.20", None,
-        note="no such method here",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 3", "(17): a feasible point in every run after 15 evaluations", "100 of 100",
-        lambda: feasible_within("17", 15), SHARE, ALL, 1.0, "share of starts", "admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 1", "(16): near the optimum in every run after 100 evaluations", "100 of 100",
-        lambda: near_optimum("16", 100, 0.01), SHARE, ALL, 1.0, "share of starts with a regret of at most 0.01", "admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 1", "(16): ADMMBO is the first to have a feasible point", "curves",
+        note="times, CPU s with evaluations, until JOPT's loss after 40 evaluations"),
+    LIU_REAL("Table A4", "The same: AdADMM(BO,Ba) ends lower", "median 2.5 %: 1.03 times",
+        real(admm_real.PENALTY, "lower_at_equal_seconds"), TIMES, figure=1.03, note="ratio of losses after as many CPU s"),
+    LIU_REAL("Table A5", "The same: AdADMM(BO,BO) reaches JOPT(BO)'s final loss sooner", "median 5 times",
+        real(admm_real.SPLIT_BY_BO, "seconds"), MEDIAN, figure=5.0, note="times, as above"),
+    LIU_REAL("Table A5", "The same: AdADMM(BO,BO) ends lower", "median 5 %: 1.05 times",
+        real(admm_real.SPLIT_BY_BO, "lower_at_equal_seconds"), TIMES, figure=1.05, note="ratio of losses, as above"),
+    LIU_REAL(OUTSIDE, "The same: random search", "", real("random", "lower_at_equal_seconds"), TIMES,
+        note="ratio of JOPT's loss to it, as above"),
+    LIU_FAIR("Fig. 3; ram2020, Fig. 2",
+        "ADMM that is told latency and fairness finds more feasible pipelines than it does by filtering", "curves", share_gained,
+        note="difference of shares"),
+    LIU_FAIR("Fig. 2; ram2020, Fig. 2", "and better ones", "curves", loss_gained, TIMES,
+        note="ratio of best feasible losses; as above"),
+    PERRONE_CMES("Table 2", "Binary feedback: cMES ranks before cEI", "3.08; 3.43", lambda: rank_gained(BINARY, "cEI", "cMES"),
+        figure=0.35, note="difference of ranks"),
+    PERRONE_CMES("Table 2", "The same: AP ranks before cEI", "3.38; 3.43", lambda: rank_gained(BINARY, "cEI", "AP"), figure=0.05,
+        note="difference of ranks"),
+    PERRONE_CMES("Table 2", "The same: cMES is worse with the loss of infeasible evaluations", "3.63; 3.08",
+        lambda: rank_gained(BINARY, "cMES observe", "cMES"), figure=0.55, note="difference of ranks"),
+    PERRONE_CMES("Table 2", "The same: cMES has more infeasible evaluations than cEI", "47 %; 33 %",
+        lambda: more_violations("cMES", "cEI"), figure=0.137, note="difference of shares"),
+    PERRONE_CMES("Table 3", "Real-valued feedback: cMES ranks before cEI", "2.68; 3.00",
+        lambda: rank_gained(REAL, "cEI real", "cMES real"), figure=0.32, note="difference of ranks"),
+    PERRONE("Table 3", "The same: cMES ranks before PESC", "2.68; 3.09", None, note="PESC is not implemented"),
+    PERRONE_CMES("Table 4", "Joint draws of the minimum are better than marginal ones", "5.77; 6.10",
+        lambda: rank_gained(JOINT, "cMES, marginal", "cMES"), figure=0.33, note="difference of ranks"),
+    PERRONE_CMES("Table 5", "Ten draws are better than two", "5.48; 5.59", lambda: rank_gained(DRAWS, "cMES, 2 draws", "cMES"),
+        figure=0.11, note="difference of ranks"),
+    PERRONE_CMES("Table 5", "p = 0.9 is better than p = 0.5", "5.09; 5.48", lambda: rank_gained(SIGMA, "cMES", "cMES, p = 0.9"),
+        figure=0.39, note="difference of ranks"),
+    PERRONE("Table 6", "Numbers of draws with the loss of infeasible evaluations", "5.70; 5.20", None,
+        note="no such method here"),
+    ARIAFAR("Fig. 3", "(17): a feasible point in every run after 15 evaluations", "100 of 100", lambda: feasible_within("17", 15),
+        SHARE, ALL, 1.0, "share of starts", "admmbo"),
+    ARIAFAR("Fig. 1", "(16): near the optimum in every run after 100 evaluations", "100 of 100",
+        lambda: near_optimum("16", 100, 0.01), SHARE, ALL, 1.0, "share of starts with a regret of at most 0.01", "admmbo"),
+    ARIAFAR_ADMMBO("Fig. 1", "(16): ADMMBO is the first to have a feasible point", "curves",
         lambda: feasible_sooner("16", runner.HYBRID), TIMES,
-        note="ratio of evaluations of single outputs until then, log-EIC (`hybrid`) to ADMMBO", benchmark="admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 5", "(18): a feasible point in every run after 25 evaluations", "100 of 100",
-        lambda: feasible_within("18", 25), SHARE, ALL, 1.0, "share of starts", "admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 7", "(17): converged before 300 evaluations, whatever rho", "all", lambda: converged(RHO), SHARE,
-        ALL, 1.0, "share of starts, rho = 0.0001 to 2", "admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 8", "(17): the same, whatever M >= 0.1", "all", lambda: converged(LARGE_M), SHARE, ALL, 1.0,
-        "share of starts, M = 0.1 to 1000", "admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 8", "(17): the same, M = 0.001, 0.01", "all", lambda: converged(SMALL_M), SHARE, ALL, 1.0,
-        "share of starts", "admmbo",
-    ),
-    Claim(
-        "ariafar2019", "Fig. 6", "A fast network: ADMMBO ends before PESC", "5 starts", None,
-        note="40 minutes a start on a GPU, and PESC is not implemented",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 4 left", "A.1, Gaussian weights: MiVaBO is first of SMAC, TPE, GPyOpt and random search",
-        "curves", lambda: error_gained(SYNTHETIC, _drawn("a1-gaussian"), LIBRARIES, "mivabo"),
-        note="difference of normalised errors to the best rival after 50 evaluations", benchmark="paper-synthetic",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 4 right", "A.1, sparse weights: MiVaBO is first of the same", "curves",
-        lambda: error_gained(SYNTHETIC, _drawn("a1-laplace"), LIBRARIES, "mivabo"), note="as above",
-        benchmark="paper-synthetic",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 4 right", "The same: a sparse prior is better than a Gaussian one", "curves",
-        lambda: error_gained(SYNTHETIC, _drawn("a1-laplace"), ["mivabo"], "mivabo:prior=laplace"), note="as above",
-        benchmark="paper-synthetic",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 5", "A.2, at most two of eight bits: MiVaBO is first of the same", "curves",
-        lambda: error_gained(SYNTHETIC, _drawn("a2-cardinality"), PENALISED, "mivabo"),
-        note="as above", benchmark="paper-synthetic",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 1 left", "XGBoost on monks: MiVaBO is first of the same", "curves",
+        note="ratio of evaluations of single outputs until then, log-EIC (`hybrid`) to ADMMBO"),
+    ARIAFAR("Fig. 5", "(18): a feasible point in every run after 25 evaluations", "100 of 100", lambda: feasible_within("18", 25),
+        SHARE, ALL, 1.0, "share of starts", "admmbo"),
+    ARIAFAR("Fig. 7", "(17): converged before 300 evaluations, whatever rho", "all", lambda: converged(RHO), SHARE, ALL, 1.0,
+        "share of starts, rho = 0.0001 to 2", "admmbo"),
+    ARIAFAR("Fig. 8", "(17): the same, whatever M >= 0.1", "all", lambda: converged(LARGE_M), SHARE, ALL, 1.0,
+        "share of starts, M = 0.1 to 1000", "admmbo"),
+    ARIAFAR("Fig. 8", "(17): the same, M = 0.001, 0.01", "all", lambda: converged(SMALL_M), SHARE, ALL, 1.0, "share of starts",
+        "admmbo"),
+    ARIAFAR("Fig. 6", "A fast network: ADMMBO ends before PESC", "5 starts", None,
+        note="40 minutes a start on a GPU, and PESC is not implemented"),
+    DAXBERGER_SYNTHETIC("Fig. 4 left", "A.1, Gaussian weights: MiVaBO is first of SMAC, TPE, GPyOpt and random search", "curves",
+        lambda: error_gained(SYNTHETIC, _drawn("a1-gaussian"), LIBRARIES, "mivabo"),
+        note="difference of normalised errors to the best rival after 50 evaluations"),
+    DAXBERGER_SYNTHETIC("Fig. 4 right", "A.1, sparse weights: MiVaBO is first of the same", "curves",
+        lambda: error_gained(SYNTHETIC, _drawn("a1-laplace"), LIBRARIES, "mivabo"), note="as above"),
+    DAXBERGER_SYNTHETIC("Fig. 4 right", "The same: a sparse prior is better than a Gaussian one", "curves",
+        lambda: error_gained(SYNTHETIC, _drawn("a1-laplace"), ["mivabo"], "mivabo:prior=laplace"), note="as above"),
+    DAXBERGER_SYNTHETIC("Fig. 5", "A.2, at most two of eight bits: MiVaBO is first of the same", "curves",
+        lambda: error_gained(SYNTHETIC, _drawn("a2-cardinality"), PENALISED, "mivabo"), note="as above"),
+    DAXBERGER_XGBOOST("Fig. 1 left", "XGBoost on monks: MiVaBO is first of the same", "curves",
         lambda: error_gained(XGBOOST, ["monks-table"], LIBRARIES, "mivabo"),
-        note="difference of held-out errors to the best rival after 50 evaluations", benchmark="paper-xgboost",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 2; Table 1", "VAE: MiVaBO is below random search after 32 evaluations", "91.3; 102.0 nats",
+        note="difference of held-out errors to the best rival after 50 evaluations"),
+    DAXBERGER_VAE("Fig. 2; Table 1", "VAE: MiVaBO is below random search after 32 evaluations", "91.3; 102.0 nats",
         lambda: error_gained(VAE, ["vae-laptop", "vae-small"], ["random"], "mivabo"), figure=10.75,
-        note="difference in nats, 1,000 and 1,200 images instead of 60,000", benchmark="paper-vae",
-    ),
-    Claim(
-        "daxberger2019", "Table 4", "VAE: no suggestion of MiVaBO violates a rule", "0; others 36 to 71 a run",
+        note="difference in nats, 1,000 and 1,200 images instead of 60,000"),
+    DAXBERGER("Table 4", "VAE: no suggestion of MiVaBO violates a rule", "0; others 36 to 71 a run",
         lambda: without_violations(VAE, ["vae-laptop", "vae-small", "vae-proxy"], "mivabo"), SHARE, ALL, 1.0, "share of runs",
-        "paper-vae",
-    ),
-    Claim(
-        "daxberger2019", "Fig. 2 right", "FashionMNIST, 60,000 images", "curves", None,
-        note="days without a GPU; `vae-paper` runs it",
-    ),
+        "paper-vae"),
+    DAXBERGER("Fig. 2 right", "FashionMNIST, 60,000 images", "curves", None, note="days without a GPU; `vae-paper` runs it"),
 )  # fmt: skip

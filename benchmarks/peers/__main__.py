@@ -1,4 +1,4 @@
-"""``python -m benchmarks.peers run | report | collect | problems``: the peers benchmark in parts.
+"""``python -m benchmarks.peers run | report | problems``: the peers benchmark in parts.
 
 run --methods optuna-tpe,hybrid:samples=4 --problems ising,spring --seeds 0-9 --jobs 1
 report --methods hybrid,botorch,optuna-tpe,random --figures FOLDER
@@ -62,12 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("--budget", type=int, default=60)
     report.add_argument("--results", type=Path, default=RESULTS)
     report.add_argument("--figures", type=Path, help="folder for the figures")
-    collect = commands.add_parser("collect", help="write the record and the figures of the histories that are there")
-    collect.add_argument("--methods", type=names, default=[OURS, *PEERS])
-    collect.add_argument("--seeds", type=numbers, default=numbers("0-9"))
     commands.add_parser("problems", help="list the problems")
     options = parser.parse_args(arguments)
-    do = {"run": _run, "report": _report, "collect": _collect, "problems": _problems}
+    do = {"run": _run, "report": _report, "problems": _problems}
     return do[options.command](options)
 
 
@@ -110,14 +107,6 @@ def _report(options: argparse.Namespace) -> int:
         from benchmarks.peers.figures import draw
 
         draw(found, options.figures, options.budget)
-    return 0
-
-
-def _collect(options: argparse.Namespace) -> int:
-    from benchmarks.peers.benchmark import OUT, collected
-    from benchmarks.records import keep_part
-
-    keep_part("peers", lambda: collected(options.methods, options.seeds), OUT)
     return 0
 
 

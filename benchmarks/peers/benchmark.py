@@ -39,7 +39,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     return {"failed": failed, **collected(methods, SEEDS[size])}
 
 
-def collected(methods: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
+def collected(methods: Sequence[str] = (OURS, *PEERS), seeds: Sequence[int] = SEEDS["full"]) -> dict[str, Any]:
     """Return the results of the histories, and draw the figures."""
     read = reader(RESULTS)
     found = report.collect(methods, seeds=seeds, read=read)

@@ -40,19 +40,6 @@ def test_log_h_is_increasing_and_finite_everywhere() -> None:
     assert [log_h_at(v)[0] for v in t[near].tolist()] == values[near].tolist()
 
 
-@pytest.mark.parametrize(("mu", "sd"), [(0.5, 0.2), (2.0, 0.5)])
-def test_slopes_agree_with_finite_differences(mu: float, sd: float) -> None:
-    acquisition, step = LogEI(0.3), 1e-6
-
-    def value(m: float, s: float) -> float:
-        return float(acquisition(np.array([m]), np.array([s]))[0])
-
-    at, by_mu, by_sd = acquisition.slope(mu, sd)
-    assert at == pytest.approx(value(mu, sd), rel=1e-12)
-    assert by_mu == pytest.approx((value(mu + step, sd) - value(mu - step, sd)) / (2 * step), rel=1e-4, abs=1e-7)
-    assert by_sd == pytest.approx((value(mu, sd + step) - value(mu, sd - step)) / (2 * step), rel=1e-4, abs=1e-7)
-
-
 # -- outcome constraints -----------------------------------------------------------------------------------------------
 
 INF = math.inf

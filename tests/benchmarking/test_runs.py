@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.admm.runs import work as admm
+from benchmarks.admm.benchmark import work as admm
 from benchmarks.admmbo.runner import RANDOM, Task
 from benchmarks.admmbo.runner import work as admmbo
 from benchmarks.automl import data, searches

@@ -114,18 +114,6 @@ def test_a_finished_run_is_shown_and_a_larger_budget_resumes_it(
     assert told("../runs/bowl-seed0.db") == 6
 
 
-def test_fresh_moves_the_old_journal_aside(write: Write) -> None:
-    write()
-    for _ in range(3):
-        said(0, "run", "bowl.py", "--fresh", "--quiet", "--budget", "1")
-    kept = sorted(p.name for p in Path("runs").glob("*.db"))
-    assert kept == ["bowl-seed0.db", "bowl-seed0.old-1.db", "bowl-seed0.old-2.db"]
-    assert all(told(f"runs/{name}") == 1 for name in kept)
-    Path("notes.db").write_text("not a journal")
-    said(0, "run", "bowl.py", "--storage", "notes.db", "--fresh", "-q")
-    assert Path("notes.old-1.db").read_text() == "not a journal"
-
-
 def test_options_are_kept_for_resuming_and_another_value_is_refused(write: Write) -> None:
     write()
     run = ("run", "bowl.py", "--storage", "run.db", "-q", "--seed", "3", "--option", "low=1.5", "-o", "label=width")
@@ -182,15 +170,6 @@ def test_the_printed_resume_command_continues_without_a_question(write: Write) -
     assert command[:3] == ["mipcash", "resume", "runs/bowl-seed0.db"]
     said(0, *command[1:], "--budget", str(before + 1), "-q")
     assert told("runs/bowl-seed0.db") == before + 1
-
-
-def test_a_run_without_a_success_reports_the_failures(write: Write) -> None:
-    text = "import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\n"
-    write(text + "def objective(c):\n    raise mc.Failed('no data [here]')\n", "broken.py")
-    ran = said(1, "run", "broken.py", "--budget", "3", "--optimizer", "random")
-    assert "each of the first 3 evaluations failed with the same message" in ran
-    assert "no data [here]" in ran
-    assert "[yellow]" not in said(0, "show", "runs/broken-seed0.db")
 
 
 @pytest.mark.usefixtures("pictures")

@@ -194,8 +194,7 @@ def test_a_batch_beside_pending_trials_is_legal_and_distinct(name):
 
 
 def test_a_restricted_space_is_searched_with_fixed_values(name):
-    space = ALL["conv_net"]()
-    held = dict(itertools.islice(space.sample(1)[0].items(), 1))
+    space, held = ALL["bound_numbers"](), {"kind": "deep", "a": 0.25}
     for proposal in run(make_optimizer(name, space).restricted(held), 2):
         assert space.validate(proposal.config) == []
         assert held.items() <= proposal.config.items()

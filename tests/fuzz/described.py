@@ -13,21 +13,22 @@ from typing import Any
 
 import mipcash as mc
 from mipcash.errors import StepWarning
-from tests.fuzz.terms import Active as Active
-from tests.fuzz.terms import At as At
-from tests.fuzz.terms import Choice as Choice
-from tests.fuzz.terms import Clause as Clause
-from tests.fuzz.terms import Condition as Condition
-from tests.fuzz.terms import Factor as Factor
-from tests.fuzz.terms import Indicator as Indicator
-from tests.fuzz.terms import Is as Is
-from tests.fuzz.terms import Join as Join
-from tests.fuzz.terms import Part as Part
-from tests.fuzz.terms import Position as Position
-from tests.fuzz.terms import Relation as Relation
-from tests.fuzz.terms import Rule as Rule
-from tests.fuzz.terms import Term as Term
-from tests.fuzz.terms import Value as Value
+from tests.fuzz.terms import (
+    Active,
+    At,
+    Choice,
+    Clause,
+    Condition,
+    Factor,
+    Is,
+    Join,
+    Part,
+    Position,
+    Relation,
+    Rule,
+    Term,
+    Value,
+)
 
 
 @dataclass(frozen=True)

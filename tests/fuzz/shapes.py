@@ -12,7 +12,6 @@ from tests.fuzz.described import (
     Clause,
     Condition,
     Factor,
-    Indicator,
     Is,
     Join,
     Parameter,
@@ -22,6 +21,7 @@ from tests.fuzz.described import (
     Value,
 )
 from tests.fuzz.sketch import CUT, Sketch
+from tests.fuzz.terms import Indicator
 
 Terms = tuple[Term, ...]
 Shape = Callable[[Sketch], Terms]

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy.optimize import linprog
 
-from tests.fuzz.cases import cases
-from tests.fuzz.clean import factor_value
 from tests.fuzz.described import (
     Choice,
-    Condition,
     Drawn,
-    Is,
-    Join,
     Parameter,
-    Part,
     Relation,
     Rule,
     Term,
@@ -31,10 +22,9 @@ from tests.fuzz.described import (
 )
 from tests.fuzz.engine import features
 from tests.fuzz.kinds import KINDS, draw, unrelated
-from tests.fuzz.points import key
 from tests.fuzz.simplex import Row, Simplex, System
-from tests.fuzz.table import Config, Table
-from tests.fuzz.truth import ALLOWED, Truth
+from tests.fuzz.table import Table
+from tests.fuzz.truth import Truth
 
 ROOT = Path(__file__).parents[2]
 DRAWN = 90
@@ -44,132 +34,12 @@ DRAWN = 90
 # -- linear programs ------------------------------------------------------------------------------------------------
 
 
-def random_system(rng: np.random.Generator) -> System:
-    """Return a random system of one to four reals and up to five whole rows, perhaps infeasible or degenerate."""
-    k, low, rows = int(rng.integers(1, 5)), rng.integers(-3, 2, 4), []
-    for _ in range(int(rng.integers(1, 6))):
-        bound, sense = Fraction(int(rng.integers(-6, 7))), int(rng.integers(3))
-        a = tuple(map(Fraction, rng.integers(-3, 4, k).tolist()))
-        rows.append(Row(a, bound if sense else None, bound if sense != 1 else None, Fraction(3)))
-    high = low + rng.integers(1, 5, 4)
-    return System(tuple(map(Fraction, low[:k].tolist())), tuple(map(Fraction, high[:k].tolist())), tuple(rows))
-
-
-def by_highs(system: System, costs: list[int]) -> float | None:
-    """Return the greatest ``costs . x`` by SciPy; None if the system is infeasible."""
-    upper = [(r.coefficients, r.upper) for r in system.rows if r.upper is not None]
-    upper += [(tuple(-a for a in r.coefficients), -r.lower) for r in system.rows if r.lower is not None]
-    bounds = [(float(l), float(h)) for l, h in zip(system.low, system.high, strict=True)]
-    rows, sides = [[float(a) for a in row] for row, _ in upper], [float(b) for _, b in upper]
-    found = linprog([-c for c in costs], rows, sides, bounds=bounds, method="highs")
-    assert found.status in (0, 2)
-    return None if found.status == 2 else -float(found.fun)
-
-
-def test_linear_programs_in_fractions_against_scipy() -> None:
-    rng, feasible = np.random.default_rng(0), 0
-    for _ in range(150):
-        system = random_system(rng)
-        simplex, costs = Simplex(system), rng.integers(-3, 4, len(system.low)).tolist()
-        expected = by_highs(system, costs)
-        assert simplex.feasible == (expected is not None)
-        if expected is None:
-            continue
-        feasible += 1
-        best = simplex.best([Fraction(c) for c in costs])
-        assert float(best) == pytest.approx(expected, abs=1e-7)
-        x = simplex.point()
-        assert sum(c * v for c, v in zip(costs, x, strict=True)) == best
-        assert all(l <= v <= h for l, v, h in zip(system.low, x, system.high, strict=True))
-        for row in system.rows:
-            body = sum(a * v for a, v in zip(row.coefficients, x, strict=True))
-            assert row.lower is None or body >= row.lower
-            assert row.upper is None or body <= row.upper
-    assert 30 <= feasible <= 120
-
-
 def test_a_tolerance_loosens_rows_by_their_scale() -> None:
     rows = (Row((Fraction(1),), Fraction(2), None, Fraction(10)),)
     system = System((Fraction(0),), (Fraction(1),), rows)
     assert not Simplex(system).feasible
     assert not Simplex(system, Fraction(99, 1000)).feasible
     assert Simplex(system, Fraction(1, 10)).feasible
-
-
-# -- brute force in plain Python ------------------------------------------------------------------------------------
-
-
-def holds(drawn: Drawn, condition: Condition, config: Config) -> bool:
-    if isinstance(condition, Join):
-        found = [holds(drawn, part, config) for part in condition.parts]
-        return not found[0] if condition.kind == "~" else (all if condition.kind == "&" else any)(found)
-    return bool(factor_value(drawn, condition, config))
-
-
-def configurations(drawn: Drawn) -> list[Config]:
-    """Return the configurations that domains and conditions allow, without reals."""
-    found: list[Config] = [{}]
-    for p in (p for p in drawn.parameters if p.kind != "real"):
-        on = [all(holds(drawn, w, c) for w in drawn.conditions(p)) for c in found]
-        found = [
-            c | ({p.name: v} if o else {}) for c, o in zip(found, on, strict=True) for v in (p.values if o else "-")
-        ]
-    return found
-
-
-def legal(drawn: Drawn, config: Config) -> bool:
-    """Return True if some values of the auxiliary variables satisfy all parts."""
-    names = [h.name for h in drawn.auxiliaries]
-    ranges = itertools.product(*(range(h.low, h.high + 1) for h in drawn.auxiliaries))
-    found = (config | dict(zip(names, values, strict=True)) for values in ranges)
-    return any(all(keeps(drawn, part, c) for part in drawn.parts) for c in found)
-
-
-def keeps(drawn: Drawn, part: Part, config: Config) -> bool:
-    if isinstance(part, Rule):
-        return not all(holds(drawn, w, config) for w in part.when) or related(drawn, part.relation, config)
-    if isinstance(part, Choice):
-        return any(all(related(drawn, r, config) for r in relations) for relations in part.alternatives)
-    truths = [holds(drawn, Is(n, (l,), not wanted), config) for n, l, wanted in part.literals]
-    *first, last = truths
-    return {"any": any(truths), "xor": truths[0] != truths[1], "implies": last or not all(first)}[part.kind]
-
-
-def related(drawn: Drawn, relation: Relation, config: Config) -> bool:
-    terms = ((t.coefficient, *(factor_value(drawn, f, config) for f in t.factors)) for t in relation.terms)
-    gap = sum(float(np.prod(factors)) for factors in terms) - relation.bound
-    return {"<=": gap, ">=": -gap, "==": abs(gap)}[relation.sense] <= 1e-9
-
-
-def test_legal_sets_against_plain_python() -> None:
-    for case in cases(30, 1):
-        configs = configurations(case.drawn)
-        assert list(map(key, configs)) == [key(case.truth.table.config(c)) for c in range(len(configs))]
-        assert [legal(case.drawn, c) for c in configs] == case.truth.legal_configs.tolist()
-        for c in range(0, len(configs), 7):
-            found = case.truth.violation(configs[c])
-            assert found is not None
-            assert (found <= ALLOWED) == case.truth.legal_configs[c]
-
-
-def test_reals_against_plain_python() -> None:
-    """Compare random points. For every legal row, check that the point of its dictionary is legal."""
-    rng, inside, seen = np.random.default_rng(0), 0, 0
-    for case in cases(30, 2, ("mixtures", "real products", "logic", "everything"), reals=True):
-        table, bound = case.truth.table, list(case.truth.cells.items())
-        for c in rng.permutation(table.configs)[:6].tolist() + [row // table.repeats for row, _ in bound[:6]]:
-            config = table.config(c) | {p.name: float(rng.uniform(p.low, p.high)) for p in table.active_reals(c)}
-            found = case.truth.violation(config)
-            assert found is not None
-            assert (found <= ALLOWED) == legal(case.drawn, config)
-            inside += found <= ALLOWED
-        for row, cell in bound:
-            c, (names, simplex) = row // table.repeats, cell.branches[0]
-            config = table.config(c) | {p.name: p.low for p in table.active_reals(c)}
-            config |= dict(zip(names, map(float, simplex.point()), strict=True))
-            assert legal(case.drawn, config)
-            seen += 1
-    assert min(inside, seen) >= 20
 
 
 # -- spaces declared by hand ----------------------------------------------------------------------------------------

@@ -65,16 +65,6 @@ def test_deactivating_and_activating_a_rule_counts() -> None:
     agree(space, domains, lambda a, b: a + b <= 6)
 
 
-@pytest.mark.parametrize(("level", "value"), [(0, 0), (3, 1)])
-def test_fixing_and_unfixing_a_level_counts(level: int, value: int) -> None:
-    space, domains = pair()
-    space.sample(1)
-    space.model.parameters["a"].z[level].fix(value)
-    agree(space, domains, lambda a, b: a + b <= 6 and (a == level) == bool(value))
-    space.model.parameters["a"].z[level].unfix()
-    agree(space, domains, lambda a, b: a + b <= 6)
-
-
 def test_fixing_and_narrowing_numbers_counts() -> None:
     for in_a_rule in (False, True):
         space = mc.Space("numbers", expand_limit=4)

@@ -113,13 +113,3 @@ def test_bounds_that_a_live_model_could_refuse() -> None:
     space.model.stranger = pyo.Var(domain=pyo.Binary)
     with pytest.raises(SpaceError, match=r"'r'.*is_\("):  # no configuration decides it
         space.real("r", 0, 1, when=1 * space.model.stranger)
-
-
-def test_unknown_sense_and_negative_samples() -> None:
-    space = base()
-    with pytest.raises(SpaceError, match="upwards"):
-        space.optimum(space["layers"], "upwards")
-    with pytest.raises(SpaceError, match="-1"):
-        base().sample(-1)
-    with pytest.raises(MipcashError, match="no parameters"):
-        mc.Space("bare").sample(1)

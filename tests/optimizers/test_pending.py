@@ -48,19 +48,6 @@ def test_several_fantasies_at_once_agree_with_single_ones() -> None:
         assert value == pytest.approx(found[k], abs=1e-9)
 
 
-def test_fantasies_of_pending_trials_are_drawn_jointly() -> None:
-    """The draws at two close points are highly correlated, and their moments are those of the posterior."""
-    _, posterior, points = fitted("conv_net")
-    beside = points[[0, 1]]
-    beside.units[1], beside.levels[1] = beside.units[0], beside.levels[0]
-    beside.units[1, 0] += 1e-3
-    drawn = posterior.draws(beside, 4000, np.random.default_rng(0))
-    mean, deviation = posterior.predict(beside)
-    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=5 * deviation.max() / 60)
-    np.testing.assert_allclose(drawn.std(axis=0), deviation, rtol=0.1)
-    assert np.corrcoef(drawn.T)[0, 1] > 0.9
-
-
 def test_pending_trials_are_known_up_to_a_thousandth_of_the_noise() -> None:
     """The same configuration may be pending twice."""
     _, posterior, points = fitted("bound_numbers")

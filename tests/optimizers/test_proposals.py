@@ -19,8 +19,7 @@ from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from mipcash.space.solution import LOCAL_SEARCH
 from mipcash.study.records.encoding import decode_solution, encode_solution
-from tests.named import OPTIMIZERS
-from tests.spaces import ALL, loss
+from tests.spaces import ALL
 
 # -- wide spaces -------------------------------------------------------------------------------------------------------
 
@@ -67,22 +66,6 @@ def test_proposals_of_a_wide_space_are_legal_and_new(declared: Any) -> None:
 
 
 # -- restricted domains ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_proposals_stay_inside_a_restricted_domain(name: str) -> None:
-    declared, fixed = ALL["bound_numbers"](), {"kind": "deep", "a": 0.25}
-    whole = make_optimizer(name, declared)
-    part = type(whole)(Domain.of(declared).restricted(fixed), whole.settings)  # type: ignore[call-arg, attr-defined]
-    history = [Observation(c, "done", loss(c)) for c in declared.sample(12, 0)]
-    state: dict[str, object] = {}
-    for k in range(2):
-        proposal = part.ask(Request(history, np.random.default_rng(k), state))
-        state = dict(proposal.state)
-        assert declared.is_legal(proposal.config)
-        assert proposal.config.items() >= fixed.items()
-        assert not part.domain.repeats(proposal.config, [o.config for o in history])
-        history.append(Observation(proposal.config, "done", loss(proposal.config)))
 
 
 def test_values_close_to_a_fixed_number_are_replaced_by_it() -> None:

@@ -179,14 +179,6 @@ def test_files_in_solver_options_are_checked_before_the_solver_runs(option, mess
     assert option in str(refusal.value)
 
 
-def test_failed_trials_count_towards_exhaustion():
-    space = mc.Space("8")
-    for i in range(3):
-        space.integer(f"b{i}", 0, 1)
-    failing = mc.minimize(lambda c: loss(c) if c["b0"] else None, space, 12, progress=False, optimizer="random")
-    assert (failing.n_done, failing.n_failed, failing.stopped) == (4, 4, "space exhausted")
-
-
 @pytest.mark.parametrize(("optimizer", "distance"), [("random", 3), *((name, 1) for name in installed("mivabo"))])
 def test_a_batch_is_distinct_and_keeps_its_minimum_distance(optimizer, distance):
     space = conv_net()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mipcash as mc
-from mipcash.errors import MipcashError
 from tests.named import installed
 
 Config = dict[str, Any]
@@ -47,18 +45,6 @@ def test_a_run_proposes_every_configuration_once(expand_limit: int, optimizer: s
     assert sorted(key(t.config) for t in result.history) == sorted(map(key, SMALL))
     assert result.value == min(map(loss, SMALL))
     assert "space exhausted" in result.stopped
-
-
-def test_another_step_is_another_space(tmp_path: Path) -> None:
-    def space(step: float) -> mc.Space:
-        made = mc.Space("s")
-        made.real("x", 0, 1, step=step)
-        return made
-
-    path = tmp_path / "run.db"
-    mc.minimize(lambda c: c["x"], space(0.25), 3, storage=path, progress=False)
-    with pytest.raises(MipcashError, match=r"parameter 'x' was .*step=0.25.* and is .*step=0.5"):
-        mc.minimize(lambda c: c["x"], space(0.5), 3, storage=path, progress=False)
 
 
 def wide_rules(space: mc.Space) -> Callable[[Config], bool]:

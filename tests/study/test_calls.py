@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,14 @@ CALLS: list[tuple[Callable[[mc.Space], object], type[Exception], str]] = [
         for n in (-1, None)
     ),
     (lambda s: minimize(None, s, 5), TypeError, "objective must be callable, got None"),
+    (
+        lambda s: minimize(s, loss, 5),
+        TypeError,
+        "takes the objective, the space and the budget in this order.*the space",
+    ),
+    (lambda s: minimize(loss, "network", 3), TypeError, r"space must be a mipcash\.Space, got .*'network'"),
+    (lambda s: minimize(loss, s, 3, execution=0), ValueError, "workers"),
+    *((lambda s, t=t: mc.Budget(3, timeout=t), ValueError, "timeout") for t in (-1, math.nan)),
     (lambda s: minimize(loss, s, 2, optimizer="tpe"), MipcashError, r"no optimizer 'tpe' \(there are hybrid, mutation"),
     (
         lambda s: minimize(loss, s, 2, optimizer="hibrid"),
@@ -99,6 +108,8 @@ CALLS: list[tuple[Callable[[mc.Space], object], type[Exception], str]] = [
     (solved(None), TypeError, "solver must be a name such as 'auto'"),
     (lambda s: s.optimum("a", solver=5), TypeError, "or a Backend; got 5"),
     (lambda s: minimize(loss, s, 2, limits=5), ValueError, "limits are given by the name of their output"),
+    (lambda s: mc.Space("bare").sample(1), MipcashError, "no parameters"),
+    (lambda s: s.sample(-1), SpaceError, "-1"),
     (lambda s: s.sample(2.5), SpaceError, r"must be a whole number and not negative, got 2\.5"),
     (lambda s: s.sample(1, seed="a"), SpaceError, "seed must be a whole number, at least 0"),
     (lambda s: s.optimum("a", time_limit="5"), MipcashError, "a number of seconds, at least 0.*got '5'"),

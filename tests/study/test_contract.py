@@ -11,6 +11,7 @@ import pytest
 import tiny
 
 import mipcash as mc
+from mipcash.cli.archive import open_archive
 from mipcash.errors import MipcashError, StorageError
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer
@@ -47,6 +48,7 @@ def test_the_best_trial_is_the_recommendation_of_the_optimizer(space: mc.Space, 
     assert mc.Study(space, Odd(space)).result.best is None
     study.stop("budget")
     assert read_journal(journal)[0].recommended == 2
+    assert open_archive(journal).result.best.number == 2  # type: ignore[union-attr]
     study.tell(study.ask(), -1.0)  # a new outcome deletes the recommendation
     assert read_journal(journal)[0].recommended is None
 
@@ -83,10 +85,11 @@ def test_invalid_optimizers_proposals_and_storages_are_refused(space: mc.Space) 
 
     with pytest.raises(TypeError, match=r"optimizer 'sampler' must return a Proposal, and returned dict"):
         mc.Study(space, Old(space)).ask()
-    study = mc.Study(space, Odd(space, trace={"rng": object()}))
-    with pytest.raises(TypeError, match="returned a trace that JSON cannot hold"):
-        study.ask()
-    assert study.trials == ()
+    for field in ("trace", "state"):
+        study = mc.Study(space, Odd(space, **{field: {"rng": object()}}))
+        with pytest.raises(TypeError, match=f"returned a {field} that JSON cannot hold"):
+            study.ask()
+        assert study.trials == ()
     with pytest.raises(TypeError, match=r"must be a name, mc.Method\(...\), or an object of a class .*; got object"):
         mc.Study(space, object())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"storage must be the path of a journal, an address such as .*; got int 5"):
@@ -111,12 +114,8 @@ def test_unsupported_and_invalid_limits_are_refused_before_the_journal_is_create
         MipcashError, match="optimizer 'sampler' does not support outcome constraints and was given ms <= 5"
     ):
         minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), limits={"ms": 5}, storage=journal)
-    for ends in ("fast", (1, 2, 3), [None, "x"]):
-        with pytest.raises(ValueError, match="the limit on 'ms' is a number that the output may not exceed, or a pair"):
-            mc.Study(space, limits={"ms": ends}, storage=journal)  # type: ignore[dict-item]
-    for ends in ((None, None), (2.0, 1.0)):
-        with pytest.raises(ValueError, match="the limit on 'ms' needs a finite low or high"):
-            mc.Study(space, limits={"ms": ends}, storage=journal)
+    with pytest.raises(ValueError, match="the limit on 'ms' is a number that the output may not exceed, or a pair"):
+        mc.Study(space, limits={"ms": "fast"}, storage=journal)  # type: ignore[dict-item]
     assert not journal.exists()
 
 

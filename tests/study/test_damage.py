@@ -102,6 +102,7 @@ def edit(path: Path, rng: random.Random) -> str:
 STATEMENTS = {
     "DROP TABLE trial": "table 'trial' is missing",
     "DROP TABLE study": "no such table: study",
+    "UPDATE study SET schema = 99": "has journal format 99 and",
     "DELETE FROM study": "0 studies instead of one",
     "DELETE FROM trial WHERE number = 3": "trial int 4 stands where trial 3 belongs",
     "UPDATE trial SET number = -1 WHERE number = 2": "trial int -1 stands where trial 0 belongs",

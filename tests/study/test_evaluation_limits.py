@@ -142,11 +142,6 @@ def test_each_worker_has_its_own_process(space: mc.Space, tmp_path: Path, journa
     assert len({row.evaluations[0].worker for row in read_journal(journal)[1]}) == 2
 
 
-def test_with_one_worker_a_limit_does_not_change_the_proposals(space: mc.Space) -> None:
-    limited, free = (run(space, odd.layers, 6, evaluation_timeout=limit) for limit in (60, None))
-    assert [(t.config, t.loss) for t in limited.history] == [(t.config, t.loss) for t in free.history]
-
-
 def test_results_errors_and_prints_of_a_worker_process_arrive(
     space: mc.Space, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -272,7 +272,10 @@ def test_failures_declared_by_the_objective_count_and_are_reported(
         assert (result.n_failed, result.stopped) == (budget, "budget")
     said = "each of the first 5 evaluations failed with the same message and no evaluation succeeded: never"
     assert result.problem() == said
+    assert "never" in str(result)
     assert f"note: {said}" in capsys.readouterr().err
+    assert run(space, lambda config: mc.Failed("never"), 1).problem().startswith("the only evaluation failed")
+    assert run(space, tiny.loss).problem() == ""
 
 
 def test_a_suspected_defect_waits_for_running_evaluations(space: mc.Space) -> None:
@@ -336,6 +339,6 @@ def test_the_command_line_reports_a_defect_and_resumes(tmp_path: Path, monkeypat
     ):
         assert any(said.startswith(line) for said in ran.splitlines()), ran
     shown = " ".join(mipcash("show m.db", "pass", 0).split())
-    assert "0 done, 0 failed, 1 without an outcome, stopped: defect: ModuleNotFoundError" in shown
+    assert "0 done, 0 failed, 1 pending, stopped: defect: ModuleNotFoundError" in shown
     resumed = mipcash("resume m.db --model m.py --quiet", "return c['a']", 0)
     assert "3 done, 0 failed, stopped: budget" in resumed

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny
 
 import mipcash as mc
 from mipcash.errors import MipcashError
@@ -148,12 +149,6 @@ def test_each_step_is_the_best_loss_at_its_bound() -> None:
 # -- probability of feasibility -------------------------------------------------------------------------------------
 
 
-def line() -> mc.Space:
-    space = mc.Space("line")
-    space.real("x", 0.0, 1.0)
-    return space
-
-
 def noisy(seed: int, sd: float, storage: Path | None = None) -> Result:
     """Run 25 evaluations of loss -x and heat x + noise under heat <= 0.5, by random search."""
     rng = np.random.default_rng(seed)
@@ -163,7 +158,7 @@ def noisy(seed: int, sd: float, storage: Path | None = None) -> Result:
 
     limits = {"heat": 0.5}
     return mc.minimize(
-        objective, line(), 25, optimizer="random", seed=seed, limits=limits, storage=storage, progress=False
+        objective, tiny.line(), 25, optimizer="random", seed=seed, limits=limits, storage=storage, progress=False
     )
 
 
@@ -191,13 +186,13 @@ def test_repeats_do_not_change_the_safe_trial() -> None:
         return {"loss": -config["x"] + 1e-9 * repeat, "heat": config["x"]}
 
     given = {"optimizer": "random", "limits": {"heat": 0.5}, "progress": False}
-    result = mc.minimize(objective, line(), 12, confirm=2, **given)
+    result = mc.minimize(objective, tiny.line(), 12, confirm=2, **given)
     assert any(t.repeat for t in result.history)
     assert result.safe(0.5) is result.best
 
 
 def test_failures_lower_the_probability_and_without_data_no_trial_is_safe() -> None:
-    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    study = mc.Study(tiny.line(), "random", limits={"heat": 0.5})
     assert study.result.safe() is None
     assert math.isnan(study.result.probability())
     study.tell(study.ask(), 1.0)
@@ -208,7 +203,7 @@ def test_failures_lower_the_probability_and_without_data_no_trial_is_safe() -> N
             raise mc.Failed("too hot")
         return -float(config["x"])
 
-    result = mc.minimize(objective, line(), 20, optimizer="random", progress=False)
+    result = mc.minimize(objective, tiny.line(), 20, optimizer="random", progress=False)
     failed = [t for t in result.history if t.failed]
     assert max(result.probability(t) for t in failed) < 0.1
     assert result.safe(0.5) is not None
@@ -217,7 +212,7 @@ def test_failures_lower_the_probability_and_without_data_no_trial_is_safe() -> N
 def test_probabilities_survive_resuming_and_pickling_and_need_the_space(tmp_path: Path) -> None:
     result = noisy(1, 0.1, tmp_path / "run.db")
     expected = [result.probability(t) for t in result.history]
-    with mc.Study(line(), "random", seed=1, limits={"heat": 0.5}, storage=tmp_path / "run.db") as study:
+    with mc.Study(tiny.line(), "random", seed=1, limits={"heat": 0.5}, storage=tmp_path / "run.db") as study:
         assert [study.result.probability(t) for t in study.trials] == expected
     again = pickle.loads(pickle.dumps(study.result))
     assert [again.probability(t) for t in again.history] == expected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ from mipcash.study.reading import read_outcome
 FOLDS = (0.5, 0.25, 0.75, 0.0)
 
 
-def line() -> mc.Space:
-    space = mc.Space("line")
-    space.real("x", 0.0, 1.0)
-    return space
-
-
 def yielding(config: dict[str, Any]) -> Iterator[Any]:
     for fold in FOLDS:
         yield config["x"] + fold
@@ -40,7 +33,7 @@ def outputs(config: dict[str, Any]) -> Iterator[Any]:
 
 def one(objective: Any, **given: Any) -> mc.Trial:
     """Return the only trial of a run."""
-    return mc.minimize(objective, line(), 1, optimizer="random", progress=False, **given).history[0]
+    return mc.minimize(objective, tiny.line(), 1, optimizer="random", progress=False, **given).history[0]
 
 
 def test_the_outcome_is_the_mean_of_the_yielded_values() -> None:
@@ -62,16 +55,6 @@ def test_a_returned_outcome_replaces_the_mean() -> None:
     assert (trial.loss, trial.values, trial.folds, trial.steps) == (1.5, {"size": 7.0}, (3.0, 2.0), 2)
     trial = one(lambda config: config["x"])
     assert (trial.steps, trial.folds) == (1, ())
-
-
-@pytest.mark.parametrize(
-    "execution",
-    [2, mc.Execution(evaluation_timeout=60.0), mc.Execution(executor=lambda: ProcessPoolExecutor(1))],
-    ids=["threads", "processes", "executor"],
-)
-def test_yielded_values_are_the_same_in_every_executor(execution: Any) -> None:
-    trial = one(outputs, execution=execution)
-    assert (trial.folds, trial.values) == (tuple(trial.config["x"] + f for f in FOLDS), {"ms": 3.0})
 
 
 def test_values_of_each_step_are_in_the_journal_and_a_resumed_run_is_the_same(journal: Path) -> None:
@@ -144,13 +127,13 @@ def test_a_generator_is_closed_after_its_evaluation_has_failed() -> None:
 def test_an_objective_that_yields_no_loss_is_a_defect() -> None:
     for objective, said in ((odd(), "yielded nothing"), (odd(0.5, "low"), "str 'low'")):
         with pytest.raises(DefectError, match=said):
-            mc.minimize(objective, line(), 9, optimizer="random", progress=False)
-    found = mc.minimize(odd(0.5, math.nan), line(), 9, optimizer="random", progress=False)
+            mc.minimize(objective, tiny.line(), 9, optimizer="random", progress=False)
+    found = mc.minimize(odd(0.5, math.nan), tiny.line(), 9, optimizer="random", progress=False)
     assert found.n_failed == 9  # nan may depend on the configuration, so it is no defect
 
 
 def test_folds_may_be_told_and_added_as_known() -> None:
-    study = mc.Study(line(), "random")
+    study = mc.Study(tiny.line(), "random")
     trial = study.tell(study.ask(), mc.Folds([0.25, {"loss": 0.5, "ms": 3}]))
     assert (trial.loss, trial.folds, trial.values) == (0.375, (0.25, 0.5), {"ms": 3.0})
     known = study.add({"x": 0.5}, mc.Folds([0.25, 0.75]))

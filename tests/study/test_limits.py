@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny
 
 import mipcash as mc
 from mipcash.errors import DefectError
@@ -64,12 +65,6 @@ def test_a_run_under_limits_is_resumed_with_the_same_proposals(tmp_path: Path) -
 # -- evaluations that lack a constrained output ---------------------------------------------------------------------
 
 
-def line() -> mc.Space:
-    space = mc.Space("line")
-    space.real("x", 0.0, 1.0)
-    return space
-
-
 UNREAD = {
     "left out": ({"loss": 1.0, "ms": 3.0}, "the objective returned a dict without 'heat', only ['loss', 'ms']"),
     "a number alone": (1.0, "the objective returned float 1.0 and no 'heat'"),
@@ -87,7 +82,7 @@ UNREAD = {
 
 def test_a_constrained_output_that_is_not_returned_has_failed_with_its_cause(tmp_path: Path) -> None:
     given: dict[str, Any] = {"limits": {"heat": 0.5}, "storage": tmp_path / "run.db"}
-    with mc.Study(line(), "random", **given) as study:
+    with mc.Study(tiny.line(), "random", **given) as study:
         for returned, cause in UNREAD.values():
             told = study.tell(study.ask(), returned)
             assert (told.status, told.loss) == ("done", 1.0)
@@ -98,7 +93,7 @@ def test_a_constrained_output_that_is_not_returned_has_failed_with_its_cause(tmp
         assert (study.result.config, study.result.n_feasible) == (None, 0)
         assert not any(row["feasible"] for row in study.result.to_rows())
         before = study.trials
-    with mc.Study(line(), "random", **given) as study:
+    with mc.Study(tiny.line(), "random", **given) as study:
         assert [t.outcome["heat"].message for t in study.trials] == [t.outcome["heat"].message for t in before]
         kept = study.tell(study.ask(), {"loss": 2.0, "heat": 0.5})
         assert study.result.best is not None
@@ -106,7 +101,7 @@ def test_a_constrained_output_that_is_not_returned_has_failed_with_its_cause(tmp
 
 
 def test_constrained_outputs_are_required_when_a_trial_is_complete() -> None:
-    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    study = mc.Study(tiny.line(), "random", limits={"heat": 0.5})
     trial = study.ask()
     assert study.tell(trial, {"heat": 0.4}, partial=True).pending
     assert study.tell(trial, {"loss": 1.0}).outcome["heat"].value == 0.4
@@ -120,7 +115,7 @@ def test_constrained_outputs_are_required_when_a_trial_is_complete() -> None:
 
 
 def test_known_evaluations_without_a_constrained_output_are_never_the_best() -> None:
-    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    study = mc.Study(tiny.line(), "random", limits={"heat": 0.5})
     lacking = study.add({"x": 0.5}, 1.0)
     assert lacking.outcome["heat"].status == "missing"
     assert study.add({"x": 0.6}, {"loss": 0.5, "heat": "cold"}).outcome["heat"].status == "failed"
@@ -148,10 +143,10 @@ def test_a_constrained_output_that_no_evaluation_returns_stops_the_run_early(
     }
     said = "none of [5-7] evaluations gave 'heat', which has an outcome constraint: the objective returned"
     with pytest.raises(DefectError, match=said) as refusal:
-        mc.minimize(returned, line(), 50, **settings)
+        mc.minimize(returned, tiny.line(), 50, **settings)
     assert ("only ['loss', 'heat_c', 'ms']; did you mean 'heat_c'?" in str(refusal.value)) == (returned is typo)
     assert "nothing of the budget was spent" in str(refusal.value)
-    mended = mc.minimize(lambda c: {"loss": -c["x"], "heat": c["x"]}, line(), 12, **settings)
+    mended = mc.minimize(lambda c: {"loss": -c["x"], "heat": c["x"]}, tiny.line(), 12, **settings)
     assert (mended.n_done, mended.history[0].attempt) == (12, 2)
     assert mended.value < 0.0
 
@@ -160,7 +155,7 @@ def test_a_constrained_output_that_is_always_nan_is_reported_and_does_not_stop_t
     def unmeasured(config: dict[str, Any]) -> dict[str, Any]:
         return {"loss": config["x"], "heat": math.nan}
 
-    result = mc.minimize(unmeasured, line(), 8, optimizer="random", limits={"heat": 0.5}, progress=False)
+    result = mc.minimize(unmeasured, tiny.line(), 8, optimizer="random", limits={"heat": 0.5}, progress=False)
     assert result.n_done == 8
     assert (
         result.problem()
@@ -168,8 +163,8 @@ def test_a_constrained_output_that_is_always_nan_is_reported_and_does_not_stop_t
     )
     assert result.problem() in str(result)
     with pytest.raises(DefectError, match="none of 3 evaluations gave 'heat'"):
-        mc.minimize(typo, line(), 3, optimizer="random", limits={"heat": 0.5}, progress=False)
-    one = mc.minimize(typo, line(), 1, optimizer="random", limits={"heat": 0.5}, progress=False)
+        mc.minimize(typo, tiny.line(), 3, optimizer="random", limits={"heat": 0.5}, progress=False)
+    one = mc.minimize(typo, tiny.line(), 1, optimizer="random", limits={"heat": 0.5}, progress=False)
     assert (one.n_done, one.config) == (1, None)
 
 
@@ -179,7 +174,7 @@ def test_a_constraint_is_modelled_from_the_evaluations_that_return_its_output() 
     def objective(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": -config["x"], "heat": math.nan if config["x"] > 0.5 else config["x"]}
 
-    result = mc.minimize(objective, line(), 14, limits={"heat": 0.4}, progress=False)
+    result = mc.minimize(objective, tiny.line(), 14, limits={"heat": 0.4}, progress=False)
     assert result.config is not None
     assert 0.35 <= result.config["x"] <= 0.4
 
@@ -188,9 +183,9 @@ def test_a_limit_on_the_loss_applies_to_the_best_trial() -> None:
     def objective(config: dict[str, Any]) -> float:
         return float((config["x"] - 0.3) ** 2)
 
-    result = mc.minimize(objective, line(), 10, limits={"loss": 0.01}, progress=False)
+    result = mc.minimize(objective, tiny.line(), 10, limits={"loss": 0.01}, progress=False)
     assert 0.0 <= result.value <= 0.01
-    never = mc.minimize(objective, line(), 4, optimizer="random", limits={"loss": -1.0}, progress=False)
+    never = mc.minimize(objective, tiny.line(), 4, optimizer="random", limits={"loss": -1.0}, progress=False)
     assert never.config is None
     assert never.nearest is not None
     assert never.nearest.trial.loss == min(t.loss for t in never.history if t.loss is not None)
@@ -200,7 +195,10 @@ def test_invalid_limits_are_refused() -> None:
     for limits, message in (
         ({"": 1.0}, "has the name of an output"),
         ({1: 1.0}, "has the name of an output"),
-        ({"heat": "5"}, "is a number that the output may not exceed, or a pair"),
+        *(
+            ({"heat": e}, "is a number that the output may not exceed, or a pair")
+            for e in ("5", (1, 2, 3), [None, "x"])
+        ),
         ({"heat": math.nan}, "needs a finite low or high"),
         ({"heat": (0.9, 0.1)}, "low <= high"),
         ({"heat": (None, None)}, "needs a finite low or high"),
@@ -208,4 +206,4 @@ def test_invalid_limits_are_refused() -> None:
         ({"heat": np.False_}, "does not say in which direction"),
     ):
         with pytest.raises(ValueError, match=message):
-            mc.Study(line(), "random", limits=limits)  # type: ignore[arg-type]
+            mc.Study(tiny.line(), "random", limits=limits)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import tiny
+from test_another_study import Notes
 from test_processes import finish, launch, run_here
 
 import mipcash as mc
@@ -22,7 +23,6 @@ from mipcash.errors import ExecutorError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study import loop
 from mipcash.study.minimize import minimize
-from mipcash.study.progress import Progress
 from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.sqlite import read_journal
 
@@ -47,15 +47,6 @@ class Deadly:
         else:
             time.sleep(0.02)  # so that other evaluations are running when the worker dies
         return tiny.loss(config)
-
-
-class Notes(Progress):
-    def __init__(self) -> None:
-        super().__init__()
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def attempts(row: TrialRow) -> list[tuple[int, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +18,7 @@ from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.optimizers.random import RandomSearch
 from mipcash.study.minimize import minimize
 from mipcash.study.minimize import run as run_study
-from mipcash.study.policies.policy import BEST_OF_ALL, EXHAUSTED, UNDECIDED
+from mipcash.study.policies.policy import EXHAUSTED, UNDECIDED
 from mipcash.study.storage.sqlite import read_journal
 
 
@@ -54,38 +53,10 @@ def test_the_objective_may_change_its_copy_of_the_configuration(space: mc.Space)
     assert [t.config for t in run(space, greedy).history] == [t.config for t in run(space, tiny.loss).history]
 
 
-def test_an_objective_that_always_fails_is_reported(space: mc.Space) -> None:
-    def broken(config: dict[str, Any]) -> float:
-        raise mc.Failed("no data.csv")
-
-    result = run(space, broken, 12)
-    assert result.n_failed == 12
-    assert result.config is None
-    assert math.isnan(result.value)
-    assert "each of the first 5 evaluations failed with the same message" in result.problem()
-    assert "data.csv" in str(result)
-    assert run(space, tiny.loss).problem() == ""
-    assert "the only evaluation failed" in run(space, broken, 1).problem()
-
-
-def test_the_budget_includes_the_evaluations_in_the_journal(space: mc.Space, journal: Path) -> None:
-    seen: list[int] = []
-    for budget in (4, 4, 6):
-        result = run(space, tiny.loss, budget, storage=journal, callbacks=[lambda study, t: seen.append(t.number)])
-    assert seen == list(range(6))
-    assert [t.config for t in result.history] == [t.config for t in run(space, tiny.loss, 6).history]
-
-
 def test_a_callback_that_returns_true_ends_the_run(space: mc.Space, journal: Path) -> None:
     result = run(space, tiny.loss, 9, storage=journal, callbacks=[lambda study, trial: trial.number == 2])
     assert (len(result.history), result.stopped) == (3, "callback")
     assert read_journal(journal)[0].stopped == "callback"
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_exhausted_space_ends_the_run(space: mc.Space, workers: int) -> None:
-    result = run(space, tiny.loss, 9, optimizer=tiny.Finite, execution=mc.Execution(workers=workers))
-    assert (result.n_done, result.stopped) == (3, BEST_OF_ALL)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -142,21 +113,6 @@ def test_an_interrupted_loop_leaves_no_pending_trial_in_an_open_study(space: mc.
     assert [t.status for t in again.history] == ["done"] * 6
 
 
-def test_workers_evaluate_at_the_same_time(space: mc.Space) -> None:
-    barrier = threading.Barrier(3, timeout=10)  # raises an error unless three evaluations run at the same time
-    told: list[int] = []
-
-    def meet(config: dict[str, Any]) -> float:
-        barrier.wait()
-        return tiny.loss(config)
-
-    said = [lambda s, t: told.append(t.number)]
-    result = run(space, meet, 9, execution=mc.Execution(workers=3), callbacks=said)
-    assert [t.status for t in result.history] == ["done"] * 9
-    assert [t.loss for t in result.history] == [tiny.loss(t.config) for t in result.history]
-    assert sorted(told) == list(range(9))
-
-
 def test_an_error_of_the_executor_is_a_failed_evaluation(space: mc.Space) -> None:
     class Breaking(ThreadPoolExecutor):
         def submit(self, *_: Any, **__: Any) -> Any:
@@ -166,21 +122,6 @@ def test_an_error_of_the_executor_is_a_failed_evaluation(space: mc.Space) -> Non
         result = run(space, tiny.loss, 1, execution=mc.Execution(executor=pool))
     assert result.n_failed == 1
     assert "the executor failed: ZeroDivisionError" in result.history[0].message
-
-
-def test_invalid_objectives_spaces_and_budgets_are_refused(space: mc.Space, journal: Path) -> None:
-    order = r"takes the objective, the space and the budget in this order.*the space .tiny."
-    with pytest.raises(TypeError, match=order):
-        minimize(space, tiny.loss, 3, storage=journal)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"space must be a mipcash\.Space, got .*'network'"):
-        minimize(tiny.loss, "network", 3, storage=journal)  # type: ignore[arg-type]
-    for name, value in (("budget", 0), ("budget", 2.5), ("execution", 0)):
-        with pytest.raises(ValueError, match="workers" if name == "execution" else name):
-            run(space, tiny.loss, storage=journal, **{name: value})
-    for timeout in (-1, math.nan):
-        with pytest.raises(ValueError, match="timeout"):
-            mc.Budget(3, timeout=timeout)
-    assert not journal.exists()
 
 
 # -- time limit of a proposal -----------------------------------------------------------------------------------------

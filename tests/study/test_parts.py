@@ -83,19 +83,6 @@ def test_the_loss_decides_the_status_and_other_outputs_fail_separately(space: mc
     assert (failed.status, failed.message, failed.values) == ("failed", "diverged", {"size": 2.0})
 
 
-def test_a_requested_output_that_is_not_returned_has_failed(space: mc.Space) -> None:
-    study, _ = opened(space, "loss", "latency_ms")
-    told = study.tell(study.ask(), {"loss": 1.0, "memory": 3}, partial=False)
-    assert told.status == "done"
-    assert told.outcome["latency_ms"].message == (
-        "the objective returned a dict without 'latency_ms', only ['loss', 'memory']"
-    )
-    assert study.tell(study.ask(), 1.0).outcome["latency_ms"].message == (
-        "the objective returned float 1.0 and no 'latency_ms'"
-    )
-    assert study.tell(study.ask(), mc.Failed("oom")).outcome.outputs.keys() == {"loss", "latency_ms"}
-
-
 def test_an_output_that_is_told_again_replaces_its_earlier_value(space: mc.Space) -> None:
     """Report the mean of the folds so far, until the last fold."""
     study, _ = opened(space)

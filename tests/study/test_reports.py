@@ -254,11 +254,11 @@ def test_an_invalid_report_is_refused_at_once() -> None:
             trial.report(step, value)  # type: ignore[arg-type]
     trial.report(5, 0.75)
     assert study.tell(trial, 0.5).folds == (0.25, 0.75)
-    for trial in (study.trials[0], study.tell(study.ask(), 0.5)):
-        with pytest.raises(TellError, match=f"trial {trial.number} is not being evaluated; call report"):
-            trial.report(0, 0.5)
+    for late in (trial, study.trials[0], study.tell(study.ask(), 0.5)):
+        with pytest.raises(TellError, match=f"trial {late.number} is not being evaluated; call report"):
+            late.report(0, 0.5)
         with pytest.raises(TellError, match=r"call should_stop\(\) of the trial that ask\(\) returned"):
-            trial.should_stop()
+            late.should_stop()
 
 
 def test_an_objective_that_reports_and_returns_nothing_or_yields_too_is_a_defect() -> None:
@@ -311,15 +311,3 @@ def test_the_function_of_each_output_reports_its_own_values() -> None:
     assert found.n_pruned > 3
     assert {t.outcome["size"].folds for t in found.history} == {(0.0, 1.0, 2.0)}
     assert {t.values["size"] for t in found.history} == {7.0}
-
-
-def test_reports_after_the_outcome_are_refused() -> None:
-    space = mc.Space("line")
-    space.real("x", 0.0, 1.0)
-    study = mc.Study(space, "random")
-    trial = study.ask()
-    trial.report(0, 1.0)
-    study.tell(trial, 1.0)
-    for late in (lambda: trial.report(1, 0.5), trial.should_stop):
-        with pytest.raises(TellError, match="trial 0 is not being evaluated"):
-            late()

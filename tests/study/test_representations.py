@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import html.parser
 import math
 import pickle
 from collections.abc import Iterator
@@ -178,36 +177,6 @@ def test_pyomo_clones_expressions_and_prints_them_in_its_own_notation() -> None:
     cloned = space.model.clone()
     assert cloned.live.expr.to_string() == relation.to_string()
     assert space.rules["few"].text == f"{words}  <=  4"  # journals compare this text
-
-
-class _Tags(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        assert all(name in ("style", "colspan") for name, _ in attrs)
-        assert all(value == "text-align: left" for name, value in attrs if name == "style")
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def test_html_tables_show_names_of_users_escaped() -> None:
-    space, history = network(), trials()
-    study = mc.Study(space, optimizer="random")
-    study.tell(study.ask(), {"loss": 0.25, "<script>": 1.0})
-    study.ask()
-    for thing in (space, history[0], Result(history, "<b>"), solutions()["proven"], study):
-        read = _Tags()
-        read.feed(thing._repr_html_())  # type: ignore[attr-defined]
-        assert read.tags <= {"table", "caption", "tr", "th", "td"}
-        assert any("<script>" in text for text in read.text) or thing is study
-    assert "study of 'network': random, seed 0, 2 trials in memory, best 0.25" in read.text
-    assert "pending" in read.text
-    assert any(text.startswith("done, loss 0.25") for text in read.text)
 
 
 def test_a_value_of_any_kind_is_shown() -> None:

@@ -90,19 +90,6 @@ def test_reported_outputs_survive_a_killed_process(space: mc.Space, journal: Pat
     ]
 
 
-def test_the_recommendation_is_stored_for_readers(space: mc.Space, journal: Path) -> None:
-    from mipcash.cli.archive import open_archive
-
-    class Last(tiny.Sampler):
-        def recommend(self, history: Any, limits: Any = ()) -> Any:
-            return history[-1] if len(history) > 2 else None
-
-    for budget, expected in ((2, None), (4, 3)):
-        result = mc.minimize(tiny.loss, space, budget, optimizer=Last(space), storage=journal, progress=False)
-        seen = open_archive(journal).result
-        assert (seen.best and seen.best.number) == (result.best and result.best.number) == expected
-
-
 def test_storages_implement_the_protocol_and_memory_leaves_no_file(
     space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

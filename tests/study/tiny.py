@@ -102,3 +102,9 @@ class Finite(Sampler):
 
 def loss(config: Mapping[str, Any]) -> float:
     return (config["layers"] - 2) ** 2 + abs(config["lr"] - 0.01) + 1e-4 * config["rounds"]
+
+
+def line() -> mc.Space:
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    return space

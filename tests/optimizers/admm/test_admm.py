@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Proposal, Request
@@ -152,26 +152,6 @@ def test_failing_choices_are_not_selected_and_earn_no_reward() -> None:
     assert state["z"][0] != 1  # bins
     assert state["rewards"][1] == 0.0
     assert state["counts"][1] > 0.0
-
-
-@pytest.mark.parametrize(("choices", "numbers", "z_min"), [(0, 1, "bandit"), (6, 1, "gp"), (3, 4, "bandit")])
-def test_tiny_spaces_are_searched_completely_before_they_are_exhausted(choices: int, numbers: int, z_min: str) -> None:
-    """Cases: one configuration, choices only, and choices with an integer."""
-    space = mc.Space("tiny")
-    if choices:
-        space.categorical("c", list(range(choices)))
-    n = space.integer("n", 0, 3)
-    space.rule("few", n <= numbers - 1)
-
-    def value(config: dict[str, Any]) -> float:
-        return float(sum(map(ord, repr(config))) % 7)
-
-    optimizer, size = made(space, n_initial=1, z_min=z_min), max(choices, 1) * numbers
-    proposals = run(optimizer, size, value)
-    assert len({repr(p.config) for p in proposals}) == size
-    history = [Observation(p.config, "done", value(p.config)) for p in proposals]
-    with pytest.raises(SpaceExhaustedError, match="tiny"):
-        optimizer.ask(Request(history, np.random.default_rng(0), proposals[-1].state))
 
 
 def test_a_space_without_choices_is_searched_by_theta_min_only() -> None:

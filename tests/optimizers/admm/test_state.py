@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.augmented import Limits, Measured, unit_of
 from mipcash.methods.admm.rewards import reward
-from mipcash.methods.admm.state import THETA, AdmmState, Asked, Z
+from mipcash.methods.admm.state import THETA, AdmmState
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
 
@@ -67,17 +66,6 @@ def test_rho_is_balanced_only_if_balance_is_set() -> None:
     assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal residual is 0
     fixed = AdmmSettings(rho=0.5)
     assert near.chosen(z, far, u, mu, metric, fixed).rho == 0.5
-
-
-def test_the_state_survives_json() -> None:
-    asked = (Asked(3, 1, THETA, (0.25, 0.5)), Asked(4, 1, Z, (), True))
-    made = state(asked=asked, memory={"theta": [1.0]}, primal=0.3, phase=Z, made=2)
-    again = AdmmState.of(json.loads(json.dumps(made.as_dict())))
-    assert again is not None
-    assert again.as_dict() == made.as_dict()
-    assert again.asked == asked
-    assert again.dual == math.inf
-    assert AdmmState.of({}) is None
 
 
 # -- outcome constraints ----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -180,21 +179,6 @@ def test_rho_is_balanced_as_in_eq_15() -> None:
     for _ in range(200):
         state = replace(state, x=np.array([1.0])).restored(np.array([[0.0]]), True, settings)
     assert state.rho <= 0.1 * 1e8
-
-
-def test_the_state_goes_through_json() -> None:
-    state = AdmmState.started(2, 3, 0.1)
-    for each in (
-        state,
-        state.optimised(np.array([0.1, 0.2, 1.0 / 3.0])).counted(2, 5),
-        replace(state, x=np.ones(3)).restored(np.ones((2, 3)) / 3.0, True, SETTINGS),
-        AdmmState.started(0, 3, 0.1),
-    ):
-        back = AdmmState.of(json.loads(json.dumps(each.as_dict())))
-        assert back is not None
-        assert back.as_dict() == each.as_dict()
-        assert back.z.shape == each.z.shape
-    assert AdmmState.of({}) is None
 
 
 def test_feasibility_subproblems_take_turns_and_do_not_wait_for_each_other() -> None:
