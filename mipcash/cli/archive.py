@@ -42,6 +42,12 @@ class Archive:
         return self.n_evaluated >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property
+    def ended(self) -> str:
+        """Sentence that says that nothing is left to evaluate, and how to go on."""
+        more = "" if self.record.stopped.startswith(EXHAUSTED) else "; give a larger --budget to go on"
+        return f"this run is finished ({self.n_evaluated} evaluations){more}\n"
+
+    @property
     def title(self) -> str:
         return f"{self.record.space}: {self.record.optimizer}, seed {self.record.seed}"
 

@@ -122,9 +122,7 @@ def run(
         if archive.started(plan.storage):
             old = archive.open_archive(plan.storage)
             if cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
-                say(
-                    f"this run is finished ({old.n_evaluated} evaluations); raise --budget to go on, --fresh starts anew\n"
-                )
+                say(old.ended)
                 ending.close(old, None, stream=stream)
                 return
         running.start(loaded, plan, stream)
@@ -169,7 +167,7 @@ def resume(
         record = old.record
         total = budget or record.budget or old.n_evaluated
         if cost is None and steps is None and record.model is not None and old.finished(total):
-            say(f"this run is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
+            say(old.ended)
             ending.close(old, None, stream=stream)
             return
         arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []))

@@ -39,6 +39,7 @@ from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
+from mipcash.study.calls import check_objective
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.raised import pip_command
 from mipcash.study.text import kind, readable, shown
@@ -93,7 +94,7 @@ class Model:
 
     def report(self, result: Any) -> str:
         """Return the model's own report on a result; empty if it has none."""
-        return str(self._call("report", result) or "")
+        return str(_guarded(f"report() of {self.title}", lambda: self._call("report", result)) or "")
 
     def starts(self) -> list[Mapping[str, Any]]:
         """Return the configurations that a run evaluates first.
@@ -285,7 +286,7 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
         place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
         if isinstance(error, SystemExit):
             place += "; put what runs the model under `if __name__ == '__main__':`"
-        raise ModelError(f"{where} failed to load: {kind(error)}: {readable(error)}{place}") from error
+        raise ModelError(f"{where} failed: {kind(error)}: {readable(error)}{place}") from error
 
 
 # -- declarations in the file ---------------------------------------------------------------------------------------
@@ -308,12 +309,12 @@ def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) 
         )
         raise ModelError(f"{where} {what}. {HOW}")
     if not callable(objective) and not isinstance(objective, Mapping):
-        what = (
-            "does not declare `objective`"
-            if objective is None
-            else f"has an `objective` that is no function: {objective!r}"
-        )
-        raise ModelError(f"{where} {what}. {HOW}")
+        what = "does not declare" if objective is None else "has no function or dict of functions as"
+        raise ModelError(f"{where} {what} `objective`. {HOW}")
+    try:
+        check_objective(objective, space.parameters)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: {error}. {HOW}") from error
     return space, objective
 
 

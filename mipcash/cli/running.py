@@ -14,9 +14,8 @@ from mipcash.cli import archive, consent, ending, modelfile, result_tables
 from mipcash.cli.json_lines import JsonLines, write_result
 from mipcash.cli.plans import Plan
 from mipcash.cli.printing import fail, say
-from mipcash.errors import DefectError, StorageError
+from mipcash.errors import DefectError, ModelError, StorageError
 from mipcash.study.minimize import run as run_study
-from mipcash.study.reading import describe_error
 from mipcash.study.spending import Budget
 from mipcash.study.study import Study
 from mipcash.study.text import visible
@@ -119,6 +118,6 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
         return ""
     try:
         return loaded.report(result)
-    except Exception as error:
-        fail(f"report() of {loaded.title} failed: {describe_error(error)}")
+    except ModelError as error:
+        fail(str(error))
         return ""

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.heuristics.local_search import LocalSearch
-from mipcash.backends.heuristics.repair import MANY, REPAIRING, many_over_levels, repaired
+from mipcash.backends.heuristics.repair import REPAIRING, many_over_levels, many_rules, repaired
 from mipcash.backends.task import INFEASIBLE, UNKNOWN, Answer, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError, SpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
@@ -230,7 +230,7 @@ def _seeds(
 
 
 def _seed_count(minimiser: Minimiser) -> int:
-    return FEW_SEEDS if len(minimiser.program.base_rows) >= MANY else SEEDS
+    return FEW_SEEDS if many_rules(minimiser.program) else SEEDS
 
 
 def _seeds_and_walks(

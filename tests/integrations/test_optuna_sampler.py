@@ -379,6 +379,20 @@ def test_ranges_with_steps_are_compared(domain: Any, given: Any, same: bool) -> 
     assert same_values("p", domain, given) == same
 
 
+def test_values_that_python_takes_for_equal_are_told_apart() -> None:
+    space = mc.Space("truth")
+    flag, n = space.categorical("flag", [True, 1, False, 0]), space.integer("n", 1, 2)
+    space.rule("one needs two", mc.implies(flag.is_(1), n >= 2))
+    study = study_of(MipcashSampler(space, seed=0))
+
+    def asked(trial: Any) -> float:
+        return trial.suggest_categorical("flag", [True, 1, False, 0]) + trial.suggest_int("n", 1, 2)
+
+    with pytest.warns(UserWarning, match="every legal configuration of space 'truth' has been proposed"):
+        study.optimize(asked, n_trials=12)
+    assert len(study.trials) == 8  # the last one repeats the best
+
+
 def test_equivalent_distributions_are_accepted() -> None:
     space = mc.Space()
     grid = space.ordinal("grid", [0.1, 0.2, 0.3, 0.4])

@@ -220,3 +220,18 @@ def test_unsupported_configspaces_are_refused() -> None:
     said = r"the condition y \| x > 0.5 of 'y': .* make it an ordinal of the values that matter"
     with pytest.raises(SpaceError, match=said):
         mc.Space.from_configspace(theirs)
+
+
+def test_margins_of_strict_inequalities_follow_the_scale() -> None:
+    near = CS.ConfigurationSpace(seed=0)
+    x, y = CS.Float("x", (1e-8, 1e-7), log=True), CS.Float("y", (1e-8, 1e-7))
+    near.add(x, y)
+    near.add(CS.ForbiddenEqualsRelation(x, y))
+    assert mc.Space.from_configspace(near).is_legal({"x": 3e-8, "y": 6e-8})
+    wide = CS.ConfigurationSpace(seed=0)
+    z = CS.Float("z", (1e-9, 1e3), log=True, default=1.0)
+    wide.add(z)
+    wide.add(CS.ForbiddenLessThanEqualsClause(z, 1e-3))
+    space = mc.Space.from_configspace(wide)
+    assert space.is_legal({"z": 1.1e-3})
+    assert not space.is_legal({"z": 9e-4})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +328,17 @@ def test_a_writer_does_not_overwrite_changes_that_it_has_not_read(address: str) 
     with pytest.raises(TakenError):
         b._storage.write(row, row.evaluations)
     assert read_study(address)[1][0].loss == 1.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_must_open_the_study_itself(address: str) -> None:
+    with counting(address) as study, ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        global forked
+        forked = study
+        with pytest.raises(StorageError, match="from which this one was forked; open the study in each process"):
+            pool.submit(_asked).result()
+        assert study.tell(study.ask(), 1.0).done
+
+
+def _asked() -> None:
+    forked.ask()

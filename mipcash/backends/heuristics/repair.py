@@ -79,9 +79,14 @@ def repaired(
     return None
 
 
+def many_rules(program: BinaryProgram) -> bool:
+    """Return True if rules have MANY rows; the rows of one-hot groups are not counted."""
+    return sum(bool(row.rule) for row in program.base_rows) >= MANY
+
+
 def many_over_levels(program: BinaryProgram) -> bool:
-    """Return True if the program has MANY rows and no numerical parameters."""
-    return len(program.base_rows) >= MANY and not program.numbers
+    """Return True if rules have MANY rows and there are no numerical parameters."""
+    return not program.numbers and many_rules(program)
 
 
 def legal_columns(program: BinaryProgram, rng: np.random.Generator, deadline: Deadline = NEVER) -> Vector | None:

@@ -104,13 +104,13 @@ class Reader:
         """Return the configuration of parameters; missing ones have the proposed value, or their only value."""
         config: Configuration = {}
         for name, parameter in self.space.parameters.items():
-            if name in params:
+            if name in proposed and params.get(name, proposed[name]) == proposed[name]:
+                config[name] = proposed[name]  # Optuna stores True as an equal choice, 1
+            elif name in params:
                 try:
                     config[name] = as_declared(parameter.domain, params[name])
                 except ValueError as error:
                     return TrialConfig(None, f"{name!r}: {error}")
-            elif name in proposed:
-                config[name] = proposed[name]
             elif (values := getattr(parameter.domain, "values", None)) is not None and len(values) == 1:
                 config[name] = values[0]
         config, problem = self._active(config)

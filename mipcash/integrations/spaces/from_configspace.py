@@ -6,7 +6,7 @@
     forbidden clauses                  one rule for each conjunction of literals: they do not all hold.
 
 As in ConfigSpace, an inactive parameter satisfies no condition except "not equal", and violates no forbidden clause. Strict
-inequalities of reals keep a margin of ``MARGIN`` of the range.
+inequalities of reals keep a margin of ``MARGIN`` of the range, or of the value on a log scale.
 """
 
 from __future__ import annotations
@@ -245,11 +245,10 @@ def _write(declaration: Declaration, text: str, holding: Sequence[Any], relation
 def _outside(literal: Any, parameter: Any) -> list[Any]:
     """Return relations that hold together exactly if a numerical parameter is outside a forbidden clause."""
     kind, domain = type(literal).__name__, parameter.domain
-    apart = _margin(domain)
     if kind in ("ForbiddenEqualsClause", "ForbiddenInClause"):
-        values = getattr(literal, "values", None) or [literal.value]
-        return [any_of(parameter <= v - apart, parameter >= v + apart) for v in values]
-    value = literal.value
+        values = [(v, _margin(domain, v)) for v in getattr(literal, "values", None) or [literal.value]]
+        return [any_of(parameter <= v - apart, parameter >= v + apart) for v, apart in values]
+    value, apart = literal.value, _margin(domain, literal.value)
     return {
         "ForbiddenGreaterThanClause": [parameter <= value],
         "ForbiddenGreaterThanEqualsClause": [parameter <= value - apart],
@@ -266,7 +265,11 @@ def _apart(relation: Any, left: Parameter, right: Parameter) -> list[Any]:
         return [a >= b]
     if kind == "ForbiddenGreaterThanRelation":
         return [a <= b]
-    margin = max(_margin(left.domain), _margin(right.domain)) if _all_whole(left, right) else MARGIN
+    margin = (
+        1.0
+        if _all_whole(left, right)
+        else MARGIN * min(filter(None, map(_span, (left.domain, right.domain))), default=1.0)
+    )
     return [any_of(a <= b - margin, a >= b + margin)]
 
 
@@ -280,11 +283,17 @@ def _all_whole(*parameters: Parameter) -> bool:
     )
 
 
-def _margin(domain: Any) -> float:
-    """Return 1 for whole numbers, half a step for reals with a step, and a share of the range for other reals."""
+def _margin(domain: Any, value: float) -> float:
+    """Return 1 for whole numbers, half a step for reals with a step, and a share of the range or, on a log scale, of the value."""
     if not isinstance(domain, Real):
         return 1.0
-    return MARGIN * (domain.high - domain.low) if domain.step is None else 0.5 * domain.step
+    return 0.5 * domain.step if domain.step is not None else MARGIN * (value if domain.log else _span(domain))
+
+
+def _span(domain: Any) -> float:
+    """Return the width of the range of a domain of numbers."""
+    ends = getattr(domain, "values", None) or (domain.low, domain.high)
+    return float(max(ends) - min(ends))
 
 
 def _as_number(parameter: Parameter, text: str) -> Any:

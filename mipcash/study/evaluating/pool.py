@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import cloudpickle
 
-from mipcash.errors import ExecutorError, ObjectiveError
+from mipcash.errors import ExecutorError, MipcashError, ObjectiveError
 from mipcash.modelling.domains import Configuration
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
 from mipcash.study.evaluating.raised import Raised
@@ -161,7 +161,9 @@ class Pool:
         """
         try:
             return self._submit(config, outputs, task)
-        except RuntimeError as error:  # broken, or shut down
+        except MipcashError:
+            raise
+        except Exception as error:  # broken, or shut down: a RuntimeError, but not of Dask
             if self._make is None:
                 raise ExecutorError(
                     f"the executor is broken and takes no more evaluations ({describe_error(error)}). Give executor= a "
@@ -171,7 +173,7 @@ class Pool:
         self._executor = self._made()
         try:
             return self._submit(config, outputs, task)
-        except RuntimeError as error:
+        except Exception as error:
             raise ExecutorError(
                 f"the executor that executor= made is broken from the start ({describe_error(error)}). Correct the "
                 "callable"
@@ -207,7 +209,8 @@ class Pool:
     def _shut_down(self, wait: bool) -> None:
         """Shut the executor down; those of Dask and loky cannot cancel evaluations."""
         cancel = {} if wait or not takes(self._executor.shutdown, "cancel_futures") else {"cancel_futures": True}
-        self._executor.shutdown(wait=wait, **cancel)
+        with suppress(*(() if wait else (Exception,))):  # of a cluster that is gone
+            self._executor.shutdown(wait=wait, **cancel)
 
 
 def collect(future: Future[Evaluation]) -> Evaluation:

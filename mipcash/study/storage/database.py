@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -234,6 +235,7 @@ class Database:
 
     def __init__(self) -> None:
         self.study: dict[str, str] = {}
+        self.process = os.getpid()
         self._turn = threading.Lock()
 
     # -- methods that subclasses implement ----------------------------------------------------------------------------
@@ -288,8 +290,13 @@ class Database:
         """Run a transaction. A writing one starts after all earlier ones of the study have ended, and sees their changes.
 
         Raises:
-            StorageError: the database cannot be used, or is damaged.
+            StorageError: the database cannot be used, is damaged, or was opened before this process was forked.
         """
+        if os.getpid() != self.process:
+            raise StorageError(
+                f"{self.title} was opened by process {self.process}, from which this one was forked; open the study in each "
+                "process, with a storage for several writers: mc.Study(..., storage='sqlite:///run.db')"
+            )
         try:
             with self._turn:  # heartbeats come from another thread
                 connection = self.connect(write)

@@ -37,8 +37,11 @@ CONNECTION = {
 }
 """Options of libpq, which the address can override: a lost connection is noticed within a minute or so."""
 
-LOST = (sa.exc.OperationalError, sa.exc.InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
-"""Exceptions of a server that is down, starting, full or unreachable, and of a connection that was closed."""
+LOST = (
+    *(sa.exc.OperationalError, sa.exc.InterfaceError, psycopg.OperationalError, psycopg.InterfaceError),
+    psycopg.errors.ReadOnlySqlTransaction,
+)
+"""Exceptions of a server that is down, starting, full, unreachable or not promoted yet, and of a connection that was closed."""
 
 
 class Server(Database):
@@ -86,9 +89,8 @@ class Server(Database):
         with self.transaction(write=False) as rows:
             found = self._studies(rows) if self._has_tables(rows) else {}
         if not self._address.study and len(found) > 1:
-            raise StorageError(
-                f"{self.title} holds {len(found)} studies; say which one: ?study={' or ?study='.join(found)}"
-            )
+            names = " or ".join(f"?study={quote(name, safe='')}" for name in found)
+            raise StorageError(f"{self.title} holds {len(found)} studies; say which one: {names}")
         name = self._address.study or next(iter(found), "")
         if name in found:
             self._name(name, found[name])

@@ -28,14 +28,14 @@ class Spool:
     """Files of a study.
 
     Args:
-        title: the study's address without a password.
+        study: its id, whatever the address by which it is reached.
         worker: the writer that keeps outcomes.
     """
 
-    def __init__(self, title: str, worker: str) -> None:
+    def __init__(self, study: str, worker: str) -> None:
         # "~" stays as it is where a user has no home, as in a container
         self._folder = Path(os.environ.get(FOLDER) or Path(os.path.expanduser("~")) / ".mipcash" / "spool")
-        self._study = hashlib.sha256(title.encode()).hexdigest()[:16]
+        self._study = hashlib.sha256(study.encode()).hexdigest()[:16]
         self._mine = f"{self._study}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}-"
 
     def keep(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> Path | None:

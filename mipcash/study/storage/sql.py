@@ -86,7 +86,7 @@ class SQLStorage:
         self.path, self.title = database.path, database.title
         self.worker = f"{this_worker()}:{uuid.uuid4().hex[:8]}"
         self._database, self._seconds, self._alone = database, heartbeat_seconds or 0.0, heartbeat_seconds is None
-        self._process, self._started, self._end = os.getpid(), False, threading.Event()
+        self._started, self._end = False, threading.Event()
         self._heart: threading.Thread | None = None
         self._seen = 0
         self._steady = (
@@ -101,7 +101,7 @@ class SQLStorage:
 
     @property
     def _spool(self) -> Spool:
-        return Spool(self.title, self.worker)
+        return Spool(self.record.id, self.worker)
 
     def open(self, record: StudyRecord) -> None:
         """See ``mipcash.study.storage.protocol.Storage.open``."""
@@ -217,7 +217,7 @@ class SQLStorage:
 
         In a process that was forked from the writer's it does nothing.
         """
-        if os.getpid() != self._process:
+        if os.getpid() != self._database.process:
             return
         self._end.set()
         if self._started:
