@@ -114,6 +114,7 @@ class _Compiler:
             conditions = self.conditions(spec.parameter)
             self.groups.append(Group(spec.label, spec.parameter, start, stop, spec.values, spec.kind, conditions))
             self.rows.append(_Row("", dict.fromkeys(range(start, stop), 1.0), {}, 1.0, 1.0))
+        self.one_hot = {frozenset(row.linear.items()) for row in self.rows}
 
     def conditions(self, label: str) -> tuple[Condition, ...]:
         """Return the conditions of a parameter's activity; they use groups that come before it."""
@@ -223,7 +224,14 @@ class _Compiler:
         constant = self.expand(source.body, row)
         row.low = source.lower - constant
         row.high = source.upper - constant
-        self.rows.append(row)
+        # the live model has the rows of unconditional groups too
+        if (
+            source.rule
+            or (row.low, row.high) != (1.0, 1.0)
+            or row.products
+            or frozenset(row.linear.items()) not in self.one_hot
+        ):
+            self.rows.append(row)
 
     def expand(self, body: Quadratic, row: _Row) -> float:
         """Add the terms of a polynomial to a row; return its constant."""

@@ -138,3 +138,12 @@ def test_bounds_without_a_solver_exclude_values_that_a_single_rule_forbids() -> 
     truth = space.bounds()
     assert set(found["d"].values or ()) >= set(truth["d"].values or ())
     assert set(found["k"].values or ()) >= set(truth["k"].values or ())
+
+
+def test_the_rows_of_many_parameters_are_no_rules_and_occur_once() -> None:
+    space = mc.Space("switches")
+    on = [space.integer(f"b{i}", 0, 1) for i in range(1_000)]
+    space.rule("three", sum(on) == 3)
+    program = compiled(space).program
+    assert len(program.base_rows) == 1_001
+    assert not repair.many_over_levels(program)

@@ -92,6 +92,20 @@ def test_an_executor_that_was_shut_down_is_reported(space: mc.Space) -> None:
         minimize(tiny.loss, space, 3, pool)
 
 
+class Closed(ThreadPoolExecutor):
+    """Executor of a cluster that is gone, which says so in its own way."""
+
+    def submit(self, *args: Any, **given: Any) -> Any:
+        raise Exception("Client is closed")
+
+
+def test_an_executor_of_a_cluster_that_is_gone_is_reported_or_replaced(space: mc.Space) -> None:
+    with pytest.raises(ExecutorError, match=r"takes no more evaluations .*Client is closed"):
+        minimize(tiny.loss, space, 3, Closed(1))
+    made = iter([Closed(1), ThreadPoolExecutor(1)])
+    assert minimize(tiny.loss, space, 3, lambda: next(made)).n_done == 3
+
+
 class DivergedError(mc.Failed):
     """Failure that cannot be unpickled, since its arguments are others than those of ``Failed``."""
 
