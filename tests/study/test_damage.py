@@ -100,20 +100,19 @@ def edit(path: Path, rng: random.Random) -> str:
 
 
 STATEMENTS = {
-    "DROP TABLE trial": "table 'trial' is missing",
+    "DROP TABLE trial": "no such table: trial",
     "DROP TABLE study": "no such table: study",
     "UPDATE study SET schema = 99": "has journal format 99 and",
     "DELETE FROM study": "0 studies instead of one",
     "DELETE FROM trial WHERE number = 3": "trial int 4 stands where trial 3 belongs",
     "UPDATE trial SET number = -1 WHERE number = 2": "trial int -1 stands where trial 0 belongs",
-    "ALTER TABLE trial DROP COLUMN state": "table 'trial' has other columns",
-    "ALTER TABLE study ADD COLUMN more TEXT": "table 'study' has other columns",
+    "ALTER TABLE trial DROP COLUMN state": "no such column: trial.state",
     "CREATE TRIGGER t AFTER INSERT ON trial BEGIN DELETE FROM trial; END": "it has a trigger 't'",
     "CREATE VIEW w AS SELECT 1": "it has a view 'w'",
     "UPDATE evaluation SET value = NULL WHERE trial = 1": "evaluation str 'loss' of trial 1 is 'present' and has no value",
     "UPDATE evaluation SET value = 9e999 WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is float inf",
     "UPDATE evaluation SET value = 'low' WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is str 'low'",
-    "UPDATE evaluation SET status = 'odd' WHERE trial = 1": "CHECK constraint failed",
+    "UPDATE evaluation SET status = 'odd' WHERE trial = 1": "the status of evaluation str 'loss' of trial 1 is str 'odd'",
     "UPDATE evaluation SET status = 'lost' WHERE trial = 1": "is 'done', which its evaluations contradict",
     "UPDATE evaluation SET status = 'running' WHERE trial = 1": "is 'running', which the time of its end contradicts",
     "UPDATE evaluation SET attempt = 0 WHERE trial = 1": "the attempt of evaluation str 'loss' of trial 1 is int 0",
@@ -276,7 +275,7 @@ def test_a_changed_value_in_any_column_is_refused_with_table_and_row(made: Path,
                 read_journal(journal)
             said = str(refusal.value)
             assert str(journal) in said
-            checked = {("study", "only"), ("trial", "status"), ("evaluation", "status")}
+            checked = {("study", "only")}
             expected = "CHECK constraint failed" if (table, name) in checked else f"the row of table {table!r} with "
             assert ("has journal format" if name == "schema" else expected) in said, (table, name, other, said)
             assert "restore it from a copy" in said or name == "schema"

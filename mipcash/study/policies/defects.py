@@ -144,38 +144,6 @@ class Defects:
         return Defect(tuple(t.number for t in own), *self._latest, False)
 
 
-class DefectsByOutput:
-    """Detectors of defects in the functions of an objective, one detector per output."""
-
-    def __init__(self) -> None:
-        self._by_output: dict[str, Defects] = {}
-
-    @property
-    def found(self) -> Defect | None:
-        """The first defect, preferably a certain one; None if there is none."""
-        found = [d.found for d in self._by_output.values() if d.found is not None]
-        return min(found, key=lambda defect: not defect.certain, default=None)
-
-    def note(
-        self, reported: Trial, called: Mapping[str, tuple[object, Raised | None]], trials: Callable[[], Sequence[Trial]]
-    ) -> None:
-        """Update the detectors with the outcome of an evaluation.
-
-        Args:
-            called: what each function returned and raised, by output; the empty name stands for a single function.
-        """
-        for name, (returned, raised) in called.items():
-            part = _part(reported, name) if name else reported
-            if name and isinstance(returned, Mapping):  # the function of one output has to return a number
-                returned = None
-            self._by_output.setdefault(name, Defects()).note(part, returned, raised, _parts(trials, name))
-
-    def at_end(self, trials: Sequence[Trial]) -> None:
-        """Look for a defect at the end of the budget."""
-        for name, defects in self._by_output.items():
-            defects.at_end(_parts(lambda: trials, name)())
-
-
 class EndAtDefect(Policy):
     """Ends the run with an error if the failures are due to the objective itself.
 
@@ -183,17 +151,27 @@ class EndAtDefect(Policy):
     """
 
     def __init__(self, study: Study) -> None:
-        self._study, self._defects = study, DefectsByOutput()
+        self._study = study
+        self._defects: dict[str, Defects] = {}  # by output; the empty name stands for a single function
+
+    @property
+    def _found(self) -> Defect | None:
+        """The first defect, preferably a certain one; None if there is none."""
+        found = [d.found for d in self._defects.values() if d.found is not None]
+        return min(found, key=lambda defect: not defect.certain, default=None)
 
     def waits(self, in_flight: Collection[Trial]) -> bool:
         """Return True while a defect is suspected: running evaluations may still disprove it."""
-        return self._defects.found is not None
+        return self._found is not None
 
     def evaluated(self, trial: Trial, evaluation: Evaluation | None) -> str:
         if evaluation is not None:
-            parts = evaluation.parts or {"": evaluation}
-            called = {name: (part.returned, part.raised) for name, part in parts.items()}
-            self._defects.note(trial, called, lambda: self._study.trials)
+            for name, part in (evaluation.parts or {"": evaluation}).items():
+                reported = _part(trial, name) if name else trial
+                # the function of one output has to return a number
+                returned = None if name and isinstance(part.returned, Mapping) else part.returned
+                defects = self._defects.setdefault(name, Defects())
+                defects.note(reported, returned, part.raised, _parts(lambda: self._study.trials, name))
         return ""
 
     def check(self, in_flight: Collection[Trial]) -> None:
@@ -202,11 +180,12 @@ class EndAtDefect(Policy):
     def ends(self, reason: str) -> None:
         """Look for a defect once more if the budget ended before there were enough evaluations to be sure."""
         if reason == BUDGET:
-            self._defects.at_end(self._study.trials)
+            for name, defects in self._defects.items():
+                defects.at_end(_parts(lambda: self._study.trials, name)())
             self._refuse((), LEAST)
 
     def _refuse(self, in_flight: Collection[Trial], least: int) -> None:
-        defect = self._defects.found or misnamed(self._study.table.trials, self._study.limits, least)
+        defect = self._found or misnamed(self._study.table.trials, self._study.limits, least)
         if defect is None or (in_flight and not defect.certain):
             return
         for number in defect.trials:

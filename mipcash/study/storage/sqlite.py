@@ -6,17 +6,14 @@ files. An existing file is given this mode when it is opened for writing. Symbol
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy.dialects import sqlite
 
@@ -25,7 +22,7 @@ from mipcash.study.storage.address import without_credentials
 from mipcash.study.storage.checks import DamageError, check_format
 from mipcash.study.storage.database import Database, Rows
 from mipcash.study.storage.lock import InUseError, WriterLock, create_private, real_path
-from mipcash.study.storage.protocol import FORMAT, StudyRecord, TrialRow
+from mipcash.study.storage.protocol import StudyRecord, TrialRow
 from mipcash.study.storage.sql import SQLStorage
 from mipcash.study.storage.tables import Tables
 from mipcash.study.text import shown
@@ -95,16 +92,8 @@ class JournalReader(Database):
         formats = rows.run("format")
         if len(formats) == 1:
             check_format(self.path, formats[0][0], "start a new file")
-        expected = dict(_shapes())
-        for kind, name in rows.execute("SELECT type, name FROM sqlite_master"):
-            if kind in ("trigger", "view"):
-                raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
-            if kind == "table" and name in expected and _shape(rows.execute, name) != expected.pop(name):
-                raise DamageError(
-                    f"its table {name!r} has other columns or keys than those of format {FORMAT}, as in versions before 0.1.0"
-                )
-        if expected:
-            raise DamageError(f"the table {next(iter(expected))!r} is missing")
+        for kind, name in rows.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"):
+            raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
         for (problem,) in rows.execute("PRAGMA integrity_check(1)"):
             if problem != "ok":
                 raise DamageError(f"SQLite finds: {shown(problem, 200)}")
@@ -267,20 +256,6 @@ def _prepare(file: Path) -> tuple[int, int]:
             f"another has open. Remove the others (find . -samefile {file.name} lists them), or copy the file and use the copy"
         )
     return found.st_dev, found.st_ino
-
-
-def _shape(execute: Callable[[str], Iterable[Any]], table: str) -> tuple[Any, ...]:
-    """Return the columns and keys of a table."""
-    return tuple(tuple(execute(f"PRAGMA {kind}({table})")) for kind in ("table_info", "foreign_key_list"))
-
-
-@cache
-def _shapes() -> dict[str, tuple[Any, ...]]:
-    """Return the columns and keys of all tables as mipcash creates them."""
-    with contextlib.closing(sqlite3.connect(":memory:")) as made:
-        for statement in tables().create:
-            made.execute(statement)
-        return {name: _shape(made.execute, name) for name in tables().names}
 
 
 def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:

@@ -15,9 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from mipcash.optimizers.outcome import DONE, FAILED, PENDING
 from mipcash.study.storage.checks import DIGEST
-from mipcash.study.storage.protocol import ATTEMPTS, NOTED, RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.protocol import NOTED, RUNNING, EvaluationRow, StudyRecord, TrialRow
 
 REVISION = "revision"
 FIELDS = {
@@ -69,16 +68,14 @@ def _declared(prefix: str) -> sa.MetaData:
 
     named = [_column("name", sa.TEXT, unique=True)] if prefix else []
     table("study", *named, *_columns(StudyRecord), _column(REVISION, _INTEGER))
-    trial = table(
-        "trial", *_columns(TrialRow), _column(REVISION, _INTEGER), *_one_of("status", prefix, PENDING, DONE, FAILED)
-    )
+    trial = table("trial", *_columns(TrialRow), _column(REVISION, _INTEGER))
     # keeps the order of a trial's outputs; in SQLite the rowid does
     place = [_column("place", _INTEGER, sa.Identity())] if prefix else []
     own = ["study"] if prefix else []
     of_trial = sa.ForeignKeyConstraint(
         [*own, "trial"], [trial.c[name] for name in (*own, "number")], ondelete="CASCADE" if prefix else None
     )
-    evaluation = table("evaluation", *_columns(EvaluationRow), *place, of_trial, *_one_of("status", prefix, *ATTEMPTS))
+    evaluation = table("evaluation", *_columns(EvaluationRow), *place, of_trial)
     table("worker", _column("name", sa.TEXT), *(_column(name, _REAL) for name in ("since", "seen", "promised")))
     sa.Index(f"{prefix}trial_revision", *(trial.c[name] for name in (*own, REVISION)))
     if prefix:
@@ -99,11 +96,6 @@ def _columns(row: type) -> Iterator[sa.Column[Any]]:
             number = {"int": _INTEGER, "float": _REAL}.get(kind) if each.name != "seed" else None
             yield _column(each.name, number or sa.TEXT, nullable=bool(none))
     yield _column(DIGEST, sa.TEXT)
-
-
-def _one_of(name: str, prefix: str, *values: str) -> list[sa.CheckConstraint]:
-    """Return a value check for the tables of a journal, which may be edited by hand; no check for a server."""
-    return [] if prefix else [sa.CheckConstraint(f"{name} IN ({', '.join(map(repr, values))})")]
 
 
 def _running(evaluation: sa.Table) -> Any:
