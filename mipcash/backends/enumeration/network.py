@@ -13,6 +13,7 @@ rows over many variables.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -225,28 +226,37 @@ class _Joining:
 
     def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable]:
         """Return the variables, filtered and joined; ``news`` are new tables, because of which a rejected join is tried again."""
-        left = [self._join([v]) or v for v in variables]
-        scopes, new_scopes = {t.scope for t in self.tables}, {t.scope for t in news}
-        tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
+        left = {k: self._join([v]) or v for k, v in enumerate(variables)}
+        of = {g: k for k, variable in left.items() for g in variable.groups}
+        new_scopes, seen = {t.scope for t in news}, set[frozenset[int]]()
+        worth: list[
+            tuple[int, list[int], Variable]
+        ] = []  # a heap: the join of fewest states, then of the first variables
+        scopes, count = {t.scope for t in self.tables}, len(variables)
         while True:
-            of = {g: v for v, variable in enumerate(left) for g in variable.groups}
-            fresh = {frozenset(of[g] for g in scope) for scope in new_scopes}
-            best: tuple[int, list[int], Variable] | None = None
-            for chosen in {frozenset(of[g] for g in scope) for scope in scopes}:
+            fresh = {frozenset(of[g] for g in scope) for scope in scopes & new_scopes}
+            for chosen in {frozenset(of[g] for g in scope) for scope in scopes} - seen:
+                seen.add(chosen)
                 members = sorted(chosen)
-                key = tuple(left[v].groups for v in members)
+                key = tuple(left[k].groups for k in members)
                 if len(members) < 2 or (key in self.rejected and chosen not in fresh):
                     continue
-                if key not in tried:
-                    tried[key] = self._worth([left[v] for v in members])
-                joint = tried[key]
+                joint = self._worth([left[k] for k in members])
                 if joint is None:
                     self.rejected.add(key)
-                elif best is None or (len(joint.levels), members) < best[:2]:
-                    best = (len(joint.levels), members, joint)
-            if best is None:
-                return left
-            left = [v for k, v in enumerate(left) if k not in best[1]] + [best[2]]
+                else:
+                    heapq.heappush(worth, (len(joint.levels), members, joint))
+            while worth and not all(k in left for k in worth[0][1]):  # one of them is joined with others
+                heapq.heappop(worth)
+            if not worth:
+                return list(left.values())
+            _, members, joint = heapq.heappop(worth)
+            for k in members:
+                del left[k]
+            left[count] = joint
+            of.update(dict.fromkeys(joint.groups, count))
+            count += 1
+            scopes = {self.tables[k].scope for g in joint.groups for k in self._of_group.get(g, ())}
 
     def _worth(self, members: Sequence[Variable]) -> Variable | None:
         joint = self._join(members)

@@ -148,6 +148,8 @@ KICKS = 8
 WALKS = 16
 PATIENCE = 2
 BLOCK_TRIALS = 4
+ENTRIES = 1 << 22
+"""Most levels of all neighbours of a step; those that improve least are left out."""
 STEPS, FEW_STEPS = 100, 50
 """Steps of tabu search with kicks and without."""
 MIN_WALKERS, MAX_WALKERS = 8, 16
@@ -355,6 +357,10 @@ class LocalSearch:
         change = h - current[:, program.group_of]
         allowed = self.moves.plain_columns[None, :] & (levels != self._off)[:, program.group_of]
         owner, column = np.nonzero(allowed & (change < -1e-12))
+        most = max(1, ENTRIES // len(program.groups))
+        if len(owner) > most:
+            best = np.sort(np.argsort(change[owner, column], kind="stable")[:most])
+            owner, column = owner[best], column[best]
         groups = program.group_of[column]
         moved, moved_latent = levels[owner], latent[owner]
         moved[np.arange(len(owner)), groups] = column - program.starts[groups]
