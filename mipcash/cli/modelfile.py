@@ -35,6 +35,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+
 from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
 from mipcash.space.direction import MINIMIZE
@@ -60,7 +62,6 @@ STANDARD = {
     "direction": MINIMIZE,
 }
 """Standard settings of ``mipcash run``, used if neither the command nor the model gives one."""
-TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 HOW = (
     "A model file declares `space` (a mipcash.Space) and `objective` (a function of a configuration that returns a "
@@ -399,20 +400,14 @@ def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
             raise ModelError(f"option {name}={text} of {where}: {text!r} is none of {', '.join(listed)}")
         return listed[text]
     if hint is None:
-        kinds: tuple[Any, ...] = () if default is None or default is inspect.Parameter.empty else (type(default),)
-    else:
-        kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    if not kinds or str in kinds:
+        hint = str if default is None or default is inspect.Parameter.empty else type(default)
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if str in kinds:
         return text
     if type(None) in kinds and text.lower() == "none":
         return None
-    for candidate in kinds:
-        try:
-            if candidate is bool:
-                return TRUTH[text.lower()]
-            if candidate in (int, float, Path):
-                return candidate(text)
-        except (KeyError, ValueError):
-            continue
-    wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
-    raise ModelError(f"option {name}={text} of {where}: {text!r} is not of type {wanted}")
+    try:
+        return TypeAdapter(hint).validate_strings(text)
+    except (ValidationError, PydanticSchemaGenerationError):
+        wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+        raise ModelError(f"option {name}={text} of {where}: {text!r} is not of type {wanted}") from None
