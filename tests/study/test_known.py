@@ -269,6 +269,6 @@ def test_show_and_progress_distinguish_known_evaluations(
     assert said[0].startswith("ruled: 3 evaluations made outside the study, resumed after 2 of 3 evaluations, best ")
     shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(tmp_path / "picture.svg")])
     assert shown.exit_code == 0, shown.output
-    assert "3 done, 0 failed, 3 evaluated outside the study, stopped: budget" in shown.output
+    assert "3 done, 0 failed, 3 known, stopped: budget" in shown.output
     assert shown.output.count("  known  ") == 3
     assert open_archive(journal).n_evaluated == 3

@@ -10,12 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from mipcash import __version__
 from mipcash.errors import StorageError
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT, TEXT
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, TEXT
+from mipcash.study.records.limits import read_limits
 from mipcash.study.storage.protocol import (
     ATTEMPTS,
     FORMAT,
@@ -24,13 +28,8 @@ from mipcash.study.storage.protocol import (
     StudyRecord,
     TrialRow,
     asked_for,
-    read_objectives,
 )
-from mipcash.study.text import shown
-
-NAME_LIMIT = 10_000
-"""Largest number of characters of a name, since messages repeat it."""
-
+from mipcash.study.text import one_line, shown
 
 LATEST = 253_402_300_800.0
 """Seconds since the epoch at the end of the year 9999, after which no date can be shown."""
@@ -89,48 +88,62 @@ def check_format(name: object, found: object, cure: str) -> None:
         )
 
 
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Turn an exception of Python, which a forged value causes, into a DamageError."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise DamageError(f"{where} has a value that mipcash did not write: {one_line(str(error), 200)}") from error
+
+
+@cache
+def _kinds(kind: type) -> list[tuple[str, bool, bool]]:
+    """Return for each column of a row its name, True for a number, and True if it may be None."""
+    found = [(each.name, *str(each.type).partition(" | ")) for each in fields(kind) if each.name != "evaluations"]
+    return [(name, first in ("int", "float") and name != "seed", bool(none)) for name, first, _, none in found]
+
+
+def _typed(kind: type, columns: Mapping[str, Any], where: str) -> None:
+    """Check the types of the columns of a row; numbers other than values and limits of time are finite."""
+    for name, numeric, optional in _kinds(kind):
+        value = columns.get(name)
+        if value is None and optional:
+            continue
+        if numeric:
+            number(value, f"{name} {where}", finite=name not in ("value", "timeout"))
+        else:
+            text(value, f"{name} {where}")
+
+
 def study_record(row: Mapping[str, Any]) -> StudyRecord:
     """Return the checked row of the study.
 
     Raises:
         DamageError: a column has an invalid value.
     """
-    columns = dict(row)
-    for name in ("id", "space", "fingerprint", "optimizer", "solver", "stopped", "version"):
-        if len(text(columns[name], name)) > NAME_LIMIT:
-            raise DamageError(f"the {name} is {shown(columns[name])} and no name")
-    if not str(columns["seed"]).isdecimal() or len(str(columns["seed"])) > 4000:
-        raise DamageError(f"the seed is {shown(columns['seed'])} and no whole number")
-    columns["seed"] = int(columns["seed"])
-    for name in ("listing", "options"):
-        columns[name] = parse(columns[name], name)
-        for key, wording in columns[name].items():
-            text(wording, f"{name} {key!r}")
-    columns["settings"] = parse(columns["settings"], "settings", (dict, type(None)))
-    if columns["objective"] is not None:
-        columns["objective"] = parse(columns["objective"], "objective")
-        for name in ("name", "digest"):
-            text(columns["objective"].get(name), f"{name} of the objective")
-    if columns["declaration"] is not None:
-        columns["declaration"] = parse(columns["declaration"], "declaration")
-    if columns["model"] is not None:
-        text(columns["model"], "model")
-    if columns["budget"] is not None and not (type(columns["budget"]) is int and columns["budget"] >= 1):
-        raise DamageError(f"the budget is {shown(columns['budget'])} and no number of evaluations")
-    if columns["timeout"] is not None and not number(columns["timeout"], "timeout", finite=False) > 0:
-        raise DamageError(f"the timeout is {shown(columns['timeout'])} and no number of seconds")
-    if not 0.0 <= number(columns["created"], "time of creation") < LATEST:
-        raise DamageError(f"the time of creation is {shown(columns['created'])} and no date")
-    columns["limits"] = _limits(columns["limits"])
-    if type(columns["schema"]) is not int:
-        raise DamageError(f"the format is {shown(columns['schema'])} and no whole number")
-    if columns["recommended"] is not None and type(columns["recommended"]) is not int:
-        raise DamageError(f"the recommended trial is {shown(columns['recommended'])}")
-    try:
-        read_objectives(columns["settings"])
-    except ValueError as error:
-        raise DamageError(str(error)) from None
-    return StudyRecord(**columns)
+    columns, where = dict(row), "of the study"
+    _typed(StudyRecord, columns, where)
+    with _named("the study"):
+        columns["seed"] = int(columns["seed"])
+        for name in ("listing", "options", "limits", "settings", "objective", "declaration"):
+            if columns[name] is not None:
+                columns[name] = parse(columns[name], f"{name} {where}", (dict, type(None)))
+        record = StudyRecord(**columns)
+        read_limits(record.limits)
+        record.objectives  # noqa: B018 - raises for objectives that cannot be read
+        texts = [*record.listing.values(), *record.options.values()]
+        texts += [record.objective[name] for name in ("name", "digest")] if record.objective else []
+        wrong = {
+            "listing": not all(isinstance(value, str) for value in texts),
+            "format": type(record.schema) is not int,
+            "budget": record.budget is not None and not record.budget >= 1,
+            "timeout": record.timeout is not None and not record.timeout > 0.0,
+            "time of creation": not 0.0 <= record.created < LATEST,
+        }
+    for name in (name for name, is_wrong in wrong.items() if is_wrong):
+        raise DamageError(f"the {name} {where} is not what mipcash writes")
+    return record
 
 
 def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]], expected: int) -> TrialRow:
@@ -139,101 +152,42 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
     Raises:
         DamageError: a gap in the numbers, a column with an invalid value, or a status that contradicts other columns.
     """
-    where = _proposal(columns, expected)
-    parse(columns["trace"], f"trace {where}")
-    text(columns["stop"], f"stop {where}")
-    asked = parse(columns["outputs"], f"outputs {where}", list)
-    for name in asked:
-        text(name, f"output {where}")
-    for name in ("finished", "duration"):
-        if columns[name] is not None:
-            number(columns[name], f"{name} {where}")
-    number(columns["proposed"], f"start {where}")
-    row = TrialRow(**columns, evaluations=tuple(evaluation_row(e, where) for e in evaluations))
-    _check_status(row, asked, where)
-    return row
-
-
-def _proposal(columns: Mapping[str, Any], expected: int) -> str:
-    """Check the columns of a proposal, and return how messages name the trial."""
     if columns["number"] != expected:
         raise DamageError(f"trial {shown(columns['number'])} stands where trial {expected} belongs")
     where = f"of trial {expected}"
-    for name in ("origin", "status"):
-        text(columns[name], f"{name} {where}")
-    for name in ("config", "exact", "state"):
-        parse(columns[name], f"{name} {where}")
-    if columns["proof"] is not None:
-        parse(columns["proof"], f"proof {where}")
+    _typed(TrialRow, columns, where)
+    for name in ("config", "exact", "state", "trace", "proof"):
+        if columns[name] is not None:
+            parse(columns[name], f"{name} {where}")
     for key, value in parse(columns["seconds"], f"seconds {where}").items():
         number(value, f"seconds {key!r} {where}")
-    return where
-
-
-def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
-    """Return a checked evaluation of a trial.
-
-    Raises:
-        DamageError: a column has an invalid value, or contradicts another one.
-    """
-    name = shown(columns["output"])
-    for column in ("output", "worker", "message", "status"):
-        text(columns[column], f"{column} of evaluation {name} {where}")
-    if type(columns["attempt"]) is not int or columns["attempt"] < 1:
-        raise DamageError(f"the attempt of evaluation {name} {where} is {shown(columns['attempt'])}")
-    if columns["status"] not in ATTEMPTS:
-        raise DamageError(f"the status of evaluation {name} {where} is {shown(columns['status'])}")
-    for column in ("started", "finished", "cost"):
-        if column == "started" or columns[column] is not None:
-            number(columns[column], f"{column} of evaluation {name} {where}")
-    if columns["value"] is not None:
-        number(columns["value"], f"value of evaluation {name} {where}", finite=columns["status"] == PRESENT)
-    _check_folds(columns, f"of evaluation {name} {where}")
-    row = EvaluationRow(**columns)
-    if (row.status == PRESENT) and row.value is None:
-        raise DamageError(f"evaluation {name} {where} is {PRESENT!r} and has no value")
-    if row.status == TEXT and (row.value is not None or row.output == LOSS):
-        raise DamageError(f"evaluation {name} {where} is a text, and {'the loss' if row.value is None else 'a number'}")
-    if (row.finished is None) != (row.status == RUNNING):
-        raise DamageError(f"evaluation {name} {where} is {row.status!r}, which the time of its end contradicts")
+    asked = parse(columns["outputs"], f"outputs {where}", list)
+    with _named(f"trial {expected}"):
+        row = TrialRow(**columns, evaluations=tuple(_evaluation_row(e, where) for e in evaluations))
+        settled = row.status != PENDING
+        if row.status not in (PENDING, DONE, FAILED):
+            raise DamageError(f"the status {where} is {shown(row.status)}")
+        if ((row.finished is not None), (row.duration is not None)) != (settled, settled):
+            raise DamageError(f"the status {where} is {row.status!r}, which the time of its end contradicts")
+        if settled and (
+            row.outcome.missing(asked_for(asked)) or row.running or row.outcome.status(asked) != row.status
+        ):
+            raise DamageError(f"the status {where} is {row.status!r}, which its evaluations contradict")
     return row
 
 
-def _check_folds(columns: Mapping[str, Any], where: str) -> None:
-    for fold in parse(columns["folds"], f"folds {where}", list):
+def _evaluation_row(columns: Mapping[str, Any], of: str) -> EvaluationRow:
+    where = f"of evaluation {shown(columns['output'])} {of}"
+    _typed(EvaluationRow, columns, where)
+    row = EvaluationRow(**columns)
+    for fold in parse(row.folds, f"folds {where}", list):
         number(fold, f"fold {where}", finite=False)
-    variance = columns["variance"]
-    if variance is not None and (
-        number(variance, f"variance {where}") < 0.0 or columns["status"] not in (PRESENT, RUNNING)
-    ):
-        raise DamageError(f"the variance {where} is {shown(variance)}, and there is no estimate that has it")
-
-
-def _check_status(row: TrialRow, asked: Sequence[str], where: str) -> None:
-    if row.status not in (PENDING, DONE, FAILED):
-        raise DamageError(f"the status {where} is {shown(row.status)}")
-    settled = row.status != PENDING
-    if ((row.finished is not None), (row.duration is not None)) != (settled, settled):
-        raise DamageError(f"the status {where} is {row.status!r}, which the time of its end contradicts")
-    if not settled:
-        return
-    missing = row.outcome.missing(asked_for(asked))
-    if missing or row.running or row.outcome.status(asked) != row.status:
-        raise DamageError(f"the status {where} is {row.status!r}, which its evaluations contradict")
-
-
-def _limits(wording: Any) -> dict[str, list[float | None]]:
-    limits: dict[str, list[float | None]] = parse(wording, "limits")
-    for name, ends in limits.items():
-        if not isinstance(ends, list) or len(ends) != 2:
-            raise DamageError(f"the limit {name!r} is {shown(ends)} and no pair")
-        for end in ends:
-            if end is not None:
-                number(end, f"limit {name!r}")
-        low, high = ends
-        if low == high is None or (low is not None and high is not None and low > high):
-            raise DamageError(f"the limit {name!r} is {shown(ends)} and holds nothing")
-    return limits
+    if not (type(row.attempt) is int and row.attempt >= 1 and row.status in ATTEMPTS):
+        raise DamageError(f"the attempt {where} is {shown(row.attempt)}, {shown(row.status)}")
+    if (row.finished is None) != (row.status == RUNNING) or (row.status == TEXT and row.output == LOSS):
+        raise DamageError(f"the status {where} is {row.status!r}, which other columns contradict")
+    row.recorded  # noqa: B018 - raises if value, variance and status contradict each other
+    return row
 
 
 def parse(wording: Any, what: str, kinds: type | tuple[type, ...] = dict) -> Any:
