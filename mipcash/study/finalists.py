@@ -82,7 +82,7 @@ class Difference:
 def finalists_of(history: History, limits: Sequence[Limit] = ()) -> list[Finalist]:
     """Return the configurations that were evaluated again, in the order of the search. Pending repeats are ignored.
 
-    A configuration whose search trial has no loss is left out.
+    A configuration whose search trial has no loss, is illegal or was evaluated at a low fidelity is left out.
     """
     repeats: dict[str, list[Observation]] = {}
     for o in history:
@@ -90,7 +90,8 @@ def finalists_of(history: History, limits: Sequence[Limit] = ()) -> list[Finalis
             repeats.setdefault(repr(o.config), []).append(o)
     found = []
     for number, o in enumerate(history):
-        again = repeats.pop(repr(o.config), None) if not o.repeat and o.loss is not None else None
+        searched = not o.repeat and o.legal and o.loss is not None
+        again = repeats.pop(repr(o.config), None) if searched else None
         if again is not None:
             found.append(_finalist(number, o, sorted(again, key=lambda r: r.repeat), limits))
     return found

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from mipcash.errors import DefectError, ExecutorError, LateError, MipcashError, StorageError, TellError
 from mipcash.study.evaluating.evaluation import Evaluation, Task
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
-from mipcash.study.policies.policy import FINAL, Policy
+from mipcash.study.policies.policy import BUDGET, FINAL, Policy
 from mipcash.study.progress import Progress
 from mipcash.study.pruning import judge_for
 from mipcash.study.sources import Source
@@ -87,7 +87,8 @@ class Loop:
 
     def _next(self) -> Trial | None:
         """Return the next trial to evaluate, or None if no trial can start now. If the run ends, the reason is stored."""
-        self._ended = self._ended or self._reason()
+        if self._ended in ("", BUDGET):  # evaluations that ended meanwhile may have cost less than they might have
+            self._ended = self._reason()
         if self._ended:
             return None
         self._display.asking()

@@ -79,7 +79,7 @@ class Queue:
         def enqueued() -> bool:
             chosen = next_repeat(self._table.history, self._proposer.limits)
             if chosen is not None:
-                self._table.repeat(self._table.trials[chosen[0]], chosen[1])
+                self._table.repeat(self._table.trials[chosen[0]], chosen[1], tuple(self._proposer.costs))
             return chosen is not None
 
         return self._table.agreed(enqueued)

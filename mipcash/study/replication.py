@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from statistics import fmean, variance
 
 from mipcash.optimizers.optimizer import History, Limit, Observation
-from mipcash.optimizers.outcome import DONE, VARIANCE
+from mipcash.optimizers.outcome import DONE, PENDING, VARIANCE
 from mipcash.study.feasibility import violated
 from mipcash.study.trial import Trial
 
@@ -41,9 +41,12 @@ def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | 
         if o.repeat or not (o.status == DONE and o.loss is not None and not o.outcome.pruned):
             if repr(o.config) in first and o.repeat:
                 measured[repr(o.config)].append(o)
-        elif not violated(o.outcome, limits):
+        elif o.legal and not violated(o.outcome, limits):
             first.setdefault(repr(o.config), number)
             measured.setdefault(repr(o.config), []).append(o)
+    for key, found in measured.items():
+        if any(o.repeat and o.status != PENDING and (o.loss is None or violated(o.outcome, limits)) for o in found):
+            del first[key]  # it cannot be recommended any more
     losses = {key: [o.loss for o in found if o.loss is not None] for key, found in measured.items()}
     several = [found for found in losses.values() if len(found) > 1]
     if not first or (sum(map(len, several)) - len(several) >= ALIKE and all(len(set(found)) == 1 for found in several)):

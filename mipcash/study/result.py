@@ -185,16 +185,15 @@ class Result:
     def _correction(self) -> float:
         """Correction for the selection bias of the best of several noisy losses: v / (v + tau^2) times its distance to their mean.
 
-        v is the noise variance shown by the evaluations, v + tau^2 the variance of the feasible losses (James and Stein 1961). If
-        the configuration was measured several times (with known data), its loss is their mean.
+        v is the noise variance shown by the evaluations, v + tau^2 the variance of the losses that are legal, feasible and complete
+        (James and Stein 1961). If the configuration was measured several times (with known data), its loss is their mean.
         """
         from mipcash.optimizers.noise import evident_noise
 
         best = self.best
         noise = evident_noise([observation(t) for t in self.history])
-        losses = [
-            t.loss for t in self.history if self.feasibility.feasible(t.number) and t.loss is not None and not t.repeat
-        ]
+        rows = self.feasibility.kept
+        losses = [self.objectives.sign * row.merged.loss for row in rows if row.merged.loss is not None]
         if not noise or best is None or best.loss is None or len(losses) < 2:
             return 0.0
         measured = [

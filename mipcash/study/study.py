@@ -391,7 +391,7 @@ class Study:
             ValueError: ``number`` is no integer of at least 1.
         """
         number = whole_number("the number of a repeat", number, 1)
-        return self.table.agreed(lambda: self.table.repeat(trial, number)).copy()
+        return self.table.agreed(lambda: self.table.repeat(trial, number, tuple(self.costs))).copy()
 
     # -- trials and results -------------------------------------------------------------------------------------
 

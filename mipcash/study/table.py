@@ -228,7 +228,7 @@ class TrialTable:
             return found
         return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, left)])[0]
 
-    def repeat(self, of: Trial, repeat: int) -> Trial:
+    def repeat(self, of: Trial, repeat: int, outputs: Sequence[str] = ()) -> Trial:
         """Add a waiting repeat of a trial's configuration; return the existing trial if there is one.
 
         Raises:
@@ -239,7 +239,7 @@ class TrialTable:
         for trial in self.trials:
             if trial.repeat == repeat and trial.config == config:
                 return trial
-        return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat)])[0]
+        return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat, outputs)])[0]
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         trials = [trial_of(self._space, row, self.record.id, self.record.objectives) for row in rows]

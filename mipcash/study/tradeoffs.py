@@ -16,7 +16,7 @@ import numpy as np
 from mipcash.display import table
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
-from mipcash.optimizers.outcome import FAILED
+from mipcash.optimizers.outcome import FAILED, LOSS
 from mipcash.study.feasibility import Feasibility
 
 SHOWN = 4
@@ -87,6 +87,8 @@ class TradeOff:
         outputs = [row.merged.outcome[limit.output] for row in feasibility.rows]
         values = np.array([math.nan if o.value is None or not math.isfinite(o.value) else o.value for o in outputs])
         objectives = feasibility.objectives
+        if limit.output == LOSS:  # in its own sign, as its limit is
+            values = objectives.sign * values
         opposite = values < limit.low if end == "high" else values > limit.high
         others = (np.delete(feasibility.violations, m, axis=1) == 0.0).all(axis=1) & ~opposite
         reported = np.isfinite(values)

@@ -165,6 +165,22 @@ def test_the_command_line_minimises_and_maximises(tmp_path: Path, monkeypatch: p
     given = "--optimizer random --budget 9 --quiet"
     assert "best value 10 (trial" in mipcash(f"run hill.py --storage up.db {given}")
     assert "best value 10 (trial" in mipcash("show up.db")
-    assert "best loss -26 (trial" in mipcash(f"run hill.py --direction minimize --storage down.db {given}")
+    assert "best value -26 (trial" in mipcash(f"run hill.py --direction minimize --storage down.db {given}")
     refused = mipcash("run hill.py --direction up --storage down.db", 2)
     assert "direction must be 'minimize' or 'maximize', got 'up'" in refused
+
+
+def test_trade_offs_of_a_limit_on_a_maximised_loss_have_its_sign() -> None:
+    space = mc.Space("ten")
+    space.integer("a", 0, 9)
+    result = mc.minimize(
+        lambda c: float(c["a"]),
+        space,
+        10,
+        direction="maximize",
+        limits={"loss": 6.0},
+        optimizer="random",
+        progress=False,
+    )
+    assert result.config == {"a": 6}
+    assert "loss <= 6: violated by 3 of 10 evaluations; binds: a higher value was seen" in str(result.limits)

@@ -12,7 +12,7 @@ import pytest
 import mipcash as mc
 from mipcash.optimizers.noise import evident_noise
 from mipcash.optimizers.optimizer import Limit, Observation
-from mipcash.study.finalists import Finalist, estimate_of
+from mipcash.study.finalists import Finalist, estimate_of, finalists_of
 from mipcash.study.policies.policy import BEST_OF_ALL, EXHAUSTED
 from mipcash.study.replication import next_repeat
 
@@ -215,3 +215,32 @@ def test_the_corrected_value_of_a_maximised_objective_is_that_of_the_mirrored_on
     most = mc.minimize(lambda config: folds(config, -1.0), space, direction="maximize", **common)
     assert least.value != least.best.loss
     assert most.value == pytest.approx(-least.value, rel=1e-12)
+
+
+def test_only_legal_complete_configurations_are_repeated_and_recommended() -> None:
+    def at(config: dict[str, int], loss: float, legal: bool = True, repeat: int = 0, **values: float) -> Observation:
+        return Observation(config, "done", loss, values, legal=legal, repeat=repeat)
+
+    history = [at({"k": 0}, -9.0, legal=False), at({"k": 1}, 1.0), at({"k": 2}, 2.0)]
+    assert next_repeat(history, ()) == (1, 1)
+    assert [f.number for f in finalists_of([*history, at({"k": 0}, -9.0, False, 1), at({"k": 2}, 2.0, repeat=1)])] == [
+        2
+    ]
+    for bad in (at({"k": 1}, 1.0, repeat=1, ms=6.0), Observation({"k": 1}, "failed", repeat=1)):
+        assert next_repeat([*history, bad], [Limit("ms", high=2.0)] if bad.values else ()) in ((2, 1), None)
+
+
+def test_the_correction_for_noise_leaves_illegal_losses_out() -> None:
+    values = []
+    for known in ([], [-3.0, 14.0, 14.0]):
+        space = mc.Space("ruled")
+        space.rule("at least three", space.integer("a", 0, 9) >= 3)
+        study = mc.Study(space, "random", seed=0)
+        for k, loss in enumerate(known):
+            study.add({"a": k}, loss, illegal="learn")
+        for a in range(3, 10):
+            study.enqueue({"a": a})
+            study.tell(study.ask(), {"loss": float(a), "variance": 4.0})
+        values.append(study.result.value)
+    assert values[0] == pytest.approx(values[1])
+    assert values[0] > 3.0

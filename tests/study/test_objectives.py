@@ -173,10 +173,10 @@ def test_the_command_line_shows_the_front(tmp_path: Path, monkeypatch: pytest.Mo
         return re.sub(r"\x1b\[[0-9;]*m", "", found.output)
 
     said = mipcash("run", "two.py", "--storage", "two.db", "--quiet")
-    assert "8 on the front, balanced (trial" in said
-    assert re.search(r"trial +score +ms +configuration", said)
+    assert "front of 8:" in said
+    assert re.search(r"trial +score +ms", said)
     assert re.search(r"trial +score +ms +ask", mipcash("show", "two.db"))
-    assert "9 on the front" in mipcash("resume", "two.db", "--budget", "9", "--model", "two.py", "--quiet")
+    assert "front of 9:" in mipcash("resume", "two.db", "--budget", "9", "--model", "two.py", "--quiet")
     other = ["run", "two.py", "--objective", "score=maximize", "--objective", "mb", "--storage", "mb.db", "--quiet"]
     assert "1 on the front" in mipcash(*other)
     refused = CliRunner().invoke(app, ["run", "two.py", "--objective", "score", "--storage", "x.db"])

@@ -320,7 +320,7 @@ def test_the_command_line_prunes_and_counts_the_saved_steps(tmp_path: Path, monk
     assert raced.exit_code == 0, raced.output
     shown = runner.invoke(app, ["show", "run.db"])
     assert shown.exit_code == 0, shown.output
-    saved = int(shown.output.split(" saved by pruning ")[0].rsplit(" ", 1)[1])
+    saved = int(shown.output.split(" saved by pruning")[0].rsplit(" ", 1)[1])
     assert saved > 30
     assert f"steps: {150 - saved}, {saved} saved" in shown.output
     assert "pruned at step" in shown.output

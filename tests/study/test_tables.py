@@ -295,3 +295,12 @@ def test_columns_of_parameters_are_no_marks_of_a_run(tmp_path: Path) -> None:
         assert mc.read_trials(path, oven()) == [({"heat": 190, "fan": None}, {"loss": 0.3})]
     with mc.Study(oven(), "random") as study, pytest.raises(ValueError, match="illegal= is for one configuration"):
         study.add(path, illegal="learn")
+
+
+def test_outputs_of_failures_are_read_back() -> None:
+    space = mc.Space("box")
+    space.integer("a", 0, 1)
+    failing = lambda config: mc.Failed("no", values={"ms": 8.0})  # noqa: E731
+    result = mc.minimize(failing, space, 2, limits={"ms": 4.0}, optimizer="random", progress=False)
+    for _, outcome in mc.read_trials(result.to_rows(), space):
+        assert (outcome.message, outcome.values) == ("no", {"ms": 8.0})

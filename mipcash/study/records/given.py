@@ -182,9 +182,11 @@ def enqueued_row(
     return _row(space, number, PENDING, config, ENQUEUED, state, outputs)
 
 
-def repeat_row(space: Space, number: int, config: Configuration, state: Mapping[str, Any], repeat: int) -> TrialRow:
-    """Return the row of a repeat that waits for its first attempt."""
-    return _row(space, number, PENDING, config, repeat_origin(repeat), state, ())
+def repeat_row(
+    space: Space, number: int, config: Configuration, state: Mapping[str, Any], repeat: int, outputs: Sequence[str]
+) -> TrialRow:
+    """Return the row of a repeat that waits for its first attempt. ``outputs`` are those of decoupled evaluations."""
+    return _row(space, number, PENDING, config, repeat_origin(repeat), state, outputs)
 
 
 def _row(

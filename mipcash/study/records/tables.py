@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.display import counted
 from mipcash.errors import ConfigurationError, stack_level
-from mipcash.modelling.domains import Configuration, Integer, ParameterDomain, Permutation, Real, Value, level_of
+from mipcash.modelling.domains import (
+    Configuration,
+    Integer,
+    ParameterDomain,
+    Permutation,
+    Real,
+    Value,
+    is_number,
+    level_of,
+)
 from mipcash.modelling.validation import check
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, PENDING
@@ -289,10 +298,12 @@ def _order(cell: Any) -> Any:
 
 def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], failed: bool) -> tuple[Any, str]:
     """Return the outcome of a row, and what is wrong with it, if anything."""
+    further = {n.removeprefix("values."): _number(cell) for n, cell in row.items() if n.startswith("values.")}
     if failed:
-        return Failed(str(row.get("message") or "failed")), ""
+        values = {n: value for n, value in further.items() if is_number(value) and not _empty(value)}
+        return Failed(str(row.get("message") or "failed"), values=values), ""
     cells = {name: row.get(name, row.get(f"values.{name}")) for name in wanted}
-    cells |= {n.removeprefix("values."): cell for n, cell in row.items() if n.startswith("values.")}
+    cells |= further
     outcome = {LOSS if n == loss else n: _number(cell) for n, cell in cells.items() if not _empty(cell)}
     if loss is not None and LOSS not in outcome:
         return None, f"its {loss} is empty"
