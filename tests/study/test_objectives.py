@@ -178,7 +178,7 @@ def test_the_command_line_shows_the_front(tmp_path: Path, monkeypatch: pytest.Mo
     assert re.search(r"trial +score +ms +ask", mipcash("show", "two.db"))
     assert "front of 9:" in mipcash("resume", "two.db", "--budget", "9", "--model", "two.py", "--quiet")
     other = ["run", "two.py", "--objective", "score=maximize", "--objective", "mb", "--storage", "mb.db", "--quiet"]
-    assert "1 on the front" in mipcash(*other)
+    assert "front of 1:" in mipcash(*other)
     refused = CliRunner().invoke(app, ["run", "two.py", "--objective", "score", "--storage", "x.db"])
     assert refused.exit_code == 2
     assert "direction= names several objectives" in refused.output
