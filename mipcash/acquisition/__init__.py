@@ -3,7 +3,7 @@
 Read in this order:
 
     acquisition, analytic    The protocol, and closed forms of one posterior.
-    ``inputs``, catalogue   Acquisition inputs, and the functions by name, with fantasies of pending evaluations.
+    ``inputs``, catalogue   Acquisition inputs, and the functions by name.
     constrained, feasible_first    Expected improvement and Thompson sampling under outcome constraints.
     neighbourhood            Legal points around a point, in batches.
     mixed_search             Legal moves from a pool of points. The variant for wide spaces is wide_search.

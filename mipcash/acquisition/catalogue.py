@@ -7,16 +7,7 @@
 
 A subclass of ``hybrid`` may use another function by overriding ``acquisition_of``.
 
-With pending evaluations, expected improvement is averaged over their possible outcomes.
-
-Notation
-    K sets of outcomes of the pending evaluations, drawn from their joint posterior ("fantasies")
-    mu (K, B) means given each set, sd (B,) their common deviation, best (K,) the incumbent values;   t = (best - mu) / sd
-
-    EI = (1/K) sum_k sd h(t_k),   log EI = log sd + log sum_k exp(log h(t_k)) - log K
-
-with h as in ``mipcash.acquisition.analytic``. Selecting one point after the other in this way is greedy q-expected improvement
-(ginsbourger2010, snoek2012, wilson2018).
+With pending evaluations, expected improvement is averaged over their possible outcomes (``mipcash.optimizers.pending``).
 
 A batch of B points costs O(B t) of the kernel for t observations. With many observations, the function by the posteriors given the
 NEAR observations on which a variance is conditioned (``mipcash.surrogates.structured.posterior``) ranks it, O(B NEAR), and only the

@@ -38,7 +38,7 @@ class AcquisitionInputs:
         limited: constrained outputs and the failure model, by name.
         drawn: samples of the posterior of the loss.
         joint: for each of these, a sample of every output of ``limited``, by name; empty unless the function needs it.
-        fantasies: draws of pending evaluations; None if nothing is pending.
+        improvement: expected improvement averaged over draws of pending evaluations; None if nothing is pending.
     """
 
     loss: StructuredPosterior

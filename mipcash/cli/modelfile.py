@@ -35,7 +35,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
@@ -408,6 +408,6 @@ def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
         return None
     try:
         return TypeAdapter(hint).validate_strings(text)
-    except (ValidationError, PydanticSchemaGenerationError):
+    except (ValidationError, PydanticUserError):
         wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
         raise ModelError(f"option {name}={text} of {where}: {text!r} is not of type {wanted}") from None

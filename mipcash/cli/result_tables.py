@@ -68,9 +68,9 @@ def safety(result: Result) -> str:
 
 
 def comparison_table(results: Mapping[str, Result]) -> RenderableType:
-    """Return one row per run: number of evaluations, best value, and the evaluation that found it.
+    """Return one row per run: number of evaluations, the best value seen, and the trial that found it.
 
-    The last column is the evaluation at which each run reached the worst of the runs' best values.
+    The last column is the trial with which each run reached the worst of the runs' best values.
 
     Raises:
         MipcashError: the runs have several objectives, or different ones.
@@ -84,15 +84,15 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
         "evaluations",
         "failed",
         f"best {objective.word}",
-        "at evaluation",
-        f"{shared * objective.sign:.6g} or better at",
+        "at trial",
+        f"{shared * objective.sign:.6g} or better at trial",
     )
     for name, result in results.items():
         shown = curves[name]
         steps, reached = objective.sign * shown.step_y, ["", ""]
         if steps.size:
-            reached = [str(int(shown.step_x[int(np.argmax(steps <= bound))])) for bound in (steps.min(), shared)]
-        value = "none" if result.best is None else f"{result.value:.6g}"
+            reached = [str(int(shown.step_x[int(np.argmax(steps <= bound))]) - 1) for bound in (steps.min(), shared)]
+        value = f"{objective.sign * float(steps.min()):.6g}" if steps.size else "none"
         best = bool(steps.size) and float(steps.min()) == min(bests)
         table.add_row(
             plain_text(name),

@@ -47,13 +47,13 @@ class MLflowCallback:
         nested = mlflow.active_run() is not None
         mlflow.start_run(run_name=f"trial {trial.number}", nested=nested, tags={**facts, **self._tags})
         try:
-            mlflow.log_params({name: _plain(value) for name, value in trial.config.items()})
-            mlflow.log_metrics(_numbers(trial))
+            mlflow.log_params({_key(name): _plain(value) for name, value in trial.config.items()})
+            mlflow.log_metrics({_key(name): value for name, value in _numbers(trial).items()})
             for name, output in trial.outcome.outputs.items():
                 for step, value in enumerate(output.folds):
-                    mlflow.log_metric(f"{name} by step", value, step=step)
+                    mlflow.log_metric(_key(f"{name} by step"), value, step=step)
             texts = {"message": trial.message, **trial.texts} if trial.message else trial.texts
-            mlflow.set_tags(texts)
+            mlflow.set_tags({_key(name): text for name, text in texts.items()})
             for name, place, path in _files(trial):
                 mlflow.log_artifact(path, f"{name}/{place}" if place else None)
         finally:
@@ -90,6 +90,11 @@ class WandbCallback:
         for name, place, path in _files(trial):
             called = f"trial-{trial.number}-{name}" + (f"-{place}" if place else "")
             run.log_artifact(path, name=re.sub(r"[^\w.-]", "-", called), type=name)
+
+
+def _key(name: str) -> str:
+    """Return a name without the characters that MLflow refuses, such as the brackets of a unit."""
+    return re.sub(r"[^\w.:/ -]", "_", name, flags=re.ASCII)
 
 
 def _package(name: str) -> Any:

@@ -4,8 +4,7 @@ Notation
     X' (B points) pending, of which an output is not known yet;   mu', sd' its predictions there;   s2 its fitted noise
 
 Every output is conditioned on its own predicted means at X': means stay the same, and deviations shrink near pending points. For
-the loss, K joint draws at X' are made as well, and expected improvement is averaged over them
-(``mipcash.acquisition.catalogue``).
+the loss, K joint draws at X' are made as well, and expected improvement is averaged over them.
 
 The pending values are treated as almost exact, with noise of s2 / 1000. If they had the noise s2, a large s2 would leave the
 posterior unchanged, and the same point would be proposed again (docs/decisions/035-fantasies-of-what-is-pending.md).
@@ -16,7 +15,11 @@ Notation
     X (t + B points) observations and pending points,   S their covariance,   Y (t + B, K) losses and guesses,   W = S^-1 Y
     means at x: (K + R)(x, X) W,   one deviation: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
 
-Everything but W is shared, so K sets of values cost little more than one.
+    best (K,) the incumbent values,   t_k = (best_k - mean_k) / sd
+    EI = (1/K) sum_k sd h(t_k),   log EI = log sd + log sum_k exp(log h(t_k)) - log K,   h as in ``mipcash.acquisition.analytic``
+
+Everything but W is shared, so K sets of values cost little more than one. Selecting one point after the other in this way is greedy
+q-expected improvement (ginsbourger2010, snoek2012, wilson2018).
 """
 
 from __future__ import annotations

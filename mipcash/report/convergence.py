@@ -50,7 +50,10 @@ def _saved(draw: Callable[[Any], None], title: str, path: str | os.PathLike[str]
     needs_matplotlib()
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
-    target = Path(path).expanduser()
+    try:
+        target = Path(path).expanduser()
+    except (TypeError, RuntimeError) as error:  # no path, or a user without a home
+        raise MipcashError(f"{path!r} is no path of a picture ({error})") from error
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"{visible(str(target))} cannot be drawn: the suffix must be {' or '.join(SUFFIXES)}")
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained", facecolor="white")

@@ -197,7 +197,8 @@ class Loop:
 
     def _after_evaluation(self, trial: Trial, evaluation: Evaluation | None) -> None:
         reasons = [policy.evaluated(trial, evaluation) for policy in self._policies]
-        self._ended = self._ended or next(filter(None, reasons), "")
+        if self._ended in ("", BUDGET):
+            self._ended = next(filter(None, reasons), self._ended)
 
     @contextmanager
     def _given_back(

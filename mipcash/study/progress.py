@@ -215,9 +215,7 @@ class Bar(Progress):
             def get_renderables(self) -> Iterable[Any]:
                 yield from super().get_renderables()
                 for task in self.tasks:
-                    state = Text.from_markup(f"  {task.fields['state']}", overflow="ellipsis")
-                    state.no_wrap = True
-                    yield state
+                    yield Text(f"  {task.fields['state']}", overflow="ellipsis", no_wrap=True)
 
         self._bar = TwoLines(
             SpinnerColumn(),
@@ -280,11 +278,11 @@ class Bar(Progress):
         self._bar.console.print(Text(one_line(text, 200), style=style))
 
     def _show(self, doing: str) -> None:
-        parts = [f"best [bold]{self._best_text()}[/bold]", f"last {self._last}"]
+        parts = [f"best {self._best_text()}", f"last {self._last}"]
         if self.limits and self.evaluated_count > self.failed_count:
             parts.append(f"feasible {self.feasible_count}")
         if self.failed_count:
-            parts.append(f"[yellow]{self.failed_count} failed[/yellow]")
+            parts.append(f"{self.failed_count} failed")
         if self._evaluations:
             n = len(self._evaluations)
             parts += [f"ask {_seconds(sum(self._asks) / n)}", f"eval {_seconds(sum(self._evaluations) / n)}"]
@@ -403,11 +401,9 @@ def _trial_text(trial: Trial) -> str:
         return ", ".join(f"{n} {v}" for n, v in zip(trial.objectives.names, objectives_of(trial), strict=True))
     if trial.loss is not None:
         word = trial.objectives.word
-        return (
-            f"{word} about {trial.loss:.6g}, pruned at step {trial.steps}"
-            if trial.pruned
-            else f"{word} {trial.loss:.6g}"
-        )
+        if trial.pruned:
+            return f"{word} about {trial.loss:.6g}, pruned at step {trial.steps}"
+        return f"{word} {trial.loss:.6g}" + ("" if trial.at_full_fidelity else " at a low fidelity")
     return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)
 
 

@@ -139,7 +139,7 @@ class Result:
 
         Args:
             reference: reference point, one value per objective, by name or in their order. Trials that are not better in every
-                objective contribute nothing. None: the worst value of each in this study, which only measures the progress of a
+                objective contribute nothing. None: the worst feasible value of each, which only measures the progress of a
                 single run.
 
         Returns:

@@ -234,4 +234,5 @@ def test_margins_of_strict_inequalities_follow_the_scale() -> None:
     wide.add(CS.ForbiddenLessThanEqualsClause(z, 1e-3))
     space = mc.Space.from_configspace(wide)
     assert space.is_legal({"z": 1.1e-3})
+    assert not space.is_legal({"z": 1e-3})
     assert not space.is_legal({"z": 9e-4})

@@ -112,11 +112,12 @@ def test_steps_are_logged_to_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = MLflow()
     monkeypatch.setitem(sys.modules, "mlflow", recorder)
 
-    def folds(config: dict[str, Any]) -> Iterator[float]:
-        yield from (1.0, 3.0)
+    def folds(config: dict[str, Any]) -> Iterator[dict[str, float]]:
+        yield from ({"loss": loss, "latency [ms]": 2.0} for loss in (1.0, 3.0))
 
     mc.minimize(folds, SPACE, 1, optimizer="random", callbacks=MLflowCallback(), progress=False)
-    assert recorder.runs[0]["log_metric"] == [("loss by step", 1.0, 0), ("loss by step", 3.0, 1)]
+    assert recorder.runs[0]["log_metric"][:2] == [("loss by step", 1.0, 0), ("loss by step", 3.0, 1)]
+    assert recorder.runs[0]["log_metrics"][0][0]["latency _ms_"] == 2.0  # MLflow refuses brackets
 
 
 @pytest.mark.parametrize(("callback", "package"), [(MLflowCallback, "mlflow"), (WandbCallback, "wandb")])

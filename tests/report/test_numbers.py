@@ -53,6 +53,20 @@ def test_shares_of_the_variance_are_those_of_sobol() -> None:
     assert all(p.share.middle < 0.02 for p in found.pairs[1:])
 
 
+def test_shares_of_an_additive_function_sum_to_one() -> None:
+    """Check x + w_c, with variances 1/12 and 0.1713, and a number that is active for one category only."""
+    space, levels = mc.Space("additive"), {"a": 0.0, "b": 0.5, "c": 1.0, "d": 0.01}
+    space.real("x", 0.0, 1.0)
+    space.categorical("c", list(levels))
+    found = effects(Run.of(told(space, [lambda c: c["x"] + levels[c["c"]]] * 60)))
+    assert found is not None
+    variances = {"x": 1 / 12, "c": float(np.var(list(levels.values())))}
+    for p in found.parameters:
+        share = variances[p.label] / sum(variances.values())
+        assert p.alone.middle == pytest.approx(share, abs=0.02)
+        assert p.whole.middle == pytest.approx(share, abs=0.02)
+
+
 def test_the_legal_share_of_the_box_is_near_the_truth() -> None:
     space = mc.Space("half")
     x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
@@ -97,6 +111,15 @@ def test_parallel_coordinates_leave_gaps_for_inactive_parameters() -> None:
     assert shown.rank[shown.best] == 0.0
 
 
+def test_whole_numbers_that_rules_forbid_are_no_part_of_the_range_and_ties_share_a_rank() -> None:
+    space = mc.Space("holes")
+    n = space.integer("n", 0, 9)
+    space.rule("outside", (n <= 2) | (n >= 7))
+    shown = coordinates(Run.of(told(space, [1.0, 1.0, 1.0, 0.0])))
+    np.testing.assert_allclose(shown.axes[0].legal, [(0.0, 2 / 9), (7 / 9, 1.0)])
+    assert sorted(shown.rank.tolist()) == pytest.approx([0.0, 2 / 3, 2 / 3, 2 / 3])
+
+
 def test_pauses_and_overlaps_do_not_count_as_work() -> None:
     spans = [(100.0, 2.0), (101.0, 2.0), (1000.0, 1.0)]  # the first two overlap; the third follows a resumed run
     trials = [
@@ -109,6 +132,7 @@ def test_pauses_and_overlaps_do_not_count_as_work() -> None:
 def test_axes_are_logarithmic_if_losses_span_several_decades() -> None:
     assert axis_limits(np.geomspace(1e-4, 1.0, 30))[2]
     assert not axis_limits(np.linspace(-1.0, 1.0, 30))[2]
+    assert np.isfinite(axis_limits(np.array([1e-310, 1e-300, 1e100]))).all()
     assert not axis_limits(np.array([*np.linspace(1.0, 2.0, 20), 1e9]))[2]
     assert nice(0.0, 1.0, False, 4) == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert nice(1e-3, 1e3, True, 3) == pytest.approx([1e-3, 1e-1, 1e1, 1e3])

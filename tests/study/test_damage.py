@@ -134,7 +134,7 @@ STATEMENTS = {
     "UPDATE trial SET state = '[' WHERE number = 1": "the state of trial 1 is not JSON that mipcash wrote",
     "UPDATE study SET listing = replace(listing, '10', '11')": "does not agree with its fingerprint",
     "UPDATE study SET seed = '1e3'": "the study has a value that mipcash did not write: invalid literal for int()",
-    "UPDATE study SET schema = 'one'": "the schema of the study is str 'one' and no finite number",
+    "UPDATE study SET schema = 'one'": "the schema of the study is str 'one' and no whole number",
     "UPDATE evaluation SET folds = '[\"a\"]'": "the fold of evaluation",
     "UPDATE evaluation SET folds = '{}'": "the folds of evaluation",
     "UPDATE evaluation SET variance = -1.0": "the variance of an estimate is a finite number, at least 0",

@@ -80,6 +80,21 @@ def test_an_objective_that_cannot_be_pickled_is_reported_before_anything_is_eval
         assert minimize(locked, space, 3, threads).n_done == 3
 
 
+class Counted:
+    """Objective that changes itself."""
+
+    calls = 0
+
+    def __call__(self, config: Any) -> float:
+        self.calls += 1
+        return float(self.calls)
+
+
+def test_an_evaluation_sees_no_change_that_another_made_to_the_objective(space: mc.Space) -> None:
+    with ProcessPoolExecutor(1) as pool:
+        assert [t.loss for t in minimize(Counted(), space, 3, pool).history] == [1.0, 1.0, 1.0]
+
+
 def test_processes_evaluate_a_function_that_cannot_be_imported(space: mc.Space) -> None:
     with ProcessPoolExecutor(1) as pool:
         assert minimize(lambda config: 1.0, space, 3, pool).n_done == 3

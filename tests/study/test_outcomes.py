@@ -161,7 +161,7 @@ def test_show_prints_the_texts_of_the_best_trial(space: mc.Space, journal: Path)
         study.tell(study.ask(), {"loss": 1.0, "note": "early\n stop \x1b[31m"})
     shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(journal.with_suffix(".svg"))])
     assert shown.exit_code == 0, shown.output
-    assert "texts: note = early stop \\x1b[31m" in shown.output
+    assert "[note] early stop \\x1b[31m" in shown.output
 
 
 CYCLE: list[Any] = []

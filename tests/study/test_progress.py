@@ -84,8 +84,15 @@ def test_the_displayed_best_trial_is_feasible(space: mc.Space) -> None:
     assert all("best none satisfies all constraints yet" in line for line in lines[:first])
     bar = io.StringIO()
     console = Console(file=bar, force_terminal=True, width=80, color_system=None)
-    mc.minimize(objective, space, 4, optimizer="random", limits={"deep": -1.0}, progress=Bar(console))
+    mc.minimize(
+        lambda config: {"loss": 0.0, "deep [/m]": 1.0},
+        *(space, 4),
+        optimizer="random",
+        limits={"deep [/m]": -1.0},
+        progress=Bar(console),
+    )
     assert "none satisfies all constraints yet" in bar.getvalue()
+    assert "violates deep [/m] 1 > -1" in bar.getvalue()
 
 
 def test_a_spent_budget_has_two_decimals_unless_it_is_whole() -> None:

@@ -21,6 +21,7 @@ unless that gives the best value it has seen. Walkers may pass through forbidden
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -149,7 +150,7 @@ WALKS = 16
 PATIENCE = 2
 BLOCK_TRIALS = 4
 ENTRIES = 1 << 22
-"""Most levels of all neighbours of a step; those that improve least are left out."""
+"""Most levels of the neighbours that are checked at a time."""
 STEPS, FEW_STEPS = 100, 50
 """Steps of tabu search with kicks and without."""
 MIN_WALKERS, MAX_WALKERS = 8, 16
@@ -334,22 +335,29 @@ class LocalSearch:
 
     def _improve(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> bool:
         """Make one best-improvement step for every restart, in place; return False if none improves."""
-        owner, trial_latent, trial, gain = self._neighbours(levels, latent, linear, matrix)
-        if not len(owner):
-            return False
-        legal = self.legality.check(trial)
-        owner, trial_latent, trial, gain = owner[legal], trial_latent[legal], trial[legal], gain[legal]
-        if not len(owner):
-            return False
-        order = np.lexsort((gain, owner))
-        first = order[np.unique(owner[order], return_index=True)[1]]
-        levels[owner[first]], latent[owner[first]] = trial[first], trial_latent[first]
-        return True
+        better, best_latent, gain = levels.copy(), latent.copy(), np.zeros(len(levels))
+        for owner, trial_latent, trial, change in self._neighbours(levels, latent, linear, matrix, gain):
+            legal = np.flatnonzero(self.legality.check(trial))
+            legal = legal[np.lexsort((change[legal], owner[legal]))]
+            restarts, first = np.unique(owner[legal], return_index=True)
+            chosen = legal[first]
+            won = change[chosen] < gain[restarts]
+            restarts, chosen = restarts[won], chosen[won]
+            better[restarts], best_latent[restarts], gain[restarts] = (
+                trial[chosen],
+                trial_latent[chosen],
+                change[chosen],
+            )
+        levels[:], latent[:] = better, best_latent
+        return bool(np.any(gain < 0.0))
 
     def _neighbours(
-        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector
-    ) -> tuple[Indices, Indices, Indices, Vector]:
-        """Return improving neighbours: owner (N,), latent levels (N, G), levels (N, G), change of value (N,)."""
+        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector, gain: Vector
+    ) -> Iterator[tuple[Indices, Indices, Indices, Vector]]:
+        """Yield improving neighbours: owner (N,), latent levels (N, G), levels (N, G), change of value (N,).
+
+        Changes of one level come by their improvement, ENTRIES levels at a time, for restarts that have no ``gain`` yet.
+        """
         program = self.program
         z = program.one_hot(levels)
         h = linear + z @ matrix
@@ -357,22 +365,22 @@ class LocalSearch:
         change = h - current[:, program.group_of]
         allowed = self.moves.plain_columns[None, :] & (levels != self._off)[:, program.group_of]
         owner, column = np.nonzero(allowed & (change < -1e-12))
-        most = max(1, ENTRIES // len(program.groups))
-        if len(owner) > most:
-            best = np.sort(np.argsort(change[owner, column], kind="stable")[:most])
-            owner, column = owner[best], column[best]
-        groups = program.group_of[column]
-        moved, moved_latent = levels[owner], latent[owner]
-        moved[np.arange(len(owner)), groups] = column - program.starts[groups]
-        moved_latent[np.arange(len(owner)), groups] = column - program.starts[groups]
-        parts = [(owner, moved_latent, moved, change[owner, column])]
+        order = np.argsort(change[owner, column], kind="stable")
+        owner, column, most = owner[order], column[order], 1 + ENTRIES // max(1, len(program.groups))
+        while len(owner) and not self.deadline.passed:
+            of, at = owner[:most], column[:most]
+            groups = program.group_of[at]
+            moved, moved_latent = levels[of], latent[of]
+            moved[np.arange(len(of)), groups] = moved_latent[np.arange(len(of)), groups] = at - program.starts[groups]
+            yield of, moved_latent, moved, change[of, at]
+            left = gain[owner[most:]] == 0.0
+            owner, column = owner[most:][left], column[most:][left]
         owner, moved_latent = self.moves.structural(levels, latent)
         if len(owner):
             moved = self.legality.effective(moved_latent)
             values = self._values(moved, linear, matrix) - self._values(levels, linear, matrix)[owner]
             better = values < -1e-12
-            parts.append((owner[better], moved_latent[better], moved[better], values[better]))
-        return tuple(np.concatenate(p) for p in zip(*parts, strict=True))  # type: ignore[return-value]
+            yield owner[better], moved_latent[better], moved[better], values[better]
 
     def _improve_pair(self, levels: Indices, linear: Vector, matrix: Vector) -> Indices | None:
         """Return the levels after the best legal change of two groups at once, or None if no such change improves. (G,) -> (G,)."""

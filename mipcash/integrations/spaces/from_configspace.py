@@ -26,8 +26,10 @@ from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_
 from mipcash.modelling.expectations import NOTHING
 from mipcash.modelling.formulas import all_of, any_of
 from mipcash.modelling.parameters import NumericParameter, Parameter
+from mipcash.modelling.rules import TOLERANCE
 
-MARGIN = 1e-6
+MARGIN, LEAST = 1e-6, 2.0 * TOLERANCE
+"""Share of a range, and the least margin that a rule can tell."""
 
 
 def declare_configspace(declaration: Declaration, space: Any) -> None:
@@ -265,11 +267,8 @@ def _apart(relation: Any, left: Parameter, right: Parameter) -> list[Any]:
         return [a >= b]
     if kind == "ForbiddenGreaterThanRelation":
         return [a <= b]
-    margin = (
-        1.0
-        if _all_whole(left, right)
-        else MARGIN * min(filter(None, map(_span, (left.domain, right.domain))), default=1.0)
-    )
+    spans = [span for span in (_span(left.domain), _span(right.domain)) if span]
+    margin = 1.0 if _all_whole(left, right) else max(LEAST, MARGIN * min(spans, default=1.0))
     return [any_of(a <= b - margin, a >= b + margin)]
 
 
@@ -287,7 +286,9 @@ def _margin(domain: Any, value: float) -> float:
     """Return 1 for whole numbers, half a step for reals with a step, and a share of the range or, on a log scale, of the value."""
     if not isinstance(domain, Real):
         return 1.0
-    return 0.5 * domain.step if domain.step is not None else MARGIN * (value if domain.log else _span(domain))
+    return (
+        0.5 * domain.step if domain.step is not None else max(LEAST, MARGIN * (value if domain.log else _span(domain)))
+    )
 
 
 def _span(domain: Any) -> float:

@@ -98,7 +98,7 @@ class Projection:
 
 
 class LegalChoices:
-    """The ``mipcash.methods.admm.z_min.Oracle`` of a domain.
+    """The legal choices of a domain.
 
     Args:
         project: returns a legal configuration with a choice, None if there is none.
@@ -109,7 +109,7 @@ class LegalChoices:
         self.project, self.theta = project, theta
 
     def argmax(self, weights: Vector) -> Indices:
-        """See ``mipcash.methods.admm.z_min.Oracle``.
+        """Return the legal z, (Z,), of the largest sum of weights, (K,).
 
         The best level of every choice by itself is returned if that is legal (eq. A38), with the best assignment for an order; else
         a MILP is solved.
@@ -142,7 +142,7 @@ class LegalChoices:
         return z
 
     def every(self, limit: int) -> Indices | None:
-        """See ``mipcash.methods.admm.z_min.Oracle``."""
+        """Return all legal z, (m, Z), or None if there are more than ``limit``."""
         found = list[Indices]()
         for z in self._each(limit):
             found.append(z)

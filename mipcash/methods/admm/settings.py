@@ -33,7 +33,7 @@ class AdmmSettings:
             alone.
         prior: alpha_0 = delta_0 of the bandit; the papers have 10, which hardly moves in a hundred pulls.
         f_hat: the loss of reward 0 (liu2020, eq. A39), if losses lie between 0 and it; ``rank``: rewards by rank, for losses of
-            any scale; ``quantile``: linear between the least known value and the 0.9 quantile.
+            any scale.
         unit: scale of the loss, for rho; None: the range of the losses at the start without the worst tenth. The papers have 1.
         tolerance: norm of all residuals at which the optimizer asks to stop; None: never. Stopping there costs performance,
             because the residuals are small in regions that were not tried.

@@ -63,7 +63,6 @@ class MiVaBOSettings(LinearSettings):
             sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.
         sparse: inference of a sparse prior; its ``prior`` is overridden by the one above. None: by pair, s2 inferred
             (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
-        threshold: under a sparse prior, pairs whose inclusion probability is below it are left out of the sample.
         tolerance: under a sparse prior, the smallest pairs of the sample are left out while that changes it by at most this
             many standard deviations of the losses. The total change is bounded by ``Proposal.state["left_out"]``, on the scale
             of the losses; value and bound of the solution are those of the remaining sample.

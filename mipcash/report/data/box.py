@@ -5,7 +5,7 @@ Notation
     p the share of the box that is legal;   k of the n draws are legal
 
 p is estimated by k / n with Wilson's interval at 95 %: centre (k + z^2/2) / (n + z^2), half width z / (n + z^2) sqrt(k (n - k) / n
-+ z^2 / 4), z = 1.96. A parameter of the box is active if its conditions hold.
++ z^2 / 4), z = 1.96; for evenly spread draws it is too wide. A parameter of the box is active if its conditions hold.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats.qmc import Sobol
 
 from mipcash.modelling.domains import Permutation
 from mipcash.program.forms import Booleans, Indices, Vector
@@ -71,17 +72,25 @@ class Box:
 
 
 def latent_draws(domain: Domain, n: int, rng: np.random.Generator) -> Points:
-    """Return n draws from the box: a level of every group, an order of every ordering, unit values of all numerical parameters."""
+    """Return n draws from the box: a level of every group, an order of every ordering, unit values of all numerical parameters.
+
+    They are evenly spread (scrambled Sobol' points), since few of them serve as the background of all effects.
+    """
     groups = domain.program.groups
-    levels = np.zeros((n, len(groups)), dtype=np.int64)
-    for g, group in enumerate(groups):
-        levels[:, g] = rng.integers(group.n_levels, size=n)
+    drawn = _spread(n, len(groups) + len(domain.scale), rng)
+    levels = (drawn[:, : len(groups)] * [group.n_levels for group in groups]).astype(np.int64)
     for label, parameter in domain.declaration.parameters.items():
         if isinstance(parameter.domain, Permutation):
             among = [g for g, group in enumerate(groups) if group.parameter == label]
-            levels[:, among] = orders(len(among), n, rng)
-    units = domain.scale.rounded(rng.random((n, len(domain.scale))))
-    return Points(levels, units)
+            levels[:, among] = np.argsort(drawn[:, among], axis=1)
+    return Points(levels, domain.scale.rounded(drawn[:, len(groups) :]))
+
+
+def _spread(n: int, dims: int, rng: np.random.Generator) -> Vector:
+    """Return n points of the unit cube, (n, dims)."""
+    if not 0 < dims <= Sobol.MAXDIM:
+        return rng.random((n, dims))
+    return np.asarray(Sobol(dims, rng=rng).random_base2(max(0, n - 1).bit_length())[:n])
 
 
 def orders(members: int, n: int, rng: np.random.Generator) -> Indices:

@@ -177,7 +177,7 @@ def axis_limits(loss: NDArray[np.float64]) -> tuple[float, float, bool]:
         return 0.0, 1.0, False
     low, high = float(loss.min()), float(loss.max())
     most = float(np.quantile(loss, 0.9))
-    if low > 0.0 and high / low >= LOG_FROM and most / low >= MOST_FROM:
+    if low > 0.0 and math.inf > high / low >= LOG_FROM and most / low >= MOST_FROM:
         far = math.log(most / low) * 3
         if math.log(high / low) > 2 * far:
             high = float(loss[loss <= low * math.exp(far)].max())

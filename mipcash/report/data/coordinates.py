@@ -6,6 +6,7 @@ Notation
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Integer, Ordinal, Permutation, Real, same_value
@@ -97,7 +99,7 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
         raise MipcashError(f"no evaluation has a parameter {shown(unknown[0])}; there are {', '.join(names) or 'none'}")
     kept = list(labels or ()) if all_given else [n for n in declared if n in kept]
     loss = np.array([t.loss for t in drawn], dtype=float)
-    rank = np.argsort(np.argsort(run.result.objectives.sign * loss)) / max(1, len(loss) - 1)
+    rank = (rankdata(run.result.objectives.sign * loss) - 1.0) / max(1, len(loss) - 1)
     best = run.result.best
     at = next((k for k, t in enumerate(drawn) if best is not None and t.number == best.number), None)
     axes = tuple(_axis(run, name, drawn) for name in kept)
@@ -121,18 +123,29 @@ def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
     extent = run.place.extents.get(name) if run.place else None
     if isinstance(domain, (Real, Integer)):
         places = [domain.to_unit(t.config[name]) if name in t.config else math.nan for t in trials]
-        legal = None if extent is None else ((domain.to_unit(extent.low), domain.to_unit(extent.high)),)
+        legal = (
+            None if extent is None else tuple((domain.to_unit(a), domain.to_unit(b)) for a, b in _parts(domain, extent))
+        )
         round_ = nice(float(domain.low), float(domain.high), domain.log, 4)
         kept = [v for v in round_ if (float(v).is_integer() if isinstance(domain, Integer) else not domain.problem(v))]
-        ticks = tuple((domain.to_unit(v), f"{v:.4g}") for v in kept)
+        ticks = tuple((domain.to_unit(v), f"{v:.6g}") for v in kept)
         return Axis(name, ticks, legal, np.array(places, dtype=float), texts)
     if domain is None and seen and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in seen):
         low, high = float(min(seen)), float(max(seen))
         width = (high - low) or 1.0
         places = [(float(t.config[name]) - low) / width if name in t.config else math.nan for t in trials]
-        ticks = tuple(((v - low) / width, f"{v:.4g}") for v in nice(low, high, False, 4))
+        ticks = tuple(((v - low) / width, f"{v:.6g}") for v in nice(low, high, False, 4))
         return Axis(name, ticks, None, np.array(places, dtype=float), texts)
     return _listed(name, domain, extent, seen, active, texts, text)
+
+
+def _parts(domain: Real | Integer, extent: Extent) -> list[tuple[float, float]]:
+    """Return the intervals of a number that the rules leave: runs of whole numbers if they are listed, else the hull."""
+    low: Any = extent.low
+    high: Any = extent.high
+    values: list[Any] = list(extent.values or ()) if isinstance(domain, Integer) else []
+    gaps = [(a, b) for a, b in itertools.pairwise(sorted(values)) if b > a + (domain.step or 1)]
+    return list(zip([low, *(b for _, b in gaps)], [*(a for a, _ in gaps), high], strict=True))
 
 
 def _text_of(values: Sequence[Any]) -> Callable[[Any], str]:

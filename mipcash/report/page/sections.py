@@ -268,7 +268,7 @@ def _share(run: Run) -> str:
     )
     wording = (
         f"of the box is legal, between {_percent(low)} and {_percent(high)} with 95 % confidence: {k:,} of {n:,} "
-        "draws, every parameter by itself and uniform over its range. No proposal is drawn that way: all are legal."
+        "draws, every parameter by itself and uniform on its scale. No proposal is drawn that way: all are legal."
     )
     return f'<p class="big">{escaped(share)}</p>{bar}<p class="note">{escaped(wording)}</p>'
 

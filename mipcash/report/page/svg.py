@@ -20,11 +20,11 @@ def escaped(text: object, limit: int | None = None) -> str:
     return html.escape(message if limit is None or len(message) <= limit else message[: max(1, limit - 1)] + "…")
 
 
-def number(value: float) -> str:
-    """Return a number for people: four digits."""
+def number(value: float, digits: int = 4) -> str:
+    """Return a number for people."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.4g}"
+    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.{digits}g}"
     return (
         text.replace("-", "−") if "e" not in text else text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     )
@@ -75,7 +75,11 @@ class Scale:
     def ticks(self, count: int) -> list[tuple[float, str]]:
         """Return the pixels and texts of about ``count`` round values."""
         values = nice(self.low, self.high, self.log, count)
-        texts = [number(0.0 if abs(v) < 1e-12 * max(abs(self.low), abs(self.high)) else v) for v in values]
+        values = [0.0 if abs(v) < 1e-12 * max(abs(self.low), abs(self.high)) else v for v in values]
+        texts = [number(v) for v in values]
+        for digits in (6, 9, 15):
+            if len(set(texts)) < len(texts):
+                texts = [number(v, digits) for v in values]
         return [(self(v), t) for v, t in zip(values, texts, strict=True)]
 
 

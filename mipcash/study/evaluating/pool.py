@@ -6,6 +6,8 @@ reports the errors: a worker of Dask that cannot import a module of a message wo
 
 from __future__ import annotations
 
+import inspect
+import multiprocessing
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -50,11 +52,13 @@ def evaluate_parcels(objective: bytes, reported: bytes) -> Evaluation:
     """
     try:
         function, arguments = _opened(objective), pickle.loads(reported)
+        if not inspect.isfunction(function):  # what an evaluation changes in it must not reach the next one
+            function = pickle.loads(objective)
     except Exception as error:
         raise ObjectiveError(
             f"the objective cannot be loaded in the executor's process: {describe_error(error)}. Put its module where the workers "
             "can import it (Dask: client.upload_file('my_module.py'); Ray: ray.init(runtime_env={'working_dir': '.'})), or define "
-            "it in the script itself"
+            "it at the top of the script itself, not under `if __name__ == '__main__'`"
         ) from None
     return evaluate(function, *arguments).sendable(pickle.dumps)
 
@@ -148,7 +152,9 @@ class Pool:
             ObjectiveError: it cannot be pickled.
         """
         of_script = isinstance(self._executor, ProcessPoolExecutor) or _package(self._executor) == "mpi4py"
-        if of_script and hasattr(sys.modules["__main__"], "__file__"):
+        context = getattr(self._executor, "_mp_context", None) or multiprocessing
+        forks = self._make is not None and context.get_start_method() == "fork"
+        if of_script and (forks or hasattr(sys.modules["__main__"], "__file__")):
             with suppress(Exception):  # by name: the processes run the script themselves, and its data are not sent
                 return pickle.dumps(self._objective)
         return pickled(self._objective) if of_script or _package(self._executor) in PROCESSES else b""

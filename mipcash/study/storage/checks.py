@@ -98,21 +98,24 @@ def _named(where: str) -> Iterator[None]:
 
 
 @cache
-def _kinds(kind: type) -> list[tuple[str, bool, bool]]:
-    """Return for each column of a row its name, True for a number, and True if it may be None."""
+def _kinds(kind: type) -> list[tuple[str, str, bool]]:
+    """Return for each column of a row its name, ``int``, ``float`` or ``str``, and True if it may be None."""
     found = [(each.name, *str(each.type).partition(" | ")) for each in fields(kind) if each.name != "evaluations"]
-    return [(name, first in ("int", "float") and name != "seed", bool(none)) for name, first, _, none in found]
+    numbers = ("int", "float")
+    return [(n, k if k in numbers and n != "seed" else "str", bool(none)) for n, k, _, none in found]
 
 
 def _typed(kind: type, columns: Mapping[str, Any], where: str) -> None:
     """Check the types of the columns of a row; numbers other than values and limits of time are finite."""
-    for name, numeric, optional in _kinds(kind):
+    for name, wanted, optional in _kinds(kind):
         value = columns.get(name)
         if value is None and optional:
             continue
-        if numeric:
+        if wanted == "int" and type(value) is not int:
+            raise DamageError(f"the {name} {where} is {shown(value)} and no whole number")
+        if wanted == "float":
             number(value, f"{name} {where}", finite=name not in ("value", "timeout"))
-        else:
+        elif wanted == "str":
             text(value, f"{name} {where}")
 
 
@@ -135,8 +138,7 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
         texts = [*record.listing.values(), *record.options.values()]
         texts += [record.objective[name] for name in ("name", "digest")] if record.objective else []
         wrong = {
-            "listing": not all(isinstance(value, str) for value in texts),
-            "format": type(record.schema) is not int,
+            "listing, options or objective": not all(isinstance(value, str) for value in texts),
             "budget": record.budget is not None and not record.budget >= 1,
             "timeout": record.timeout is not None and not record.timeout > 0.0,
             "time of creation": not 0.0 <= record.created < LATEST,

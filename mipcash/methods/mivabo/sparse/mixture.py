@@ -45,8 +45,6 @@ class SparseSettings:
         draws: sweeps that are kept.
         by: ``pair``, one local scale per pair of groups and block, which does not depend on how levels are encoded; or
             ``feature``, one per discrete feature (the paper's Laplace prior on bits).
-        linear: whether linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. Reason
-            for the default: docs/decisions/004-sparse-priors.md.
         noise, noise_sd: median of s2 and standard deviation of its log; ``noise_sd = 0`` keeps the posterior's own s2.
     """
 
@@ -152,7 +150,6 @@ class Mixture:
     Attributes:
         base: the Gaussian model whose prior variances the scales multiply, its data reduced if M < t.
         units: of its blocks.
-        spread: prior variance of each unit's part of f at lambda = tau = 1, averaged over the observations; shape (U,).
         rest, rest_squares: number of observations that the reduction removed from K, and the sum of their squared residuals.
         continuous: C_b C_b', shapes (t, t).
     """
