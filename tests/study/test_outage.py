@@ -62,13 +62,23 @@ def loss(config: Any) -> float:
     return float(sum(v for v in config.values() if isinstance(v, (int, float))))
 
 
-def test_a_run_goes_on_after_its_server_was_stopped(server: servers.Server, address: str, spool: Path) -> None:
+@pytest.mark.parametrize("standby", [False, True], ids=["away", "not promoted yet"])
+def test_a_run_goes_on_after_its_server_was_stopped(
+    server: servers.Server, address: str, spool: Path, standby: bool
+) -> None:
     evaluated: list[float] = []
+
+    def promoted() -> None:
+        if standby:
+            server.stop()
+        server.start()
 
     def objective(config: Any) -> float:
         if len(evaluated) == 3:
             server.stop()
-            threading.Timer(0.5, server.start).start()
+            if standby:
+                server.start("-c", "default_transaction_read_only=on")
+            threading.Timer(0.5, promoted).start()
         evaluated.append(loss(config))
         return evaluated[-1]
 
