@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,7 +23,9 @@ from mipcash.study.text import visible
 
 @contextmanager
 def errors(debug: bool) -> Iterator[None]:
-    """Turn an exception of mipcash into one clean line and exit code 2."""
+    """Turn an exception of mipcash into one clean line and exit code 2, and warnings into notes without a line of code."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"note: {visible(str(message))}\n"
     try:
         yield
     except MipcashError as error:
@@ -33,6 +36,8 @@ def errors(debug: bool) -> Iterator[None]:
     except BrokenPipeError:  # the reader of a pipe has closed it, as in `mipcash show run.db | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+    finally:
+        warnings.formatwarning = usual
 
 
 def plain_text(text: str, style: str = "", **options: Any) -> Text:

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from commands import mipcash, said, start, told
 
 import mipcash as mc
 from mipcash import __version__
+from mipcash.cli.printing import errors
 from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
 from mipcash.study.storage.sqlite import read_journal
 
@@ -280,3 +282,9 @@ def test_a_running_study_can_be_shown_but_not_run_twice_and_is_resumed_after_a_k
     done = told("runs/bowl-seed0.db")
     said(0, "resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1")
     assert told("runs/bowl-seed0.db") == done + 1
+
+
+def test_warnings_are_notes_without_a_line_of_code() -> None:
+    with errors(debug=False):
+        assert warnings.formatwarning(UserWarning("late \x1b"), UserWarning, "main.py", 7) == "note: late \\x1b\n"
+    assert "UserWarning" in warnings.formatwarning(UserWarning("late"), UserWarning, "main.py", 7)
