@@ -495,7 +495,8 @@ def plot_timeline(source: Source, *, ax: Axes | None = None, space: Space | None
     axes, run = new_axes(ax, (9.0, 3.5)), Run.of(source, space)
     from matplotlib.ticker import MaxNLocator
 
-    trials = [t for t in run.result.history if t.attempt and t.started and not t.known]
+    over = bool(run.result.stopped)  # nothing runs any more
+    trials = [t for t in run.result.history if t.attempt and t.started and not (t.known or (t.pending and over))]
     if not trials:
         raise MipcashError("there is no timeline: no evaluation of this run has started here")
     spans = [span_of(t) for t in trials]

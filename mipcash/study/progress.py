@@ -47,10 +47,9 @@ class _Best:
         in_parts = bool(trial.evaluate and limits)
         if trial.objectives.several or (in_parts and not trial.repeat):
             self._parts.append(trial)
-        if in_parts or trial.repeat or not (trial.legal and trial.complete) or violated(trial.outcome, limits):
-            return
-        self.feasible += trial.done and not trial.known
-        if not trial.objectives.several:
+        feasible = not in_parts and not violated(trial.outcome, limits)
+        self.feasible += feasible and trial.done and not trial.known
+        if feasible and trial.legal and trial.complete and not (trial.repeat or trial.objectives.several):
             self._improve(trial)
 
     def of(self, limits: Sequence[Limit]) -> _Best:
