@@ -51,7 +51,7 @@ def test_the_installed_command(tmp_path: Path) -> None:
     assert told == f"mipcash {version('mipcash')}\n" == python("-m", "mipcash", "--version", folder=tmp_path)
     arguments = ["run", "synthetic", "--budget", "3", "--optimizer", "random", "--quiet"]
     run = subprocess.run([script, *arguments], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert "best configuration" in run.stdout
+    assert "best value" in run.stdout
 
 
 def test_the_version_is_defined_once() -> None:
