@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+import mipcash as mc
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.mivabo import MiVaBOSettings
@@ -47,6 +48,17 @@ def test_sparse_priors_propose(preset, prior):
     )
     _, made = propose(space, settings)
     assert all(p.state["left_out"] >= 0.0 for p in made)
+
+
+@pytest.mark.parametrize("prior", ["laplace", "horseshoe"])
+def test_sparse_priors_take_groups_of_one_level(prior):
+    space = mc.Space("one")
+    space.module("a", ["only"])
+    space.categorical("b", ["x", "y", "z"])
+    space.integer("c", 0, 9)
+    method = mc.Method("mivabo", {"prior": prior, "n_initial": 3, "sparse": BRIEF})
+    result = mc.minimize(lambda c: float(c["c"]), space, 5, optimizer=method, progress=False)
+    assert result.n_done == 5
 
 
 def test_presets_infer_their_own_sparse_prior():

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import mipcash as mc
+from mipcash.deadline import Deadline
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
@@ -149,6 +150,13 @@ def test_the_variational_bound_agrees_with_a_long_chain():
     assert np.max(gap) < 1.0
     assert bound.draws[0].glob == pytest.approx(np.mean([d.glob for d in chain.draws]), rel=0.5)
     assert error(mean_of(bound), z, y) == pytest.approx(error(mean_of(chain), z, y), abs=0.03)
+
+
+def test_a_chain_ends_at_its_deadline_with_a_draw():
+    base = bits_model(20)[0]
+    for settings in (SparseSettings("horseshoe"), SparseSettings("laplace", inference="variational")):
+        brief = SparsePosterior.fit(base, settings, np.random.default_rng(0), Deadline(0.0))
+        assert len(brief.draws) == 1
 
 
 # -- leaving pairs out ----------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from scipy.optimize import minimize
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import Deadline
-from mipcash.errors import SpaceError
+from mipcash.errors import at_least
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.model_based import ModelBased, Step
@@ -172,7 +172,7 @@ class JoptSettings:
         iterations: of each run.
 
     Raises:
-        SpaceError: ``n_initial`` or ``starts`` is below 1, or there are fewer samples than starts.
+        SpaceError: ``n_initial`` or ``starts`` is below 1, there are fewer samples than starts, or a setting is no whole number.
 
     Examples:
         >>> from mipcash.methods.admm import JoptSettings
@@ -186,11 +186,8 @@ class JoptSettings:
     iterations: int = 30
 
     def __post_init__(self) -> None:
-        if self.n_initial < 1 or self.starts < 1 or self.samples < self.starts:
-            raise SpaceError(
-                "n_initial and starts must be at least 1 and samples at least starts, "
-                f"got {self.n_initial}, {self.starts} and {self.samples}"
-            )
+        at_least(self, n_initial=1, starts=1, iterations=0)
+        at_least(self, samples=self.starts)
 
 
 class Jopt(ModelBased):

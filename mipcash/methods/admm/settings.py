@@ -102,6 +102,8 @@ class AdmmSettings:
     def paper(cls, **changes: Any) -> AdmmSettings:
         """Return AdADMM-F16(BO,Ba) of the papers: I from 16 to 256, Beta(10, 10), f_hat = 0.7, cold starts, unscaled losses.
 
+        Losses lie between 0 and 1: minimise 1 - accuracy, for rewards of an accuracy that is maximised are all 1.
+
         Args:
             changes: settings that differ from the papers'.
 

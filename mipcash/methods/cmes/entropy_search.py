@@ -10,7 +10,8 @@ With kappa = 1 - [outputs of E are feasible and below y_*] U, which combines A.1
     S = sum of T over E + 2 G,     G = (1 - U) (-log(1 - U)) / U
 
 If a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it. Here
-p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
+p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost. The
+information of a single output may be negative, and is then a small share of the bound -log Z, by which such options are ranked.
 
 Derivatives with respect to the moments of the posteriors are central differences of the closed form: all 4 (1 + m) in one batch.
 The derivatives of the moments themselves are exact.

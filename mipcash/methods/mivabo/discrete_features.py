@@ -142,7 +142,7 @@ class DiscreteFeatures:
         centred, so 0 is within their range anyway.
         """
         left, right = (np.concatenate([block, np.zeros((1, block.shape[1]))]) for _, block in map(self._factor, (g, h)))
-        table = weights.reshape(left.shape[1], right.shape[1], -1)
+        table = weights.reshape(left.shape[1], right.shape[1], weights.shape[1])
         values: Vector = np.einsum("ai,ijq,bj->abq", left, table, right, optimize=True)
         return values
 

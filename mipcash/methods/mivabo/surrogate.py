@@ -55,9 +55,11 @@ class LinearSettings:
     def __post_init__(self) -> None:
         if self.preset not in ("evidence", "paper"):
             raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
-        at_least(self, refit=1)
-        if not min(self.alpha, self.beta, self.sigma) > 0.0 or math.isnan(self.alpha + self.beta + self.sigma):
-            raise SpaceError(f"alpha, beta and sigma must be above 0, got {self.alpha}, {self.beta} and {self.sigma}")
+        at_least(self, refit=1, alpha=0, beta=0, sigma=0)
+        if not 0.0 < min(self.alpha, self.beta, self.sigma) <= max(self.alpha, self.beta, self.sigma) < math.inf:
+            raise SpaceError(
+                f"alpha, beta and sigma must be finite and above 0, got {self.alpha}, {self.beta} and {self.sigma}"
+            )
         if self.prior not in ("gaussian", *PRIORS):
             raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
         known_kind(self.features)
@@ -116,4 +118,4 @@ class LinearSurrogate:
         posterior = LinearPosterior.fit(blocks, self.program, points, values, fitted_noise, v)
         if settings.prior == "gaussian":
             return posterior, after
-        return SparsePosterior.fit(posterior, settings.inference, rng), after
+        return SparsePosterior.fit(posterior, settings.inference, rng, deadline), after

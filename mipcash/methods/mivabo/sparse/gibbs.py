@@ -22,6 +22,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.methods.mivabo.sparse.mixture import Mixture, Scales, SparseSettings
 from mipcash.program.forms import Vector
 
@@ -74,9 +75,9 @@ def collapsed(
 
 
 def run(
-    mixture: Mixture, settings: SparseSettings, rng: np.random.Generator
+    mixture: Mixture, settings: SparseSettings, rng: np.random.Generator, deadline: Deadline = NEVER
 ) -> tuple[tuple[Scales, ...], tuple[Vector, ...]]:
-    """Run the chain from lambda = tau = 1.
+    """Run the chain from lambda = tau = 1; at the deadline its latest state is kept if no other is yet.
 
     Returns:
         The kept scales, and the average of the weights' means given each of them, shapes (p_b, q_b).
@@ -90,13 +91,16 @@ def run(
         inside = mixture.covariance(at.local, 0.0)
         at = collapsed(mixture, settings, at, outside, inside, rng)
         drawn, mean = mixture.weights(at, outside + at.glob * inside, rng)
-        if sweep >= settings.burn_in:
+        over = deadline.passed
+        if sweep >= settings.burn_in or (over and not kept):
             kept.append(at)
             for sum_, w in zip(total, mean, strict=True):
                 sum_ += w
         if len(at.local):
             local, mixing = update(at, mixture.squares(drawn), mixture.units.sizes, rng)
             at = replace(at, local=local, mixing=mixing)
+        if over:
+            break
     return tuple(kept), tuple(w / len(kept) for w in total)
 
 

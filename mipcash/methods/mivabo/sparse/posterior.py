@@ -39,6 +39,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize_scalar
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearPosterior
@@ -54,7 +55,9 @@ TOLERANCE = 1e-4
 FLOOR = 1e-12
 
 
-def by_variation(mixture: Mixture, settings: SparseSettings) -> tuple[tuple[Scales, ...], tuple[Vector, ...]]:
+def by_variation(
+    mixture: Mixture, settings: SparseSettings, deadline: Deadline = NEVER
+) -> tuple[tuple[Scales, ...], tuple[Vector, ...]]:
     """Maximise the bound from gamma = tau = 1; return scales and mean weights, as ``gibbs.run`` does."""
     at = mixture.start()
     if not len(at.local):
@@ -69,7 +72,7 @@ def by_variation(mixture: Mixture, settings: SparseSettings) -> tuple[tuple[Scal
             at = replace(at, glob=tau**2, local=np.maximum(expected / tau, FLOOR))
         tau = max(FLOOR, float(np.sum(expected) / np.sum(mixture.units.sizes)))
         at = replace(at, glob=tau**2, local=np.maximum(expected / tau, FLOOR))
-        if np.max(np.abs(np.log(at.glob * at.local / before))) < TOLERANCE:
+        if np.max(np.abs(np.log(at.glob * at.local / before))) < TOLERANCE or deadline.passed:
             break
     return (at,), mixture.given(at).mean().weights
 
@@ -117,12 +120,14 @@ class SparsePosterior:
     further: tuple[tuple[Points, Vector, Noise], ...] = ()
 
     @classmethod
-    def fit(cls, base: LinearPosterior, settings: SparseSettings, rng: np.random.Generator) -> SparsePosterior:
+    def fit(
+        cls, base: LinearPosterior, settings: SparseSettings, rng: np.random.Generator, deadline: Deadline = NEVER
+    ) -> SparsePosterior:
         """Fit the prior of the settings on the weights of a Gaussian model."""
         mixture = Mixture.of(base, settings)
         if settings.inference == "variational":
-            return cls(mixture, *by_variation(mixture, settings))
-        return cls(mixture, *gibbs.run(mixture, settings, rng))
+            return cls(mixture, *by_variation(mixture, settings, deadline))
+        return cls(mixture, *gibbs.run(mixture, settings, rng, deadline))
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> SparsePosterior:
         """Condition on further observations under the same draws of the scales, which are not reweighted.
