@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mipcash.deadline import Deadline
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
@@ -90,6 +90,12 @@ class ContinuousStep:
         section = f.section(z)
         if self._held:
             here = self._rules_at(point, columns)
+            if here is not None and np.any(pinned := _pinned(here)):
+                # equations of one number, as of a fidelity, are not left to SLSQP, which converges badly at them
+                fixed = [self._held[here.labels[k]] for k in np.nonzero(here.linear[pinned])[1]]
+                active, here = active[~np.isin(active, fixed)], here.part(np.flatnonzero(~pinned))
+                if not len(active):
+                    return current
             if here is not None and len(here.row_low):
                 for block in _blocks(active, rng):
                     current = self._bound_step(section, _BoundNumbers(here, self.scale, current, block))
@@ -213,6 +219,11 @@ class ContinuousStep:
                 return trial
             step *= 0.5
         return current
+
+
+def _pinned(rules: NumberRules) -> Booleans:
+    """Return True for equations of a single number: (m,)."""
+    return np.asarray(rules.equal & ~rules.curved & (np.count_nonzero(rules.linear, axis=1) == 1))
 
 
 def _descended(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:

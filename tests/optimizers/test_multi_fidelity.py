@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize as scipy_minimize
 
 import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError, MipcashError, SpaceError
@@ -179,3 +180,20 @@ def test_optunas_distributions_have_no_fidelity() -> None:
     pytest.importorskip("optuna")
     with pytest.raises(SpaceError, match="the fidelity 'epochs'"):
         training().to_optuna()
+
+
+def test_the_other_numbers_are_free_while_the_fidelity_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the equation of the fidelity SLSQP took hundreds of evaluations of the acquisition, and half a second an ask."""
+    methods: list[str] = []
+
+    def watched(*args: Any, **given: Any) -> Any:
+        methods.append(given["method"])
+        return scipy_minimize(*args, **given)
+
+    monkeypatch.setattr("mipcash.acquisition.continuous_step.minimize", watched)
+    space = mc.Space("duct")
+    space.real("width", 1.0, 9.0)
+    space.fidelity("cells", 8, 128, power=2.0)
+    result = mc.minimize(lambda c: (c["width"] - 3) ** 2 + 1 / c["cells"], space, 3, seed=0, progress=False)
+    assert set(methods) == {"L-BFGS-B"}
+    assert result.config["cells"] == 128
