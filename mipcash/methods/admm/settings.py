@@ -66,7 +66,10 @@ class AdmmSettings:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, first=1, growth=0, most=self.first)
+        at_least(self, n_initial=1, first=1, growth=0, rho=0, prior=0)
+        at_least(
+            self, most=self.first, **{n: 0 for n in ("limit_rho", "unit", "tolerance") if getattr(self, n) is not None}
+        )
         solver_of(THETA_MIN, self.theta_min)
         solver_of(Z_MIN, self.z_min)
         if not 0.0 <= self.rho < math.inf:
@@ -77,10 +80,9 @@ class AdmmSettings:
                 raise SpaceError(f"{name} must be a finite number above 0, got {value}")
         if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
             raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
-        if self.f_hat != RANK and not (isinstance(self.f_hat, (int, float)) and 0.0 < self.f_hat < math.inf):
+        known = isinstance(self.f_hat, (int, float)) and not isinstance(self.f_hat, bool)
+        if self.f_hat != RANK and not (known and 0.0 < float(self.f_hat) < math.inf):
             raise SpaceError(f"f_hat must be {RANK!r} or a finite loss above 0, got {self.f_hat!r}")
-        if self.tolerance is not None:
-            at_least(self, tolerance=0)
 
     def steps(self, iteration: int) -> int:
         """Return I of an iteration, from 0: adaptive precision (liu2020, appendix 13).

@@ -12,6 +12,7 @@ import pytest
 from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.augmented import Limits, Measured, unit_of
+from mipcash.methods.admm.jopt import JoptSettings
 from mipcash.methods.admm.rewards import reward
 from mipcash.methods.admm.state import THETA, AdmmState
 from mipcash.optimizers.optimizer import Limit, Observation
@@ -145,3 +146,9 @@ def test_precision_is_fixed_or_grows_to_its_largest() -> None:
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(SpaceError, match=next(iter(reversed(wrong)))):
         AdmmSettings(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"samples": 2}, {"starts": 1.5}, {"n_initial": math.nan}, {"iterations": -1}])
+def test_wrong_settings_of_jopt_are_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpaceError, match=next(iter(wrong))):
+        JoptSettings(**wrong)

@@ -302,6 +302,8 @@ def test_invalid_settings_are_refused() -> None:
     for wrong in (
         {"rho": 0.0},
         {"penalty": math.inf},
+        {"unit": "one"},
+        {"improvement": math.nan},
         {"delta": 1.0},
         {"factor": 1.0},
         {"coordinates": "polar"},
