@@ -317,7 +317,7 @@ def at_least(settings: object, **least: float) -> None:
 
     Args:
         settings: a dataclass of settings.
-        least: setting -> its least value.
+        least: setting -> its least value. A setting whose type has ``None`` may be None.
 
     Raises:
         SpaceError: a setting is no number, no whole number although its type is ``int``, below its least value, or nan.
@@ -325,6 +325,8 @@ def at_least(settings: object, **least: float) -> None:
     types = {each.name: str(each.type) for each in fields(settings)}  # type: ignore[arg-type]
     for name, low in least.items():
         value, whole = getattr(settings, name), types[name].startswith("int")
+        if value is None and types[name].endswith("| None"):
+            continue
         if not isinstance(value, Integral if whole else Real) or isinstance(value, bool):
             kind = "a whole number" if whole else "a number"
             raise SpaceError(f"{type(settings).__name__}: {name} must be {kind}, got {value!r}")

@@ -70,8 +70,7 @@ class SolverSettings:
 
     def __post_init__(self) -> None:
         at_least(self, time_limit=0, gap=0, threads=1, seed=0)
-        if self.node_limit is not None:
-            at_least(self, node_limit=0)
+        at_least(self, node_limit=0)
 
 
 CUT_SLACK = 1e-6

@@ -138,8 +138,7 @@ class HybridSettings:
             object.__setattr__(self, "interactions", named(self.interactions))
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
-        if self.samples is not None:
-            at_least(self, samples=int(self.acquisition == SAMPLED))
+        at_least(self, samples=int(self.acquisition == SAMPLED))
         at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, cover=0)
 
     @property

@@ -66,10 +66,8 @@ class AdmmSettings:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, first=1, growth=0, rho=0, prior=0)
-        at_least(
-            self, most=self.first, **{n: 0 for n in ("limit_rho", "unit", "tolerance") if getattr(self, n) is not None}
-        )
+        at_least(self, n_initial=1, first=1, growth=0, rho=0, limit_rho=0, prior=0, unit=0, tolerance=0)
+        at_least(self, most=self.first)
         solver_of(THETA_MIN, self.theta_min)
         solver_of(Z_MIN, self.z_min)
         if not 0.0 <= self.rho < math.inf:

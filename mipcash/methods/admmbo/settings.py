@@ -69,8 +69,7 @@ class AdmmboSettings:
 
     def __post_init__(self) -> None:
         at_least(self, n_initial=1, first=1, later=1, iterations=1, tolerance=0, equality=0, refit=1, restart_every=1)
-        optional = ("rho", "penalty", "unit", "improvement")
-        at_least(self, **{name: 0 for name in optional if getattr(self, name) is not None})
+        at_least(self, rho=0, penalty=0, unit=0, improvement=0)
         for name in ("rho", "penalty", "unit"):
             value = getattr(self, name)
             if value is not None and not 0.0 < value < float("inf"):
