@@ -296,23 +296,19 @@ class _BoundNumbers:
     def constraints(self) -> list[Mapping[str, object]]:
         """Return the rules in SLSQP's format: equations, then one-sided rows."""
         found: list[Mapping[str, object]] = []
-        if np.any(self._equal):
-            found.append({"type": "eq", "fun": self._missed, "jac": lambda x: self._gradient(x)[self._equal]})
+        if np.any(self.rules.equal):
+            found.append({"type": "eq", "fun": self._missed, "jac": lambda x: self._gradient(x)[self.rules.equal]})
         if np.any(self._low | self._high):
             found.append({"type": "ineq", "fun": self._slack, "jac": self._slack_gradient})
         return found
 
     @cached_property
-    def _equal(self) -> NDArray[np.bool_]:
-        return np.asarray(self.rules.row_low == self.rules.row_high)
-
-    @cached_property
     def _low(self) -> NDArray[np.bool_]:
-        return np.asarray(np.isfinite(self.rules.row_low) & ~self._equal)
+        return np.asarray(np.isfinite(self.rules.row_low) & ~self.rules.equal)
 
     @cached_property
     def _high(self) -> NDArray[np.bool_]:
-        return np.asarray(np.isfinite(self.rules.row_high) & ~self._equal)
+        return np.asarray(np.isfinite(self.rules.row_high) & ~self.rules.equal)
 
     def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
         """Return v and its derivatives with respect to the unit values: (n_bound,), (n_bound,)."""
@@ -328,7 +324,7 @@ class _BoundNumbers:
         return jacobian
 
     def _missed(self, x: Vector) -> Vector:
-        return np.asarray((self.rules.body(self._relaxed(x)[0]) - self.rules.row_low)[self._equal])
+        return np.asarray((self.rules.body(self._relaxed(x)[0]) - self.rules.row_low)[self.rules.equal])
 
     def _slack(self, x: Vector) -> Vector:
         body = self.rules.body(self._relaxed(x)[0])

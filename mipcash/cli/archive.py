@@ -44,7 +44,7 @@ class Archive:
     @property
     def ended(self) -> str:
         """Sentence that says that nothing is left to evaluate, and how to go on."""
-        more = "" if self.record.stopped.startswith((EXHAUSTED, OPTIMIZER)) else "; give a larger --budget to go on"
+        more = "" if self.finished(self.n_evaluated + 1) else "; give a larger --budget to go on"
         return f"this run is finished ({self.n_evaluated} evaluations){more}\n"
 
     @property

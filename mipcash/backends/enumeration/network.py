@@ -229,9 +229,8 @@ class _Joining:
         left = {k: self._join([v]) or v for k, v in enumerate(variables)}
         of = {g: k for k, variable in left.items() for g in variable.groups}
         new_scopes, seen = {t.scope for t in news}, set[frozenset[int]]()
-        worth: list[
-            tuple[int, list[int], Variable]
-        ] = []  # a heap: the join of fewest states, then of the first variables
+        # a heap: the join of fewest states, then of the first variables
+        worth: list[tuple[int, list[int], Variable]] = []
         scopes, count = {t.scope for t in self.tables}, len(variables)
         while True:
             fresh = {frozenset(of[g] for g in scope) for scope in scopes & new_scopes}

@@ -286,9 +286,9 @@ def _margin(domain: Any, value: float) -> float:
     """Return 1 for whole numbers, half a step for reals with a step, and a share of the range or, on a log scale, of the value."""
     if not isinstance(domain, Real):
         return 1.0
-    return (
-        0.5 * domain.step if domain.step is not None else max(LEAST, MARGIN * (value if domain.log else _span(domain)))
-    )
+    if domain.step is not None:
+        return 0.5 * domain.step
+    return max(LEAST, MARGIN * (value if domain.log else _span(domain)))
 
 
 def _span(domain: Any) -> float:

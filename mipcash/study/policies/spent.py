@@ -53,9 +53,8 @@ class WithinBudget(Policy):
         self._study, self._spending, self._reserve, self._whole = study, spending, reserve, whole
 
     def refuses(self, in_flight: Collection[Trial]) -> str:
-        whole = (
-            self._whole and not self._study.objectives.fidelity
-        )  # at fidelities the last evaluation may exceed the budget
+        # at fidelities the last evaluation may exceed the budget
+        whole = self._whole and not self._study.objectives.fidelity
         cost = self._spending.whole(self._study.table.trials) if whole else None
         return "" if self.pays(in_flight, cost) else BUDGET
 

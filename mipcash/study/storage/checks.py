@@ -166,14 +166,15 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
     asked = parse(columns["outputs"], f"outputs {where}", list)
     with _named(f"trial {expected}"):
         row = TrialRow(**columns, evaluations=tuple(_evaluation_row(e, where) for e in evaluations))
-        settled = row.status != PENDING
+        settled, outcome = (
+            row.status != PENDING,
+            row.outcome,
+        )  # raises if value, variance and status of an attempt disagree
         if row.status not in (PENDING, DONE, FAILED):
             raise DamageError(f"the status {where} is {shown(row.status)}")
         if ((row.finished is not None), (row.duration is not None)) != (settled, settled):
             raise DamageError(f"the status {where} is {row.status!r}, which the time of its end contradicts")
-        if settled and (
-            row.outcome.missing(asked_for(asked)) or row.running or row.outcome.status(asked) != row.status
-        ):
+        if settled and (outcome.missing(asked_for(asked)) or row.running or outcome.status(asked) != row.status):
             raise DamageError(f"the status {where} is {row.status!r}, which its evaluations contradict")
     return row
 
@@ -184,11 +185,10 @@ def _evaluation_row(columns: Mapping[str, Any], of: str) -> EvaluationRow:
     row = EvaluationRow(**columns)
     for fold in parse(row.folds, f"folds {where}", list):
         number(fold, f"fold {where}", finite=False)
-    if not (type(row.attempt) is int and row.attempt >= 1 and row.status in ATTEMPTS):
+    if row.attempt < 1 or row.status not in ATTEMPTS:
         raise DamageError(f"the attempt {where} is {shown(row.attempt)}, {shown(row.status)}")
     if (row.finished is None) != (row.status == RUNNING) or (row.status == TEXT and row.output == LOSS):
         raise DamageError(f"the status {where} is {row.status!r}, which other columns contradict")
-    row.recorded  # noqa: B018 - raises if value, variance and status contradict each other
     return row
 
 
