@@ -29,7 +29,7 @@ from scipy import sparse
 from mipcash.modelling.clusters import clusters
 from mipcash.program.affine_rows import AffineRow, affine_block, affine_rows, columns_of
 from mipcash.program.elimination import Elimination, make_elimination
-from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Condition, Indicator, NumberColumn
 from mipcash.program.recent import Recent
 from mipcash.program.rule_tables import DECIDING, RuleTable, States, entries, sizes_of
@@ -138,12 +138,14 @@ BLOCK_LIMIT = 1 << 17
 class _Rows:
     """Rows over the binaries, each with one bound, its slack included: ``body <= high``. Shapes (m, n_z), (m,), products by row.
 
-    The linear part is sparse if there are many rows of a few levels each.
+    The linear part is sparse if there are many rows of a few levels each. ``products`` has the row, the binaries (a,) and (b,)
+    that are multiplied, and their coefficients (a, b), sparse if most are 0. Groups with many levels have far more products than
+    binaries.
     """
 
     linear: Vector | sparse.csr_array
     high: Vector
-    products: Sequence[tuple[int, Indices, Indices, Vector]]
+    products: Sequence[tuple[int, Indices, Indices, Vector | sparse.csr_array]]
 
     @classmethod
     def of(cls, rows: Sequence[BaseRow], n_z: int) -> _Rows:
@@ -153,8 +155,7 @@ class _Rows:
         linear = np.array([sign * r.form.linear[:n_z] for sign, r, _ in bounds]).reshape(len(bounds), n_z)
         thin = len(bounds) > MANY and np.count_nonzero(linear) < THIN * linear.size
         high = np.array([bound for *_, bound in bounds])
-        terms = [(k, sign, r.form) for k, (sign, r, _) in enumerate(bounds) if len(r.form.rows)]
-        products = [(k, form.rows, form.cols, sign * form.values) for k, sign, form in terms]
+        products = [(k, *_products(sign, r.form)) for k, (sign, r, _) in enumerate(bounds) if len(r.form.rows)]
         return cls(sparse.csr_array(linear) if thin else linear, high, products)
 
     def and_also(self, others: _Rows) -> _Rows:
@@ -165,15 +166,22 @@ class _Rows:
         return _Rows(
             np.concatenate([np.asarray(self.linear), np.asarray(others.linear)]),
             np.concatenate([self.high, others.high]),
-            [*self.products, *((m + k, rows, cols, values) for k, rows, cols, values in others.products)],
+            [*self.products, *((m + k, a, b, c) for k, a, b, c in others.products)],
         )
 
     def hold(self, z: Vector) -> Booleans:
         """Return which points satisfy every row: (B, n_z) -> (B,)."""
         body = (self.linear @ z.T).T if sparse.issparse(self.linear) else z @ self.linear.T
-        for k, rows, cols, values in self.products:
-            body[:, k] += (z[:, rows] * z[:, cols]) @ values
+        for k, rows, cols, coefficients in self.products:
+            body[:, k] += ((z[:, rows] @ coefficients) * z[:, cols]).sum(axis=1)
         return np.asarray((body <= self.high).all(axis=1))
+
+
+def _products(sign: float, form: QuadraticForm) -> tuple[Indices, Indices, Vector | sparse.csr_array]:
+    """Return the binaries that a form multiplies, (a,) and (b,), and their coefficients times the sign, (a, b)."""
+    (rows, i), (cols, j) = (np.unique(part, return_inverse=True) for part in (form.rows, form.cols))
+    coefficients = sparse.coo_array((sign * form.values, (i, j)), (len(rows), len(cols))).tocsr()
+    return rows, cols, coefficients if coefficients.nnz < THIN * np.prod(coefficients.shape) else coefficients.toarray()
 
 
 @dataclass(frozen=True)

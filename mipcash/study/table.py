@@ -78,7 +78,7 @@ class TrialTable:
         storage.open(record)
         with self._explained():
             for row, trial in self._checked(storage.rows()):
-                self._take(row, trial)
+                self._hold(row, trial)
         storage.begin()
         while True:
             with suppress(TakenError):
@@ -154,7 +154,7 @@ class TrialTable:
         with self._explained():
             for row, trial in self._checked(self._storage.news()):
                 before = row.number >= len(self.trials) or self.trials[row.number].pending
-                self._take(row, trial)
+                self._hold(row, trial)
                 if before and not self.trials[row.number].pending:
                     self._arrived.append(row.number)
         for number in self.waiting:
@@ -378,17 +378,13 @@ class TrialTable:
         (self._pending.add if trial.pending else self._pending.discard)(row.number)
 
     def _checked(self, rows: Sequence[TrialRow]) -> Iterator[tuple[TrialRow, Trial]]:
-        """Yield rows from the storage, checked, each with its trial."""
+        """Yield rows from the storage by number, checked, each with its trial; read the state of the latest."""
         if rows:
             now = compiled(self._space)
             for row in rows:
                 yield row, checked_trial(self._space, now, row, self.record.id, self.record.objectives)
-
-    def _take(self, row: TrialRow, trial: Trial) -> None:
-        """Store a checked row from the storage."""
-        if row.number == len(self._rows):
-            self.state = parse(row.state, f"state of trial {row.number}")
-        self._hold(row, trial)
+            if row.number == len(self._rows) - 1:
+                self.state = parse(row.state, f"state of trial {row.number}")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
