@@ -182,7 +182,9 @@ def test_a_changed_value_in_any_column_of_a_database_is_refused_with_table_and_r
     assert len(read_study(postgres)[1]) == 1
     rows.edit("mipcash_trial", "exact", "{}")
     rows.edit("mipcash_trial", DIGEST, digest_of({n: v for n, v in rows.held("mipcash_trial").items() if n != DIGEST}))
-    with pytest.raises(StorageError, match=f"study={name} is damaged or was edited: the two records of the configur"):
+    with pytest.raises(
+        StorageError, match=f"study={name} is damaged or was edited: the configuration of trial 0 is illegal"
+    ):
         mc.Study(space, tiny.Counter(space), storage=postgres)
     rows.edit("mipcash_study", "schema", 9)
     with pytest.raises(

@@ -16,11 +16,10 @@ from mipcash.study.records.encoding import (
     decode_solution,
     encode_config,
     encode_solution,
-    misplaced,
     plain,
     readable_config,
 )
-from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.checks import DamageError, named
 from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.text import shown, storable
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
@@ -64,22 +63,24 @@ def trial_of(space: Space, row: TrialRow, study: str, objectives: Objectives) ->
     """Return the trial of a row.
 
     Raises:
-        DamageError: the configuration or the proof does not belong to ``space``.
+        DamageError: the row cannot be decoded, or its configuration or proof does not belong to ``space``.
     """
-    return Trial(
-        number=row.number,
-        config=decode_config(space, row.exact),
-        proof=None if row.proof is None else decode_solution(space, row.proof),
-        study=study,
-        objectives=objectives,
-        **_proposed(row),
-        **_evaluated(row),
-    )
+    with named(f"trial {row.number}"):
+        return Trial(
+            number=row.number,
+            config=decode_config(space, row.exact),
+            proof=None if row.proof is None else decode_solution(space, row.proof),
+            study=study,
+            objectives=objectives,
+            **_proposed(row),
+            **_evaluated(row),
+        )
 
 
 def readable_trial(row: TrialRow, objectives: Objectives) -> Trial:
     """Return the trial of a row without a space, with its configuration in the readable form."""
-    return Trial(row.number, json.loads(row.config), objectives=objectives, **_proposed(row), **_evaluated(row))
+    with named(f"trial {row.number}"):
+        return Trial(row.number, json.loads(row.config), objectives=objectives, **_proposed(row), **_evaluated(row))
 
 
 def refreshed(trial: Trial, row: TrialRow) -> Trial:
@@ -112,7 +113,7 @@ def _evaluated(row: TrialRow) -> dict[str, Any]:
 
 
 def checked_trial(space: Space, compiled: CompiledSpace, row: TrialRow, study: str, objectives: Objectives) -> Trial:
-    """Return the trial of a row that was read from a file, after checking that it is consistent and legal.
+    """Return the trial of a row that was read from a file, after checking that it is legal.
 
     Args:
         compiled: the space as it is now. To compare the live model with it costs more than to check a configuration, so a reader of
@@ -121,29 +122,11 @@ def checked_trial(space: Space, compiled: CompiledSpace, row: TrialRow, study: s
     Raises:
         DamageError: the check fails.
     """
-    if row.origin.startswith(REPEAT) and not row.origin.removeprefix(REPEAT).isdecimal():
-        raise DamageError(f"the origin of trial {row.number} is {shown(row.origin)}, which numbers no repeat")
     trial = trial_of(space, row, study, objectives)
-    if readable_config(trial.config) != row.config:
-        raise DamageError(f"the two records of the configuration of trial {row.number} differ")
-    if not trial.legal:
-        placed(space, trial)
-        return trial
-    violations = compiled.violations(trial.config)
-    if violations:
+    if trial.legal and (violations := compiled.violations(trial.config)):
         reasons = "; ".join(v.message for v in violations)
         raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
     return trial
-
-
-def placed(space: Space, trial: Trial) -> None:
-    """Check a trial whose configuration violates rules: it must fit into the domains and have an outcome.
-
-    Raises:
-        DamageError: the check fails.
-    """
-    if trial.pending or misplaced(space, trial.config):
-        raise DamageError(f"trial {trial.number} is said to be known and illegal, and is not a known one")
 
 
 def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:

@@ -23,7 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 from mipcash.errors import StorageError
 from mipcash.modelling.fidelity import Fidelity
 from mipcash.optimizers.objectives import Objective, Objectives
-from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome, Output
 from mipcash.study.storage.versions import versions
 
 FORMAT = 1
@@ -35,7 +35,6 @@ LOST = "lost"
 """Status of an attempt whose worker died during its run."""
 RETURNED = "returned"
 """Status of an attempt that ended with its run, by Ctrl-C, on closing or because the whole run was killed. It costs no retry."""
-ATTEMPTS = (RUNNING, PRESENT, FAILED, TEXT, LOST, RETURNED)
 
 NO_FOLDS = "[]"
 """Folds of an evaluation without partial results."""
@@ -50,21 +49,10 @@ of the fields of the fidelity, absent if the space has none."""
 
 
 def read_objectives(settings: Mapping[str, Any] | None) -> Objectives:
-    """Return the objectives in the settings of a study.
-
-    Raises:
-        ValueError: the objectives are no list of names and directions, or the fidelity has other fields.
-    """
+    """Return the objectives in the settings of a study."""
     stored, fidelity = (settings or {}).get(OBJECTIVES), (settings or {}).get(FIDELITY)
-    if fidelity is not None:
-        if not isinstance(fidelity, list) or [type(v) for v in fidelity] != [str, float, float]:
-            raise ValueError(f"the fidelity is {fidelity!r} and not a name, its highest value and a power")
-        return replace(read_objectives({OBJECTIVES: stored}), fidelity=Fidelity(*fidelity))
-    if stored is None:
-        return Objectives()
-    if not isinstance(stored, list) or not stored or not all(isinstance(p, list) and len(p) == 2 for p in stored):
-        raise ValueError(f"the objectives are {stored!r} and no pairs of a name and a direction")
-    return Objectives(tuple(Objective(str(name), direction) for name, direction in stored))
+    objectives = Objectives() if stored is None else Objectives(tuple(Objective(*pair) for pair in stored))
+    return objectives if fidelity is None else replace(objectives, fidelity=Fidelity(*fidelity))
 
 
 NOTED = ("budget", "timeout", "stopped", "recommended", "objective")
