@@ -290,17 +290,17 @@ def test_a_storage_with_other_scores_is_refused(tmp_path: Path) -> None:
     made = search(n_iter=2, scoring="accuracy", storage=str(tmp_path / "run.db")).fit(X, Y)
     before = (tmp_path / "run.db").read_bytes()
     for options, y, params, named in (
-        ({"scoring": "neg_log_loss"}, Y, {}, r"scoring was 'accuracy' and is 'neg_log_loss' now"),
-        ({"cv": 4}, Y, {}, r"the folds of cv are others \(3 folds then, 4 folds now\)"),
-        ({"cv": ShuffleSplit(3, random_state=0)}, Y, {}, r"the folds of cv are others\."),
-        ({}, Y[-120:], {}, r"the data are others \(150 rows then, 120 rows now\)"),
-        ({}, Y[::-1], {}, r"the data are others\."),
-        ({}, Y, {"sample_weight": WEIGHTS}, r"the data are others\."),
-        ({"estimator__max_leaf_nodes": 3}, Y, {}, r"the estimator was DecisionTree.*\) and is .*max_leaf_nodes=3"),
+        ({"scoring": "neg_log_loss"}, Y, {}, r"option scoring was ..accuracy.. and is ..neg_log_loss.. now"),
+        ({"cv": 4}, Y, {}, r"option cv was '3 folds, .*' and is '4 folds, .* now"),
+        ({"cv": ShuffleSplit(3, random_state=0)}, Y, {}, "option cv was '3 folds, "),
+        ({}, Y[-120:], {}, "option data was '150 rows, .*' and is '120 rows, .*' now"),
+        ({}, Y[::-1], {}, "option data was '150 rows, "),
+        ({}, Y, {"sample_weight": WEIGHTS}, "option data was '150 rows, "),
+        ({"estimator__max_leaf_nodes": 3}, Y, {}, "option estimator was 'DecisionTree.* and is .*max_leaf_nodes=3"),
     ):
-        with pytest.raises(ValueError, match=r"run\.db' keeps the scores of another search: " + named) as raised:
+        with pytest.raises(mc.errors.StorageError, match="run.db belongs to another study: .*" + named) as raised:
             clone(made).set_params(**options).fit(X[-len(y) :], y, **params)
-        assert "give another storage=" in str(raised.value)
+        assert "give another storage" in str(raised.value)
     assert (tmp_path / "run.db").read_bytes() == before
     assert clone(made).fit(np.asfortranarray(X), Y).best_score_ == made.best_score_  # another memory layout
 

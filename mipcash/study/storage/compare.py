@@ -10,7 +10,7 @@ from mipcash.errors import StorageError, stack_level
 from mipcash.study.storage.listings import differences
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.storage.versions import changed
-from mipcash.study.text import storable
+from mipcash.study.text import storable, told_apart
 
 
 def compare(
@@ -41,9 +41,8 @@ def compare(
         then, now = before or {}, after or {}
         for key in sorted({*then, *now}):
             if key not in then or key not in now or then[key] != now[key]:
-                found.append(
-                    f"{what} {key} was {then.get(key, 'not given')!r} and is {now.get(key, 'not given')!r} now"
-                )
+                were, are = told_apart([repr(each.get(key, "not given")) for each in (then, now)], 120)
+                found.append(f"{what} {key} was {were} and is {are} now")
     if stored.fingerprint != wanted.fingerprint:
         found += differences(stored.listing, wanted.listing)
     others = changed(stored.version, wanted.version)

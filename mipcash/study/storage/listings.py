@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from itertools import takewhile
+
+from mipcash.study.text import told_apart
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
@@ -47,17 +48,5 @@ def _later_differences(then: Mapping[str, str], now: Mapping[str, str], found: l
 
 
 def _changed(name: str, then: str, now: str) -> str:
-    before, after = _contrast(then, now)
+    before, after = told_apart([then, now], 120)
     return f"{name} was {before} and is {after} now"
-
-
-def _contrast(before: str, after: str, limit: int = 120) -> tuple[str, str]:
-    """Return two texts, shortened around the place where they first differ."""
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    start = 0 if max(len(before), len(after)) <= limit else max(0, same - limit // 2)
-    return _window(before, start, limit), _window(after, start, limit)
-
-
-def _window(text: str, start: int, limit: int) -> str:
-    cut = text[start : start + limit]
-    return ("..." if start else "") + cut + ("..." if start + limit < len(text) else "")

@@ -9,25 +9,20 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from mipcash.errors import DataError, StorageError
 from mipcash.integrations.sklearn.search.objective import SCORE, Data
 from mipcash.study.storage.address import Address, is_address
-from mipcash.study.storage.registry import exists, read_study
 from mipcash.study.text import stable_text, without_address
 
 DATA, CV, SCORING, ESTIMATOR = "data", "cv", "scoring", "estimator"
-WORDS = {DATA: "the data", CV: "the folds of cv", SCORING: "scoring", ESTIMATOR: "the estimator"}
-LONG = 160
 
 
 def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[str, str]:
-    """Return the texts on which scores depend, by the keys of ``WORDS``; they are the same in every process.
+    """Return the texts on which scores depend, by name; they are the same in every process.
 
     Args:
         scoring: as given to the search.
@@ -44,72 +39,11 @@ def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[
     }
 
 
-def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
-    """Check that a storage, unless it is empty, belongs to this search.
-
-    Args:
-        storage: as given to the search.
-        now: of ``belonging_of``.
-
-    Raises:
-        DataError: it belongs to another search; the message names the differences.
-    """
-    then = _kept(storage)
-    if then is None:
-        return
-    differ = [name for name in WORDS if then.get(name) != now[name]]
-    if DATA in differ and CV in differ and then.get(CV, "").split(",")[0] == now[CV].split(",")[0]:
-        differ.remove(CV)  # other rows, hence other folds
-    if differ:
-        raise DataError(
-            f"storage={_quoted(storage)} keeps the scores of another search: "
-            f"{'; '.join(_difference(name, then.get(name), now[name]) for name in differ)}. To resume that search, give the same "
-            "data, scoring, cv and estimator (a splitter that shuffles needs a random_state); for this one, give another storage="
-        )
-
-
 def predictions_beside(storage: str | os.PathLike[str]) -> str:
     """Return the folder with the predictions of a search with a storage; its name contains no password."""
     return (
         f"{Address.of(storage) if isinstance(storage, str) and is_address(storage) else os.fspath(storage)}.predictions"
     )
-
-
-def _quoted(storage: Any) -> str:
-    if isinstance(storage, (str, os.PathLike)):
-        return repr(
-            str(Address.of(storage)) if isinstance(storage, str) and is_address(storage) else os.fspath(storage)
-        )
-    return repr(storage)
-
-
-def _difference(name: str, then: str | None, now: str) -> str:
-    if then is None:
-        return f"it does not say what {name} was"
-    if name in (DATA, CV):
-        before, after = (text.split(",")[0] for text in (then, now))
-        return f"{WORDS[name]} are others" + (f" ({before} then, {after} now)" if before != after else "")
-    if max(len(then), len(now)) > LONG:
-        return f"{WORDS[name]} has other parameters or steps"
-    return f"{WORDS[name]} was {then} and is {now} now"
-
-
-def _kept(storage: Any) -> Mapping[str, str] | None:
-    """Return the options of the study in a storage, or None if there is none or it cannot be read.
-
-    An unreadable storage raises its error when the study is opened.
-    """
-    if not isinstance(storage, (str, os.PathLike)):
-        record = getattr(storage, "record", None)
-        return None if record is None else dict(record.options)
-    try:
-        if isinstance(storage, str) and is_address(storage):
-            there = exists(Address.of(storage))
-        else:
-            there = Path(storage).expanduser().is_file() and Path(storage).expanduser().stat().st_size > 0
-        return dict(read_study(storage)[0].options) if there else None
-    except StorageError:
-        return None
 
 
 # -- texts and digests ----------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, indexab
 from mipcash.errors import DataError, DefectError, stack_level
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
-from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging, predictions_beside
+from mipcash.integrations.sklearn.search.belonging import belonging_of, predictions_beside
 from mipcash.integrations.sklearn.search.executors import FileObjective, executor_of
 from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
 from mipcash.integrations.sklearn.search.limited import ensemble_of, limited_of
@@ -214,9 +214,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         """Return the identity of the scores for the storage; empty without a storage."""
         if self.storage is None:
             return {}
-        reported = belonging_of(objective.data, self._scoring_given(), objective.scores.metric, self._built_of())
-        check_belonging(self.storage, reported)
-        return reported
+        return belonging_of(objective.data, self._scoring_given(), objective.scores.metric, self._built_of())
 
     def _tabulate(self, scores: Scores) -> None:
         trials = candidates_of(self.result_)
