@@ -36,7 +36,6 @@ from mipcash.space.minimiser import Minimiser
 from mipcash.space.numbers.assembly import number_rules
 from mipcash.space.numbers.legal_numbers import LegalNumbers
 from mipcash.space.numbers.part import NumberRules
-from mipcash.space.numbers.rule_rows import RuleRows
 
 QUESTION = SolverSettings(time_limit=60.0)
 """Solver limits of one question."""
@@ -94,11 +93,6 @@ class CompiledSpace:
         return {named[name]: c for name, c in self.program.variable_columns.items() if name in named}
 
     @cached_property
-    def rule_rows(self) -> RuleRows:
-        """The rules as matrix rows, for restricting them to numerical parameters."""
-        return RuleRows(self.rules)
-
-    @cached_property
     def _slots(self) -> tuple[Slot, ...]:
         return slots(self.declaration)
 
@@ -112,7 +106,7 @@ class CompiledSpace:
         twin = replace(self, deadline=deadline)
         _ = self._slots  # cached in the original, since the copy lives for one proposal only
         if self.in_rules:
-            _ = self._auxiliaries, self.rule_rows
+            _ = self._auxiliaries
         # cached values remain valid
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
         twin.__dict__["backend"] = timed(self.backend, deadline)
@@ -265,7 +259,7 @@ class CompiledSpace:
         hint = {i: float(columns[c]) for i, c in self.columns.items()}
         # level vectors with equal rules on the numerical parameters share a part, with the results cached in it
         parts: Recent[NumberRules] = program.derived.setdefault("parts", Recent(KEPT))
-        made = number_rules(self.rule_rows, assignment, found, hint)
+        made = number_rules(self.rules, assignment, found, hint)
         return LegalNumbers(tuple(parts.shared(part.key, part) for part in made)) if made else None
 
 

@@ -22,7 +22,6 @@ from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules
 from mipcash.space.numbers.projection import Row, is_possible, projected
-from mipcash.space.numbers.rule_rows import LinearPart, RuleRows, unknown_of
 
 PARTS = 128
 """Largest number of combinations of auxiliary values, each with its own rules."""
@@ -31,7 +30,7 @@ REALS = 64
 
 
 def number_rules(
-    rules: RuleRows, assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
+    rules: Sequence[Rule], assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
 ) -> list[NumberRules]:
     """Return the rules on the active numerical parameters, one set of rules per part of the legal set.
 
@@ -43,30 +42,29 @@ def number_rules(
     """
     position = {id(n.variable): k for k, n in enumerate(active)}
     fixed = {i: v for i, v in assignment.items() if i not in position}
-    linear, others = rules.split(fixed, position)
-    mixed = [(k, r) for k, r in others if r.body.ids & position.keys() and _may_apply(r, fixed)]
-    unknown = unknown_of(mixed, fixed, position)
+    mixed = [r for r in rules if r.body.ids & position.keys() and _may_apply(r, fixed)]
+    unknown = set[int]().union(*map(ids_of, mixed)) - fixed.keys() - position.keys()
     if not unknown:
-        return [_with_equations(_part(rules, linear, mixed, fixed, active, position))]
+        return [_with_equations(_part(mixed, fixed, active, position))]
     pure = _related(
-        [r for r in rules.rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
+        [r for r in rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
     )
-    both = [*pure, *(r for _, r in mixed)]
+    both = [*pure, *mixed]
     auxiliary = {i: v for r in both for i, v in _variables(r) if i not in fixed and i not in position}
     reals = _eliminable(auxiliary, both, fixed)
     known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
-    own = [(k, r) for k, r in mixed if not r.body.ids & reals.keys()]
+    own = [r for r in mixed if not r.body.ids & reals.keys()]
     tied = [r for r in both if ids_of(r) & reals.keys()]
     found = dict[Hashable, NumberRules]()
-    for solution in _solutions(pure, [r for _, r in mixed], tied, fixed, unknown, auxiliary, reals, known):
+    for solution in _solutions(pure, mixed, tied, fixed, unknown, auxiliary, reals, known):
         values = {**fixed, **solution}
         rows = projected(_rows(tied, values, reals, position), len(position)) if tied else []
         if rows is None:  # too many rows: continuous auxiliary variables keep their known values, too
             if not unknown <= known.keys():
                 return []
-            return [_with_equations(_part(rules, linear, mixed, {**fixed, **known}, active, position))]
+            return [_with_equations(_part(mixed, {**fixed, **known}, active, position))]
         if is_possible(rows):
-            part = _with_equations(_with_rows(_part(rules, linear, own, values, active, position), rows))
+            part = _with_equations(_with_rows(_part(own, values, active, position), rows))
             found.setdefault(part.point_set_key, part)
     return list(found.values())
 
@@ -193,48 +191,27 @@ def _may_apply(rule: Rule, fixed: Mapping[int, float]) -> bool:
 
 
 def _part(
-    rules: RuleRows,
-    linear: LinearPart,
-    mixed: Sequence[tuple[int, Rule]],
-    fixed: Mapping[int, float],
-    active: Sequence[Number],
-    position: Mapping[int, int],
+    mixed: Sequence[Rule], fixed: Mapping[int, float], active: Sequence[Number], position: Mapping[int, int]
 ) -> NumberRules:
     """Return one set of rules, in the order of the space.
 
     Args:
-        linear: rules that are matrix rows.
-        mixed: all other rules that may apply, with their indices.
+        mixed: rules on the numbers that may apply.
     """
-    k, rows, products = len(active), [linear.linear], dict[int, Vector]()
-    at, constants, sizes, plains = [linear.rules], [linear.constant], [linear.substituted], list[bool]()
-    for r, rule in mixed:
-        if not rule.applies(fixed):
-            continue
+    rules = [rule for rule in mixed if rule.applies(fixed)]
+    m, k = len(rules), len(active)
+    rows, products = np.zeros((m, k)), dict[int, Vector]()
+    constant, moved, plain = np.zeros(m), np.zeros(m), np.zeros(m, dtype=bool)
+    for r, rule in enumerate(rules):
         rest = rule.body.partial(fixed)
-        row, matrix = np.zeros((1, k)), np.zeros((k, k))
         for i, c in rest.linear.items():
-            row[0, position[i]] += c
+            rows[r, position[i]] += c
         for (i, j), c in rest.products.items():
+            matrix = products.setdefault(r, np.zeros((k, k)))
             matrix[position[i], position[j]] += c / 2
             matrix[position[j], position[i]] += c / 2
-        if np.any(matrix):
-            products[r] = matrix
-        substituted = _substituted(rule, fixed)
-        moved = abs(rest.constant) + rule.scale + substituted
-        plains.append(not moved and not rest.products and len(rest.linear) <= 2 and _unmerged(rule, fixed))
-        rows.append(row)
-        at.append(np.array([r]))
-        constants.append(np.array([rest.constant]))
-        sizes.append(np.array([substituted]))
-    rule_at, constant = np.concatenate(at), np.concatenate(constants)
-    order = np.argsort(rule_at, kind="stable")
-    moved_all = np.abs(constant) + rules.scale[rule_at] + np.concatenate(sizes)
-    plain = np.concatenate(
-        [(moved_all[: len(linear.rules)] == 0.0) & (linear.terms <= 2), np.array(plains, dtype=bool)]
-    )
-    rule_at, constant, moved_all, plain = rule_at[order], constant[order], moved_all[order], plain[order]
-    curved = np.flatnonzero(np.isin(rule_at, list(products)))
+        constant[r], moved[r] = rest.constant, abs(rest.constant) + rule.scale + _substituted(rule, fixed)
+        plain[r] = not moved[r] and not rest.products and len(rest.linear) <= 2 and _unmerged(rule, fixed)
     return NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
@@ -242,15 +219,15 @@ def _part(
         np.array([float(n.domain.step or 0.0) for n in active]),
         np.array([n.domain.log for n in active], dtype=bool),
         np.array([SNAP * float(n.domain.low if n.domain.log else n.domain.high - n.domain.low) for n in active]),
-        np.concatenate(rows)[order],
-        np.array([products[int(r)] for r in rule_at[curved]]).reshape(len(curved), k, k),
-        curved,
-        rules.lower[rule_at] - constant,
-        rules.upper[rule_at] - constant,
-        rules.slack[rule_at],
-        moved_all,
+        rows,
+        np.array([*products.values()]).reshape(len(products), k, k),
+        np.array([*products], dtype=np.int64),
+        np.array([rule.lower for rule in rules]) - constant,
+        np.array([rule.upper for rule in rules]) - constant,
+        np.array([rule.slack for rule in rules], dtype=float),
+        moved,
         plain,
-        tuple(rules.rules[int(r)].name for r in rule_at),
+        tuple(rule.name for rule in rules),
     )
 
 
