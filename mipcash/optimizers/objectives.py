@@ -59,7 +59,7 @@ class Objectives:
         return tuple(objective.output for objective in self.each)
 
     def completed(self, outcome: Outcome) -> Outcome:
-        """Return an outcome of several objectives with its loss added: the output named loss, or else the first objective.
+        """Return an outcome of several objectives with its loss added: the objective named loss, or else the first objective.
 
         The loss is failed if an objective has no finite value.
         """
@@ -68,9 +68,7 @@ class Objectives:
         if problem is not None:
             message = reported[problem].message or f"{self.names[problem]!r} was not reported"
             return Outcome({**outcome.outputs, LOSS: Output(FAILED, message=message, cost=reported[problem].cost)})
-        if LOSS in self.names or outcome[LOSS].status == PRESENT:
-            return outcome
-        return Outcome({LOSS: reported[0], **outcome.outputs})
+        return outcome if LOSS in self.names else Outcome({**outcome.outputs, LOSS: reported[0]})
 
     @property
     def maximised(self) -> bool:

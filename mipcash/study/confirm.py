@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from mipcash.display import counted
 from mipcash.errors import at_least, stack_level
 from mipcash.study.finalists import Finalist
-from mipcash.study.policies.policy import CALLBACK, DEFECT, TIMEOUT
+from mipcash.study.policies.policy import BUDGET, CALLBACK, DEFECT, TIMEOUT
 from mipcash.study.replication import RESERVED
 from mipcash.study.spending import SEARCHED, Amount, Reserve, Spending
 from mipcash.study.study import Study
@@ -152,16 +153,37 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
         )
 
 
-def enqueue_finalists(study: Study, settings: Confirm) -> None:
-    """Enqueue the repeats of the finalists that do not exist yet: repeat 1 of all finalists, then repeat 2, and so on."""
+def enqueue_finalists(study: Study, settings: Confirm, reason: str) -> None:
+    """Enqueue the repeats of the finalists that do not exist yet: repeat 1 of all finalists, then repeat 2, and so on.
+
+    Args:
+        reason: why the search ended.
+    """
     chosen = study.finalists(settings.finalists)
-    if len(chosen) == 1:
-        warnings.warn(
-            f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=stack_level()
-        )
+    if len(chosen) < 2:
+        found = "one" if chosen else "none that is feasible"
+        cure = "; raise the budget" if reason == BUDGET else ""
+        warnings.warn(f"{settings}, and the search found {found}: nothing is confirmed{cure}", stacklevel=stack_level())
+        return
     for repeat in range(1, settings.repeats + 1):
-        for trial in chosen if len(chosen) > 1 else ():
+        for trial in chosen:
             study.repeat(trial, repeat)
+
+
+def warn_of_rest(settings: Confirm, study: Study, budget: int | None) -> None:
+    """Warn of repeats that the budget did not pay for, or of evaluations that were left for repeats and not needed."""
+    waiting = sum(study.table.trials[n].repeat > 0 for n in study.table.waiting)
+    left = 0 if budget is None else budget - study.n_evaluated
+    if waiting:
+        text = f"the budget does not pay for {counted(waiting, 'repeat')} of the finalists; raise it"
+    elif left > 0 and study.result.finalists:
+        text = (
+            f"{counted(left, 'evaluation')} of the budget are left: the search leaves {settings.evaluations} for repeats, and "
+            "fewer were needed; raise the budget by more to search on"
+        )
+    else:
+        return
+    warnings.warn(f"{settings}: {text}", stacklevel=stack_level())
 
 
 def warn_of_failed(finalists: Sequence[Finalist]) -> None:

@@ -27,6 +27,7 @@ from mipcash.study.confirm import (
     reserve_of,
     warn_of_failed,
     warn_of_identical,
+    warn_of_rest,
 )
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Evaluating, Inline, Pool
@@ -210,28 +211,34 @@ def run(
     reserve = reserve_of(confirming, budget.amount)
     callbacks, deadline = callbacks_of(callbacks), Deadline(budget.timeout)
     with _pool(objective, execution) as pool, make_progress(progress) as display:
+        before, evaluated = study.record.stopped, study.n_evaluated
         study.plan(budget.evaluations, budget.timeout, objective)
         display.spending, display.limits, display.deadline = spending, study.limits, deadline.at
         display.begin(study.space.name, spending.total, study.trials)
         others = partial(await_others, study, deadline)
         pace, within = Pace(execution.workers), WithinBudget(study, spending, reserve)
         search = Search(study, within, deadline, pace)
-        policies: list[Policy] = [EndAtDefect(study), Shown(study, display), pace, within, deadline, Suspects(study)]
+        defects = EndAtDefect(study)
+        policies: list[Policy] = [defects, Shown(study, display), pace, within, deadline, Suspects(study)]
         policies += [OptimizerStops(study), Callbacks(study, callbacks)]
         reason = Loop(study, pool, execution.workers, search, policies, display, others).run()
         again = _repeats(study, objective, confirming, reason, reserve)
         if again is not None:
             within = WithinBudget(study, spending, Reserve(), whole=True)
-            policies = [EndAtDefect(study), Shown(study, display), deadline, within, Suspects(study)]
+            policies = [defects, Shown(study, display), deadline, within, Suspects(study)]
             policies += [Callbacks(study, callbacks)]
             ended = Loop(study, pool, execution.workers, again, policies, display, others).run()
             reason = reason if ended in (CONFIRMED, BUDGET) else ended
             functions = objective.values() if isinstance(objective, Mapping) else [objective]
             if isinstance(confirming, Confirm) and not any(takes(f, "repeat") for f in functions):
                 warn_of_identical(study.result.finalists)
+            if isinstance(confirming, Confirm) and reason == BUDGET:
+                warn_of_rest(confirming, study, budget.evaluations)
             warn_of_failed(study.result.finalists)
         elif reason == EXHAUSTED and not isinstance(confirming, Confirm) and _all_known(study):
             reason = BEST_OF_ALL
+        if reason == BUDGET and before.startswith(EXHAUSTED) and study.n_evaluated == evaluated:
+            reason = before  # nothing was left to do
         study.stop(reason)
         return replace(study.result, objective=objective)
 
@@ -245,7 +252,7 @@ def _repeats(
     if isinstance(confirming, Confirm):
         if not reserve.paid:
             return None
-        enqueue_finalists(study, confirming)
+        enqueue_finalists(study, confirming, reason)
         return Repeats(study)
     return Repeats(study, chosen=True) if _is_noisy(study, objective, confirming) else None
 
@@ -279,18 +286,16 @@ def _all_known(study: Study) -> bool:
     With decoupled evaluations, it is enough to know that no configuration is better. Return False if the optimizer recommends a
     trial that does not have the lowest loss.
     """
-    found = study.result
-    if study.objectives.several:
-        return all(t.done for t in study.trials if t.legal and t.at_full_fidelity and not t.repeat)
+    found, several = study.result, study.objectives.several
     best, first = found.best, found.feasibility.best
     if best is None:
         return False
     lowest = math.nan if best.minimised is None else best.minimised
-    if first is not None and first.minimised is not None and not lowest <= first.minimised:
+    if not several and first is not None and first.minimised is not None and not lowest <= first.minimised:
         return False  # the optimizer recommends a trial with a higher loss that is more certainly feasible
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal and t.at_full_fidelity and not t.repeat]
-    if not study.costs:
+    if several or not study.costs:
         return all(t.done and t.complete and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
     reported: dict[str, Outcome] = {}
     for trial in legal:

@@ -232,7 +232,7 @@ class Result:
         best = self.best
         if best is None:
             return {}
-        beside = (t for t in self.history if t.evaluate and t is not best and t.config == best.config)
+        beside = (t for t in self.history if t.evaluate and not t.repeat and t is not best and t.config == best.config)
         found = {name: value for t in beside for name, value in t.values.items()}
         return {**found, **best.values}
 

@@ -261,3 +261,21 @@ def test_invalid_functions_budgets_and_costs_are_refused(
     objective, budget, costs = (given.pop(name) for name in ("objective", "budget", "costs"))
     with pytest.raises(error, match=said):
         mc.minimize(objective, space, mc.Budget(budget, costs=costs), **given)
+
+
+def test_the_table_of_a_decoupled_run_is_known_to_another_and_repeats_give_no_values() -> None:
+    space = mc.Space("box")
+    space.integer("a", 0, 9)
+    functions = {
+        "loss": lambda c, repeat=0: c["a"] + 0.01 * repeat,
+        "ms": lambda c, repeat=0: 2.0 * c["a"] + 0.5 * repeat,
+    }
+    options: Any = {"limits": {"ms": (3, None)}, "progress": False}
+    first = mc.minimize(functions, space, mc.Budget(mc.Cost(140), costs={"loss": 10, "ms": 1}), confirm=2, **options)
+    assert first.finalists
+    assert first.values == {"ms": 2.0 * first.config["a"]}
+    parts = [t for t in first.history if t.done and t.loss is None]
+    rows = [row for row in first.to_rows() if not str(row["origin"]).startswith("repeat")]
+    assert parts
+    again = mc.minimize(functions, space, 4, known=rows, **options)
+    assert [t.values for t in again.history if t.known] == [t.values for t in first.history if not t.repeat]

@@ -237,6 +237,43 @@ def test_invalid_confirm_settings_are_refused(
         mc.Confirm(repeats=0)
 
 
+def test_evaluations_that_are_left_and_repeats_that_are_not_paid_for_are_warned_of(journal: Path) -> None:
+    minimize(told, 10, confirm=None, storage=journal)
+    with pytest.warns(UserWarning, match="does not pay for 3 repeats of the finalists; raise it"):
+        minimize(told, 10, storage=journal)
+    with pytest.warns(UserWarning, match="exactly the losses"):
+        assert minimize(told, 13, storage=journal).n_evaluations == 13
+    with pytest.warns(UserWarning, match="2 evaluations of the budget are left: the search leaves 3 for repeats"):
+        assert minimize(told, 15, storage=journal).n_evaluations == 13
+    with pytest.warns(
+        UserWarning, match="the search found none that is feasible: nothing is confirmed; raise the budget"
+    ):
+        minimize(limited, limits={"ms": 0.5})
+
+
+def test_a_repeat_that_fails_for_certain_is_a_failure_and_no_defect() -> None:
+    def broken(config: Mapping[str, Any], repeat: int = 0) -> float:
+        return undefined_name if repeat else float(config["x"])  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.warns(UserWarning, match="no finalist passed its repeats"):
+        assert minimize(broken).n_failed == 3
+
+
+def test_a_run_again_ends_for_the_same_reason(journal: Path) -> None:
+    space = mc.Space("three")
+    space.integer("a", 0, 2)
+    for _ in range(2):
+        result = mc.minimize(
+            lambda config, repeat=0: config["a"] + 0.1 * repeat,
+            space,
+            8,
+            optimizer="random",
+            storage=journal,
+            progress=False,
+        )
+        assert result.stopped == "space exhausted"
+
+
 def test_finalists_that_all_fail_are_warned_of() -> None:
     def failing(config: Mapping[str, Any], repeat: int = 0) -> float:
         if repeat == 2:

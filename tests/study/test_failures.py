@@ -241,6 +241,23 @@ def serving(*outcomes: Any) -> Callable[[dict[str, Any]], Any]:
     return objective
 
 
+def test_a_failure_that_an_earlier_run_recorded_is_no_defect(space: mc.Space, journal: Path) -> None:
+    options: Any = {"optimizer": "random", "seed": 3, "progress": False}
+    kept = minimize(lambda _: 0.0, space, 2, **options).history[0].config
+
+    def lacking(config: dict[str, Any]) -> float:
+        if config["act"] != kept["act"]:
+            import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+        return float(config["layers"])
+
+    whole = minimize(lacking, space, 12, **options)
+    assert whole.n_failed > 4
+    for budget in (4, 12):
+        result = minimize(lacking, space, budget, storage=journal, **options)
+    assert [t.config for t in result.history] == [t.config for t in whole.history]
+    assert result.n_failed == whole.n_failed
+
+
 @pytest.mark.parametrize(
     "objective",
     [

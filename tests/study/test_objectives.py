@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import DefectError, MipcashError, StorageError
-from mipcash.study.storage.protocol import FIDELITY, read_objectives
 
 NAMES = ["loss", "latency_ms"]
 
@@ -184,21 +183,39 @@ def test_the_command_line_shows_the_front(tmp_path: Path, monkeypatch: pytest.Mo
     assert "direction= names several objectives" in refused.output
 
 
-@pytest.mark.parametrize("stored", ["epochs", ["epochs"], ["epochs", "81", 1.0], [1, 81.0, 1.0]])
-def test_a_stored_fidelity_with_other_fields_is_refused(stored: Any) -> None:
-    with pytest.raises(ValueError, match=r"the fidelity is .* and not a name"):
-        read_objectives({FIDELITY: stored})
-
-
-def test_the_value_of_several_objectives_is_the_first_also_beside_a_loss() -> None:
+@pytest.mark.parametrize("loss", [5.0, math.nan, "low"])
+def test_a_loss_that_is_no_objective_changes_nothing(loss: Any) -> None:
     space = mc.Space("s")
     space.real("x", 0.0, 1.0)
-    directions = {"accuracy": "maximize", "ms": "minimize"}
+
+    def run(**more: Any) -> mc.Result:
+        return mc.minimize(
+            lambda c: {**more, "accuracy": 1 - c["x"], "ms": 10 * c["x"]},
+            space,
+            6,
+            optimizer="random",
+            direction={"accuracy": "maximize", "ms": "minimize"},
+            limits={"ms": 9.0},
+            progress=False,
+        )
+
+    plain, beside = run(), run(loss=loss)
+    assert beside.value == beside.values["accuracy"] == plain.value
+    assert list(beside.convergence().incumbent) == list(plain.convergence().incumbent)
+    assert str(beside.limits) == str(plain.limits)
+
+
+@pytest.mark.parametrize(("size", "sure"), [(1.0, True), (9.0, False), (math.nan, False)])
+def test_best_of_all_needs_a_feasible_trial_and_all_limited_outputs(size: float, sure: bool) -> None:
+    space = mc.Space("s")
+    space.integer("a", 0, 4)
     result = mc.minimize(
-        lambda c: {"loss": 5.0, "accuracy": 1 - c["x"], "ms": 10 * c["x"]},
+        lambda c: {"p": c["a"], "q": -c["a"], "size": size if c["a"] else 1.0 if size != 9.0 else 9.0},
         space,
-        6,
-        direction=directions,
+        9,
+        optimizer="random",
+        direction=["p", "q"],
+        limits={"size": 6.0},
         progress=False,
     )
-    assert result.value == result.values["accuracy"]
+    assert ("best of all" in result.stopped) == sure

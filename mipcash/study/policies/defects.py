@@ -4,6 +4,7 @@ An undefined name, a missing package or a misspelt column fails for every config
 its failures do not count. The rules are:
 
 * as long as no evaluation has succeeded, an error that cannot depend on the configuration (``CERTAIN``) stops the run at once,
+  unless an earlier run of the study recorded it as a failure,
 * the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too. Numbers
   and the configuration's values in a message are ignored,
 * a constrained output that is missing, or no number, in each of the first ``SUSPICIOUS`` successful evaluations stops it as well:
@@ -91,13 +92,17 @@ def misnamed(trials: Sequence[Trial], limits: Sequence[Limit], least: int = SUSP
 class Defects:
     """Detector of a defect during a run.
 
+    Args:
+        accepted: messages of failures that earlier runs of the study recorded, and that therefore are no defects.
+
     Attributes:
         found: the defect that stops the run; None if there is none. A defect that is not certain is dropped if a running evaluation
             succeeds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, accepted: Collection[str] = ()) -> None:
         self.found: Defect | None = None
+        self._accepted = accepted
         self._succeeded = False
         self._certain: list[int] = []
         self._latest: tuple[str, Raised | None] | None = None
@@ -127,7 +132,7 @@ class Defects:
             self.found = self.found if self._certain else None
             return
         self._latest = reported.message, raised
-        if raised is not None and raised.certain:
+        if raised is not None and raised.certain and reported.message not in self._accepted:
             self._certain += [t.number for t in _own(trials()) if t.failed and t.message == reported.message]
             self.found = Defect(tuple(dict.fromkeys(self._certain)), raised.text, raised, True)
         elif not self._certain:
@@ -152,6 +157,7 @@ class EndAtDefect(Policy):
 
     def __init__(self, study: Study) -> None:
         self._study = study
+        self._accepted = {output.message for t in study.table.trials for output in t.outcome.outputs.values()}
         self._defects: dict[str, Defects] = {}  # by output; the empty name stands for a single function
 
     @property
@@ -170,7 +176,7 @@ class EndAtDefect(Policy):
                 reported = _part(trial, name) if name else trial
                 # the function of one output has to return a number
                 returned = None if name and isinstance(part.returned, Mapping) else part.returned
-                defects = self._defects.setdefault(name, Defects())
+                defects = self._defects.setdefault(name, Defects(self._accepted))
                 defects.note(reported, returned, part.raised, _parts(lambda: self._study.trials, name))
         return ""
 

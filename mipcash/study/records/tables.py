@@ -31,7 +31,7 @@ from mipcash.modelling.domains import (
 )
 from mipcash.modelling.validation import check
 from mipcash.optimizers.objectives import Objectives
-from mipcash.optimizers.outcome import FAILED, LOSS, PENDING
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING
 from mipcash.space.compiled import compiled
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.given import REFUSE
@@ -124,7 +124,7 @@ def read_trials(
             left += 1
             continue
         config = _configuration(space, row, fill or {})
-        outcome, problem = _outcome(row, loss, wanted, failed=marks.get("status") == FAILED)
+        outcome, problem = _outcome(row, loss, wanted, marks.get("status", ""))
         problem = "; ".join(map(str, space.validate(config))) or problem
         if problem:
             refused.append(f"row {k}: {problem}")
@@ -296,16 +296,16 @@ def _order(cell: Any) -> Any:
     return tuple(str(member).strip("'\"") for member in read) if isinstance(read, list) else cell
 
 
-def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], failed: bool) -> tuple[Any, str]:
-    """Return the outcome of a row, and what is wrong with it, if anything."""
+def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], status: str) -> tuple[Any, str]:
+    """Return the outcome of a row, and what is wrong with it, if anything. A decoupled evaluation may lack the loss."""
     further = {n.removeprefix("values."): _number(cell) for n, cell in row.items() if n.startswith("values.")}
-    if failed:
+    if status == FAILED:
         values = {n: value for n, value in further.items() if is_number(value) and not _empty(value)}
         return Failed(str(row.get("message") or "failed"), values=values), ""
     cells = {name: row.get(name, row.get(f"values.{name}")) for name in wanted}
     cells |= further
     outcome = {LOSS if n == loss else n: _number(cell) for n, cell in cells.items() if not _empty(cell)}
-    if loss is not None and LOSS not in outcome:
+    if loss is not None and LOSS not in outcome and not (status == DONE and outcome):
         return None, f"its {loss} is empty"
     unread = [n for n, v in outcome.items() if isinstance(v, str)]
     if not unread:
