@@ -11,7 +11,6 @@ import pytest
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.constrained import Limited, LogFeasibility
-from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.optimizers.decoupled import LogCost
 from mipcash.optimizers.pending import FantasisedEI
@@ -55,7 +54,7 @@ def pending(setting: Setting) -> Acquisition:
 
 def entropy(setting: Setting) -> Acquisition:
     posterior = setting.acquisition.posterior
-    return ConstrainedEntropy(posterior, MINIMA, list(kept(posterior).values()), noise=False)
+    return EntropySearch(posterior, MINIMA, kept(posterior), [Option(frozenset("ar"))])
 
 
 def entropy_of(option: Option) -> Callable[[Setting], Acquisition]:

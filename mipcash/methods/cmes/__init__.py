@@ -1,4 +1,4 @@
-"""Constrained max-value entropy search (Perrone et al. 2019). Read ``cmes`` first, then ``constrained_entropy``."""
+"""Constrained max-value entropy search (Perrone et al. 2019). Read ``cmes`` first, then ``entropy_search``."""
 
 from mipcash.methods.cmes.cmes import Cmes, CmesSettings
 from mipcash.optimizers.registry import Entry

@@ -47,7 +47,6 @@ from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceError, at_least
-from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
@@ -306,8 +305,6 @@ class Cmes(Hybrid):
 
     def _acquisition(self, fitted: AcquisitionInputs, minima: Vector, step: Step) -> Acquisition:
         limits, hiding, costs = fitted.limited, self._hiding(step.data, fitted), step.request.costs
-        if not hiding and not costs:
-            return ConstrainedEntropy(fitted.loss, minima, [*limits.values()], self.settings.noise)
         together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
         options = [together]
         if costs:  # unconstrained outputs are evaluated with the loss

@@ -1,17 +1,32 @@
-"""Information on the constrained minimum per unit of cost, for decoupled evaluations.
+"""Constrained max-value entropy search (Perrone et al. 2019): information on the constrained minimum per unit of cost.
 
-Notation (one point; K draws of y_*)
-    E, U        outputs that are evaluated, and those that are not, the loss among either.
-    L = log Z_y + sum_i log Z_i over all outputs;   log U = sum of log Z over U
+Notation (one point)
+    y                      the loss, N(mu_y, sd_y^2);   c_i (i = 1..m) constrained outputs, N(mu_i, sd_i^2).
+    y_*                    the least feasible loss, K draws of it; inf if a draw has no feasible point.
+    gamma_y                (y_* - mu_y) / sd_y;   a, b the ends of a constraint likewise (an upper end delta: b = gamma_c, a =
+        -inf).
+    E, U                   outputs that are evaluated, and those that are not, the loss among either.
+    Z_y = Phi(gamma_y), Z_i = Phi(b) - Phi(a)           L = log Z_y + sum_i log Z_i,   Z = 1 - e^L.
+    T_y = gamma_y phi(gamma_y) / Z_y, T_i = (b phi(b) - a phi(a)) / Z_i
+    log U = sum of log Z over U
 
-With kappa = 1 - [outputs of E are feasible and below y_*] U, which combines A.1 and A.5 for any number of outputs,
+With kappa = 1 - [outputs of E are feasible and below y_*] U, which combines A.1 (all outputs are evaluated) and A.5 of the
+supplement for any number of outputs,
 
-    H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L.
+    H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1))
     S = sum of T over E + 2 G,     G = (1 - U) (-log(1 - U)) / U
 
+where gamma h(-gamma) of the paper is T. With noise of variance 1 / alpha on an output its deviation is multiplied by rho = sd /
+sqrt(sd^2 + 1 / alpha) in gamma alone (A.2). The logarithm is used, so that there is a slope far from promising points:
+
+    log value = L + log(q - S / (2 Z)),   q = -log(1 - e^L) / e^L
+
+The bracket tends to 1 - S / 2 as L falls, and S is then negative and large. It may be negative if many constraints hold by less
+than a deviation each (from five on at gamma = 0.8), or for a single output: the distribution given y_* is then wider than the one
+before. It is kept above FLOOR q, a share of the first term -log Z, which bounds the information removed by the truncation.
+
 If a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it. Here
-p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost. The
-information of a single output may be negative, and is then a small share of the bound -log Z, by which such options are ranked.
+p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
 
 Derivatives with respect to the moments of the posteriors are central differences of the closed form: all 4 (1 + m) in one batch.
 The derivatives of the moments themselves are exact.
@@ -27,17 +42,41 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mipcash.acquisition.constrained import Limited, Truncation, log_less
-from mipcash.methods.cmes.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Posterior, Section
 
+SURE = 21.0
+"""Largest gamma of the loss: there log Z_y and T_y are 1e-97, above LEAST, and no difference remains."""
+LEAST = 1e-100
+"""Smallest -L: it is never certain that all constraints hold."""
+FLOOR = 1e-3
+"""Share of -log Z that is always counted."""
 STEP = 1e-4
 """Step of central differences, in deviations."""
 FAINT = -40.0
 """log U below which -log(1 - U) is U to the last digit."""
 NEVER = -1e-12
 """Largest log probability that a loss is seen, if a constraint may hide it."""
+
+
+def log_gain(log: Vector, spread: Vector) -> Vector:
+    """Return the logarithm of the information, elementwise.
+
+    Args:
+        log: L <= 0.
+        spread: S.
+    """
+    log = np.minimum(log, -LEAST)
+    x, z = np.exp(log), -np.expm1(log)
+    small = x < 1e-8
+    q = np.where(small, 1.0 + 0.5 * x, -np.log(z) / np.where(small, 1.0, x))
+    return np.asarray(log + np.log(np.maximum(q - spread / (2.0 * z), FLOOR * q)))
+
+
+def noisy(sd: Vector, noise: float) -> Vector:
+    """Return sd rho, the deviation of A.2 for outputs with a noise of this variance."""
+    return np.asarray(sd**2 / np.sqrt(sd**2 + noise) if noise else sd)
 
 
 def complement_entropy(log_u: Vector) -> Vector:
@@ -76,7 +115,7 @@ class EntropySearch:
         limits: the constrained outputs by name.
         options: outputs that may be evaluated, at least one option.
         hiding: constrained outputs that hide the loss where they violate their constraint.
-        noise: as in ``mipcash.methods.cmes.constrained_entropy.ConstrainedEntropy``.
+        noise: whether an observation of an output is its value with the fitted noise (A.2), or the value itself (A.1).
     """
 
     loss: Posterior
@@ -151,31 +190,33 @@ class _Parts:
 
     def __init__(self, search: EntropySearch, mu: Vector, sd: Vector) -> None:
         self.search, self.count = search, len(search.minima)
-        noise = search.loss.fitted_noise if search.noise else 0.0
-        deviation, by = noisy(sd[0], noise)
-        minima = search.minima[:, None]
-        gamma = np.minimum((minima - mu[0]) / deviation, SURE)
-        self.loss = Share.of(Truncation.below(gamma), deviation, by)
-        self.log_below = log_ndtr(np.minimum((minima - mu[0]) / sd[0], SURE))
-        self.shares, self.log_kept = dict[str, Share](), dict[str, Vector]()
+        gamma = (search.minima[:, None] - mu[0]) / noisy(sd[0], search.loss.fitted_noise if search.noise else 0.0)
+        self.loss = Truncation.below(np.minimum(gamma, SURE))
+        self.log_below = log_ndtr(np.minimum((search.minima[:, None] - mu[0]) / sd[0], SURE))
+        self.limits, self.log_kept = dict[str, Truncation](), dict[str, Vector]()
         self.log_seen = np.zeros(mu.shape[1])
         for (name, limit), m, d in zip(search.limits.items(), mu[1:], sd[1:], strict=True):
-            deviation, by = noisy(d, limit.posterior.fitted_noise if search.noise else 0.0)
-            self.shares[name] = Share.of(limit.interval.truncation(m, deviation), deviation, by)
+            deviation = noisy(d, limit.posterior.fitted_noise if search.noise else 0.0)
+            self.limits[name] = limit.interval.truncation(m, deviation)
             self.log_kept[name] = limit.interval.log_probability(m, d)
             if name in search.hiding:
                 self.log_seen = self.log_seen + self.log_kept[name]
 
     def gain(self, option: Option) -> Vector:
         """Return the logarithm of an option's information, averaged over the draws: (B,)."""
-        asked = [share for name, share in self.shares.items() if name in option.outputs]
+        asked = [limit for name, limit in self.limits.items() if name in option.outputs]
         log = self.loss.log if option.loss else self.log_below
-        spread: Vector = self.loss.spread if option.loss else np.zeros_like(log)
+        spread: Vector = _spread(self.loss) if option.loss else np.zeros_like(log)
         unseen: Vector = np.zeros(log.shape[1]) if option.loss else self.log_below
-        for share in asked:
-            log, spread = log + share.log, spread + share.spread
+        for limit in asked:
+            log, spread = log + limit.log, spread + _spread(limit)
         for name, kept in self.log_kept.items():
             if name not in option.outputs:
                 log, unseen = log + kept, unseen + kept
-        gains, _, _ = log_gain(log, spread + 2.0 * complement_entropy(unseen))
+        gains = log_gain(log, spread + 2.0 * complement_entropy(unseen))
         return np.asarray(np.logaddexp.reduce(gains, axis=0) - math.log(self.count))
+
+
+def _spread(output: Truncation) -> Vector:
+    """Return T of an output."""
+    return np.asarray(output.b * output.at_high - output.a * output.at_low)
