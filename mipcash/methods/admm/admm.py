@@ -37,7 +37,7 @@ from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
 from mipcash.methods.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
 from mipcash.methods.admm.theta_min import ThetaProblem
 from mipcash.methods.admm.variables import Variables
-from mipcash.methods.admm.z_min import ZProblem, every_choice, exhaustive, one_hot
+from mipcash.methods.admm.z_min import ZProblem, one_hot
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
@@ -81,9 +81,6 @@ class Admm(ModelBased):
             solver_of(THETA_MIN, self.settings.theta_min),
             solver_of(Z_MIN, self.settings.z_min),
         )
-        if self.z_min is exhaustive:  # too many choices are refused before the first evaluation
-            anywhere = np.full(self.variables.size, 0.5)
-            every_choice(LegalChoices(domain, self.variables, Projection(domain, self.variables), anywhere))
 
     def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
         """Return empty data: ADMM reads the history itself, in the order in which its trials were asked for."""
@@ -371,7 +368,7 @@ class _Ask:
             )  # fmt: skip
             pull = self.optimizer.z_min(problem)
             self.state = replace(self.state, memory=dict(pull.memory))
-            config = None if pull.z is None else self.project(pull.z, state.theta)
+            config = self.project(pull.z, state.theta)
             if config is None:
                 break
             if self._new(config):

@@ -12,14 +12,14 @@ the choices are fixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from mipcash.backends.task import INFEASIBLE, Task
+from mipcash.backends.task import Task
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.variables import Variables
 from mipcash.modelling.domains import Configuration
@@ -28,11 +28,7 @@ from mipcash.program.points import Point
 from mipcash.space.compiled import QUESTION
 from mipcash.space.conflict import decided
 from mipcash.space.domain import Domain
-from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.nearest import with_distances
-
-PRODUCT = 512
-"""Number of combinations up to which they are checked one by one; beyond it, the solver enumerates the legal ones."""
 
 
 class Projection:
@@ -140,42 +136,6 @@ class LegalChoices:
             members = [where[g] for g in groups]
             _, z[members] = linear_sum_assignment(np.array([weights[k] for k in members]), maximize=True)
         return z
-
-    def every(self, limit: int) -> Indices | None:
-        """Return all legal z, (m, Z), or None if there are more than ``limit``."""
-        found = list[Indices]()
-        for z in self._each(limit):
-            found.append(z)
-            if len(found) > limit:
-                return None
-        return np.array(found, dtype=np.int64).reshape(len(found), len(self.variables.choices))
-
-    def _each(self, limit: int) -> Iterator[Indices]:
-        """Yield all legal choices, stopping soon after ``limit`` if there are more."""
-        sizes = self.variables.sizes
-        if self._unconditional and np.prod(sizes.astype(float)) <= PRODUCT:
-            for each in product(*(range(int(n)) for n in sizes)):
-                z = np.array(each, dtype=np.int64)
-                if self._ordered(z) and self.project(z, self.theta) is not None:
-                    yield z
-            return
-        program, excluded = self.domain.program, list[Exclusion]()
-        while len(excluded) <= limit:
-            answer = self.domain.minimise(QuadraticForm.zero(program.n), QUESTION, excluded=excluded)
-            if answer.status == INFEASIBLE or decided(answer).columns is None:
-                return
-            assert answer.columns is not None
-            levels = program.levels_of(answer.columns)
-            held = np.full(len(levels), ANY)
-            held[self.variables.choices] = levels[self.variables.choices]
-            excluded.append(Exclusion(held))
-            yield held[self.variables.choices]
-
-    def _ordered(self, z: Indices) -> bool:
-        """Return True if each position in an order is taken once."""
-        where = {int(g): k for k, g in enumerate(self.variables.choices)}
-        orders = self.domain.minimiser.orderings.values()
-        return all(len({int(z[where[g]]) for g in groups}) == len(groups) for groups in orders)
 
     @property
     def _unconditional(self) -> bool:

@@ -18,14 +18,12 @@ class AdmmSettings:
     Args:
         n_initial: size of the initial design, which covers the algorithms; the papers use no initial design.
         theta_min: solver of theta-min: ``gp`` (BO of the papers) or ``random``.
-        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``exhaustive`` or ``random``.
+        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices) or ``random``.
         first: I, evaluations of each subproblem in the first iteration; the papers have 16, too many for a budget of 40.
         growth: F, the increase of I with every iteration; 0: I is fixed.
         most: the largest I.
         rho: penalty of the augmented term, on the unit scale of hyperparameters and in units of the loss. At 0, theta is not
             pulled towards the last projection. The papers have 1, for unscaled losses.
-        balance: ratio of the residuals from which on rho is changed (boyd2011, eq. 3.13); None: rho is fixed.
-        factor: by which rho is then changed.
         limit_rho: penalty of the outcome constraints; None: rho.
         free_slack: True: z-min minimises over u, too. The papers keep the u of theta-min, so a choice that satisfies a
             constraint by a wider margin is drawn back to the constraint's boundary.
@@ -55,8 +53,6 @@ class AdmmSettings:
     growth: int = 2
     most: int = 128
     rho: float = 0.01
-    balance: float | None = None
-    factor: float = 2.0
     limit_rho: float | None = 10.0
     free_slack: bool = True
     warm_start: bool = True
@@ -76,8 +72,6 @@ class AdmmSettings:
             value = getattr(self, name)
             if value is not None and not 0.0 < value < math.inf:
                 raise SpaceError(f"{name} must be a finite number above 0, got {value}")
-        if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
-            raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
         known = isinstance(self.f_hat, (int, float)) and not isinstance(self.f_hat, bool)
         if self.f_hat != RANK and not (known and 0.0 < float(self.f_hat) < math.inf):
             raise SpaceError(f"f_hat must be {RANK!r} or a finite loss above 0, got {self.f_hat!r}")

@@ -21,7 +21,7 @@ from mipcash.acquisition.analytic import LogEI
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.methods.admm.theta_min import ThetaMin, process_theta, random_theta
-from mipcash.methods.admm.z_min import Pull, ZMin, ZProblem, bandit, exhaustive, random_choice
+from mipcash.methods.admm.z_min import Pull, ZMin, ZProblem, bandit, random_choice
 from mipcash.program.forms import Indices
 
 LEAST = 3
@@ -76,7 +76,7 @@ def _pool(problem: ZProblem) -> Indices:
 
 THETA_MIN: Mapping[str, ThetaMin] = {"gp": process_theta, "random": random_theta}
 """Values of ``AdmmSettings.theta_min``."""
-Z_MIN: Mapping[str, ZMin] = {"bandit": bandit, "gp": one_hot_bo, "exhaustive": exhaustive, "random": random_choice}
+Z_MIN: Mapping[str, ZMin] = {"bandit": bandit, "gp": one_hot_bo, "random": random_choice}
 """Values of ``AdmmSettings.z_min``."""
 
 

@@ -23,8 +23,6 @@ from mipcash.program.forms import Indices, Vector
 
 THETA, Z, ELSEWHERE = "theta", "z", ""
 """The subproblem that a trial was asked for; ``ELSEWHERE`` means none, if neither had anything new."""
-LARGEST = 1e8
-"""Largest factor between rho and its first value."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,6 @@ class AdmmState:
             lam=self.lam + self.rho * apart,
             u=u,
             mu=self.mu if mu is None else mu,
-            rho=self._balanced(primal, dual, settings),
             iteration=self.iteration + 1,
             phase=THETA,
             made=0,
@@ -181,17 +178,6 @@ class AdmmState:
             dual=dual,
             outside=apart_from_limits,
         )
-
-    def _balanced(self, primal: float, dual: float, settings: AdmmSettings) -> float:
-        """Return rho for the next iteration: boyd2011, eq. 3.13."""
-        rho, ratio = self.rho, settings.balance
-        if ratio is None:
-            return rho
-        if primal > ratio * dual:
-            rho *= settings.factor
-        elif dual > ratio * primal:
-            rho /= settings.factor
-        return min(max(rho, settings.rho / LARGEST), settings.rho * LARGEST)
 
 
 def _norm(vector: Vector, metric: Vector) -> float:

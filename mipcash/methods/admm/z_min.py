@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import SpaceError
 from mipcash.methods.admm.legal import LegalChoices
 from mipcash.program.forms import Indices, Vector
 
@@ -85,20 +84,16 @@ class Pull:
     """Output of a solver.
 
     Attributes:
-        z: a legal choice, (Z,); None: no further choice is worth a pull, and the phase ends. A choice of known value counts as a
-            pull without an evaluation.
+        z: a legal choice, (Z,). A choice of known value counts as a pull without an evaluation.
         memory: for its next ask in this phase, in JSON types.
     """
 
-    z: Indices | None
+    z: Indices
     memory: Mapping[str, Any] = field(default_factory=dict)
 
 
 ZMin = Callable[[ZProblem], Pull]
 """A solver of z-min: the choice to evaluate next. It keeps nothing between asks except the memory that it returns."""
-
-MOST = 64
-"""Maximum number of choices for the exhaustive solver."""
 
 
 def bandit(problem: ZProblem) -> Pull:
@@ -115,23 +110,3 @@ def bandit(problem: ZProblem) -> Pull:
 def random_choice(problem: ZProblem) -> Pull:
     """Return the legal choice of the largest sum of uniform weights (the random z-min of liu2020, appendix 5)."""
     return Pull(problem.oracle.argmax(problem.rng.random(problem.arms)))
-
-
-def exhaustive(problem: ZProblem) -> Pull:
-    """Return every legal choice once: z-min solved exactly, at prod K_i evaluations."""
-    left = [z for z in every_choice(problem.oracle) if not problem.tried(z)]
-    return Pull(left[0] if left else None)
-
-
-def every_choice(oracle: LegalChoices) -> Indices:
-    """Return all legal choices, (m, Z).
-
-    Raises:
-        SpaceError: there are more than MOST.
-    """
-    every = oracle.every(MOST)
-    if every is None:
-        raise SpaceError(
-            f"z_min='exhaustive' evaluates every legal choice, which are more than {MOST} here; take 'bandit'"
-        )
-    return every

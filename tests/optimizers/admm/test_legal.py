@@ -55,10 +55,6 @@ def test_both_subproblems_agree_with_the_enumeration_of_legal_configurations() -
         best = choices.argmax(weights)
         assert weights[starts + best].sum() == pytest.approx(weights[starts + legal].sum(axis=1).max())
         assert best.tolist() in legal.tolist()
-    every = choices.every(500)
-    assert every is not None
-    assert sorted(every.tolist()) == legal.tolist()
-    assert choices.every(len(legal) - 1) is None
 
 
 def test_the_projection_moves_only_the_numbers_in_rules() -> None:

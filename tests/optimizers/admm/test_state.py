@@ -57,18 +57,6 @@ def test_the_multipliers_and_residuals_of_an_iteration() -> None:
     assert (pulled.counts.tolist(), pulled.rewards.tolist()) == ([0, 2, 2, 0], [0, 1, 1, 0])
 
 
-def test_rho_is_balanced_only_if_balance_is_set() -> None:
-    settings = AdmmSettings(rho=0.5, balance=10.0, factor=3.0)
-    far, still = np.array([0.9, 1.0, 0.0]), np.array([0.5, 1.0, 0.0])
-    args = (np.array([0]), np.zeros(0), np.zeros(0), METRIC, settings)
-    z, u, mu, metric, _ = args
-    assert state(mu=mu).chosen(z, still, u, mu, metric, settings).rho == pytest.approx(1.5)  # the dual residual is 0
-    near = state(mu=mu, theta=np.array([0.9, 1.0, 0.0]))
-    assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal residual is 0
-    fixed = AdmmSettings(rho=0.5)
-    assert near.chosen(z, far, u, mu, metric, fixed).rho == 0.5
-
-
 # -- outcome constraints ----------------------------------------------------------------------------------------
 
 
@@ -140,7 +128,7 @@ def test_precision_is_fixed_or_grows_to_its_largest() -> None:
     [
         {"theta_min": "bo"}, {"z_min": "ucb"}, {"f_hat": "median"}, {"rho": -1.0}, {"rho": math.nan}, {"first": 0}, {"growth": -1},
         {"first": 9, "most": 8}, {"prior": 0.0}, {"f_hat": "ranks"}, {"f_hat": 0.0}, {"limit_rho": 0.0}, {"unit": 0.0},
-        {"balance": 0.5}, {"factor": 1.0}, {"tolerance": -1.0},
+        {"tolerance": -1.0},
     ],
 )  # fmt: skip
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
