@@ -89,7 +89,6 @@ class HybridSettings:
         samples: number of posterior samples whose minimisers join the pool, beside the minimiser of the posterior mean.
             ``thompson`` proposes the lowest of their minimisers. None: one sample in purely discrete spaces and for ``thompson``;
             otherwise no minimiser at all.
-        inflation: factor of the posterior covariance of a sample.
         refit: iterations of L-BFGS-B on the evidence per proposal, from the last hyperparameters.
         restart_every: every so many fits, one takes twice as many iterations, also starts from the prior's medians, and fits the
             length-scales of ordered groups.
@@ -119,7 +118,6 @@ class HybridSettings:
     acquisition: str = "log-ei"
     n_initial: int = 6
     samples: int | None = None
-    inflation: float = 1.0
     refit: int = 12
     restart_every: int = 6
     best: int = 5
@@ -139,7 +137,7 @@ class HybridSettings:
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         at_least(self, samples=int(self.acquisition == SAMPLED))
-        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, cover=0)
+        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, cover=0)
 
     @property
     def surrogate(self) -> StructuredSettings:
@@ -318,7 +316,7 @@ class Hybrid(ModelBased):
         """Return the minimised functions and the point found; None if nothing is left to propose."""
         settings, best, began = self.settings, step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples
-        samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count or 0)]
+        samples = [fitted.loss.sample(step.rng) for _ in range(count or 0)]
         searching, functions = self._for(POOL), [] if count is None else [mean, *samples]
         minima = [
             searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng)
@@ -370,7 +368,7 @@ class Hybrid(ModelBased):
 
     def _joint(self, fitted: AcquisitionInputs, rng: np.random.Generator) -> dict[str, Surface]:
         """Return a sample of every constrained output."""
-        return {name: l.posterior.sample(rng, self.settings.inflation) for name, l in fitted.limited.items()}
+        return {name: l.posterior.sample(rng) for name, l in fitted.limited.items()}
 
     def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: LocalSearchSettings) -> MixedSearch:
         """Return the local search of one proposal; newly active parameters take their values from the best observations."""

@@ -26,8 +26,6 @@ from mipcash.program.program import BinaryProgram, Condition, Indicator, NumberC
 INACTIVE = 0.5
 RESOLVED = 2
 """Number of conditions of a numerical parameter that a quadratic form can multiply."""
-LISTED = 1 << 12
-"""Largest number of values of an integer whose unit values are tabulated."""
 
 
 @dataclass(frozen=True)
@@ -109,25 +107,22 @@ class UnitScale:
         return table[:, 0].astype(np.int64), table[:, 1:].T
 
     @cached_property
-    def _listed(self) -> tuple[Indices, Vector, Vector]:
-        """Indices of the integers with few values that are not in ``_plain``, their table, and their unit values, concatenated.
-
-        The rows of the table are log of the lowest value, span of the logs, lowest value, step, last index and first entry.
-        """
-        rows, units = list[tuple[float, ...]](), list[float]()
-        for d, n in enumerate(self.domains):
-            if isinstance(n, Integer) and (n.log or n.low == n.high) and len(n) <= LISTED:
-                low, high = (math.log(n.low), math.log(n.high)) if n.log else (0.0, 0.0)
-                rows.append((d, low, high - low, n.low, n.step, len(n) - 1, len(units)))
-                units += [n.to_unit(v) for v in n.values]
-        table = np.array(rows, dtype=float).reshape(-1, 7)
-        return table[:, 0].astype(np.int64), table[:, 1:].T, np.array(units)
+    def _logarithmic(self) -> tuple[Indices, Vector]:
+        """Indices of the integers on a log scale, and a table: log of the lowest value, span of the logs, lowest, step, last."""
+        ends = [
+            (d, math.log(n.low), math.log(n.high) - math.log(n.low), n.low, n.step, len(n) - 1)
+            for d, n in enumerate(self.domains)
+            if isinstance(n, Integer) and n.log and n.low < n.high
+        ]
+        table = np.array(ends, dtype=float).reshape(-1, 6)
+        return table[:, 0].astype(np.int64), table[:, 1:].T
 
     @cached_property
-    def _unlisted(self) -> list[int]:
-        """Indices of the integers that are neither in ``_plain`` nor in ``_listed``."""
-        known = {*self._plain[0].tolist(), *self._listed[0].tolist()}
-        return [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and d not in known]
+    def _fixed(self) -> Indices:
+        """Indices of the integers with a single value."""
+        return np.array(
+            [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and n.low == n.high], dtype=np.int64
+        )
 
     def rounded(self, u: Vector) -> Vector:
         """Return unit values with every number that has a step rounded to its nearest value: (..., D) -> (..., D)."""
@@ -137,15 +132,12 @@ class UnitScale:
             natural = low + _within(found[..., plain], 1.0) * span
             count = _within(np.rint((natural - low) / step), last)
             found[..., plain] = _within(count * step / span, 1.0)
-        listed, (log, span, low, step, last, first), units = self._listed
-        if len(listed):
-            natural = np.exp(log + _within(found[..., listed], 1.0) * span)
+        logarithmic, (log, span, low, step, last) = self._logarithmic
+        if len(logarithmic):
+            natural = np.exp(log + _within(found[..., logarithmic], 1.0) * span)
             count = _within(np.rint((natural - low) / step), last)
-            found[..., listed] = units[(first + count).astype(np.int64)]
-        for d in self._unlisted:
-            domain = self.domains[d]
-            values = [domain.to_unit(domain.from_unit(v)) for v in found[..., d].ravel()]
-            found[..., d] = np.reshape(values, found.shape[:-1])
+            found[..., logarithmic] = _within((np.log(low + count * step) - log) / span, 1.0)
+        found[..., self._fixed] = 0.5  # as ``Integer.to_unit``
         return found
 
     def relaxed(self, d: int, unit: float) -> float:

@@ -92,8 +92,8 @@ class Posterior(Moments, Protocol):
     def mean(self) -> MixedFunction:
         """Return the posterior mean as a function that a MIP can minimise."""
 
-    def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> MixedFunction:
-        """Return a sample as a function that a MIP can minimise; ``inflation`` multiplies the posterior covariance."""
+    def sample(self, rng: np.random.Generator) -> MixedFunction:
+        """Return a sample as a function that a MIP can minimise."""
 
     def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> Self:
         """Return the posterior conditioned on further observations, such as guesses for pending ones, at the same hyperparameters.

@@ -149,7 +149,7 @@ def test_settings_are_checked() -> None:
         {"feedback": "yes"},
         {"violation_probability": 1.0},
         {"delta": 0.0},
-        {"inflation": 2.0},
+        {"samples": 2},
     ):
         with pytest.raises(SpaceError, match=next(iter(wrong))):
             CmesSettings(**wrong)  # type: ignore[arg-type]

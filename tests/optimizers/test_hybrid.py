@@ -117,7 +117,6 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         (HybridSettings, {"acquisition": "thompson", "samples": 0}, "samples must be at least 1"),
         (HybridSettings, {"best": 0}, "best must be at least 1"),
         (HybridSettings, {"restart_every": 0}, "restart_every must be at least 1"),
-        (HybridSettings, {"inflation": -1.0}, "inflation must be at least 0"),
         (HybridSettings, {"cover": -1}, "cover must be at least 0"),
         (LocalSearchSettings, {"survivors": 0}, "LocalSearchSettings: survivors must be at least 1"),
         (FeatureSizes, {"fourier": 0}, "FeatureSizes: fourier must be at least 1"),

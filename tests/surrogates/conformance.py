@@ -71,11 +71,12 @@ def rng_of(seed: int = 0) -> np.random.Generator:
 class Sampling(ABC):
     """Tests of predictions, samples and conditioning over the spaces that a subclass is parametrized with.
 
-    ``draws`` samples are compared with moments. Mixtures are not ``gaussian``.
+    ``draws`` samples are compared with moments. Mixtures are not ``gaussian``. The covariance of samples may be ``inflated``.
     """
 
     draws = 120
     gaussian = True
+    inflated = True
 
     @abstractmethod
     def fit(
@@ -104,16 +105,17 @@ class Sampling(ABC):
         draws = np.array([posterior.sample(rng).values(observed.new) for _ in range(self.draws)])
         spread = draws.std(axis=0)
         np.testing.assert_allclose(draws.mean(axis=0), mean, atol=6 * spread.max() / np.sqrt(self.draws))
-        np.testing.assert_allclose(posterior.sample(rng_of(), 0.0).values(observed.new), mean, atol=1e-8)
         np.testing.assert_allclose(spread, deviation, rtol=0.3, atol=0.02)
-        whole, half = (posterior.sample(rng_of(2), i).values(observed.new) for i in (1.0, 0.25))
-        np.testing.assert_allclose(half - mean, 0.5 * (whole - mean), atol=1e-7)
+        if self.inflated:
+            none, half, whole = (posterior.sample(rng_of(2), i).values(observed.new) for i in (0.0, 0.25, 1.0))
+            np.testing.assert_allclose(none, mean, atol=1e-8)
+            np.testing.assert_allclose(half - mean, 0.5 * (whole - mean), atol=1e-7)
 
     def test_functions_agree_with_their_forms_and_sections(self, name: str) -> None:
         observed = observed_in(name)
         posterior = self.fitted(observed)
         n = observed.program.n
-        for f in (posterior.sample(rng_of(), 0.0), posterior.sample(rng_of(3)), posterior.sample(rng_of(4), 0.25)):
+        for f in map(posterior.sample, map(rng_of, (3, 4))):
             values = f.values(observed.new)
             for z, u, value in zip(observed.binaries(observed.new), observed.new.units, values, strict=True):
                 assert f.value(z, u) == pytest.approx(value, abs=1e-8)

@@ -75,6 +75,8 @@ class LaplaceSurrogate:
 
 @pytest.mark.parametrize("name", ["conv_net"])
 class TestLaplaceSurrogate(Conformance):
+    inflated = False
+
     def made(self, observed: Observed) -> LaplaceSurrogate:
         return LaplaceSurrogate(Structure.of(observed.program, observed.scale))
 

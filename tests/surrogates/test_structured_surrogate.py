@@ -55,6 +55,8 @@ def structured_part(posterior: StructuredPosterior, points: Points) -> tuple[Vec
 
 @pytest.mark.parametrize("name", ["nested", "alternatives", "discrete", "bound_numbers"])
 class TestStructuredSurrogate(Conformance):
+    inflated = False
+
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         structure = structure_of(observed, sparse=observed.name == "nested")
         return StructuredSurrogate(structure, StructuredSettings(iterations=5))

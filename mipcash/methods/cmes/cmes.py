@@ -121,7 +121,7 @@ class CmesSettings(HybridSettings):
         n_initial, refit, restart_every, best, warp: as in
             [`HybridSettings`][mipcash.optimizers.hybrid.HybridSettings].
         interactions, product_columns, cover, alternation, local_search, solver: as in ``HybridSettings``.
-        acquisition, samples, inflation: leave the defaults; ``cmes`` has an acquisition function and samples of its own.
+        acquisition, samples: leave the defaults; ``cmes`` has an acquisition function and samples of its own.
 
     Raises:
         SpaceError: a setting is out of range.
@@ -154,7 +154,7 @@ class CmesSettings(HybridSettings):
             if given is not None and not 0.0 < given < 1.0:
                 raise SpaceError(f"{name} is a probability inside (0, 1), got {given}")
         at_least(self, minima=1, candidates=0, optimised=0)
-        for name in ("acquisition", "samples", "inflation"):
+        for name in ("acquisition", "samples"):
             if getattr(self, name) != getattr(HybridSettings, name):
                 raise SpaceError(f"{name} has no effect on cmes, which draws minima; leave it out, or take 'hybrid'")
 

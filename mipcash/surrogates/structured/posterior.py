@@ -326,12 +326,11 @@ class StructuredPosterior:
         """Return the posterior mean of q."""
         return Surface(self.kernel, self.x, self.weights, None, self.warp)
 
-    def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> Surface:
-        """Return a sample of q; ``inflation`` multiplies the posterior covariance."""
+    def sample(self, rng: np.random.Generator) -> Surface:
+        """Return a sample of q."""
         draw = PriorDraw.draw(self.kernel, rng)
         residual = self.kernel.residual(self.x, self.x)
         residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER + self.noise
         error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))
-        root = float(np.sqrt(inflation))
-        update = cho_solve((self.lower.T, False), root * (draw.values(self.x) + error), check_finite=False)
-        return Surface(self.kernel, self.x, self.weights - update, draw.scaled(root), self.warp)
+        update = cho_solve((self.lower.T, False), draw.values(self.x) + error, check_finite=False)
+        return Surface(self.kernel, self.x, self.weights - update, draw, self.warp)

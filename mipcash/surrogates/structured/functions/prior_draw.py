@@ -13,7 +13,7 @@ with independent normal weights whose variances are those in K, zero for pairs t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -99,21 +99,6 @@ class PriorDraw:
             np.sqrt(cm) * rng.normal(size=(n_joint, n_f)),
             # M' of M features carry the pairs; this factor preserves their variance.
             np.sqrt(cq * n_joint / max(1, n_square)) * rng.normal(size=(n_square, n_f, n_f)) * upper,
-        )
-
-    def scaled(self, factor: float) -> PriorDraw:
-        """Return factor * f0."""
-        return replace(
-            self,
-            constant=factor * self.constant,
-            linear=factor * self.linear,
-            number_weights=factor * self.number_weights,
-            group_pairs=factor * self.group_pairs,
-            mixed=factor * self.mixed,
-            pair_weights={jk: factor * w for jk, w in self.pair_weights.items()},
-            joint_constant=factor * self.joint_constant,
-            joint_linear=factor * self.joint_linear,
-            joint_pairs=factor * self.joint_pairs,
         )
 
     def values(self, points: Encoded) -> Vector:
