@@ -154,6 +154,8 @@ class Composer:
         """
         self._text = written(relation)
         tree = self._settled(self.tree(relation, True))
+        if tree is False and when:  # one of the conditions must fail
+            tree, when = self._settled(Tree(False, tuple(Leaf(w, upper=0.0) for w in when))), ()
         if tree is False:
             raise RuleError(f"{self.what} always fails, whatever the configuration; check its terms")
         if tree is True:
@@ -297,8 +299,9 @@ class Composer:
         if mode == NEGATED and any(leaf.body.variables[i].is_continuous() for i in leaf.body.ids):
             return replace(leaf, strict=False)
         raise RuleError(
-            f"{self.what}, {shortened(self._text, 60)}, is a strict inequality of a real, which a solver cannot represent. "
-            "Write <= or >= with the bound that you want; <, > and != are for integers and for one discrete parameter"
+            f"{self.what}, {shortened(self._text, 60)}, is or negates a relation of a real so that <, > or != is left, which a "
+            "solver cannot represent. Write <= or >= with the bound that you want; <, > and != are for integers and for one "
+            "discrete parameter"
         )
 
     def _grid(self, body: Quadratic) -> tuple[float, float] | None:

@@ -23,6 +23,7 @@ from typing import NoReturn
 import numpy as np
 from scipy import sparse
 
+from mipcash.backends.spatial import ImpreciseError
 from mipcash.backends.task import INFEASIBLE, Answer, Backend, Task
 from mipcash.errors import InfeasibleSpaceError, SpaceExhaustedError, UndecidedError
 from mipcash.modelling.declared import Number
@@ -241,7 +242,12 @@ def _further(
     excluded, indistinct = exclusions(space, before, min_distance), ""
     while True:
         began = time.perf_counter()
-        answer = cover(minimiser, shown, settings, rng, excluded)
+        try:
+            answer = cover(minimiser, shown, settings, rng, excluded)
+        except ImpreciseError as error:
+            if not before:
+                raise
+            raise UndecidedError(str(error)) from error
         if answer.columns is None:
             _nothing_left(space, minimiser, answer, bool(excluded), min_distance, indistinct)
         levels, columns = program.levels_of(answer.columns), answer.columns if program.numbers else None

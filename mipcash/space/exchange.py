@@ -30,7 +30,7 @@ def export(space: CompiledSpace, path: str | os.PathLike[str], suffix: str) -> P
         The file that was written.
 
     Raises:
-        SolverError: the file cannot be written. The message names path, cause and cure.
+        SolverError: the file cannot be written, or rules multiply reals. The message names path, cause and cure.
         TypeError: ``path`` is not a path.
     """
     from mipcash.backends.highs import program_text
@@ -40,6 +40,12 @@ def export(space: CompiledSpace, path: str | os.PathLike[str], suffix: str) -> P
     if not os.fspath(path):
         raise SolverError(f"the program cannot be written: the path is empty; give a file, such as 'space{suffix}'")
     target = _target(Path(path), suffix)
+    if space.program.bilinear:
+        product = space.program.names[space.program.bilinear[0].column]
+        raise SolverError(
+            f"the program cannot be written to {str(target)!r}: its rules multiply reals ({product}), which the rows of this "
+            "format do not hold; take discrete values for one factor (step=), or solve it by mipcash"
+        )
     names = [re.sub(r"[^A-Za-z0-9_]+", "_", name) for name in space.program.names]
     text = program_text(space.program, [f"{name}_{k}" for k, name in enumerate(names)], suffix)
     try:

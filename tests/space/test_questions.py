@@ -164,6 +164,15 @@ def test_a_path_without_write_permission_or_of_a_wrong_type_is_refused(tmp_path,
         conv_net().to_lp(None)
 
 
+def test_a_program_with_products_of_reals_is_not_written(tmp_path: Path) -> None:
+    space = mc.Space("area")
+    x, y = space.real("x", 0, 1), space.real("y", 0, 1)
+    space.rule("area", x * y >= 0.5)
+    with pytest.raises(SolverError, match="its rules multiply reals"):
+        space.to_mps(tmp_path / "area.mps")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
