@@ -1,27 +1,19 @@
 """``solver="enumeration"``: proof by soft consistency and enumeration, without a solver, for programs that allow it.
 
 A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
-pairs and linear rows over few states (``mipcash.backends.enumeration.network``). Otherwise its joint levels must be few: they are
-then all listed. A wide program (``mipcash.program.width``) is accepted only if no rule or cost connects its groups. The effort is
-limited in nodes, so that a proof does not depend on the clock; without a proof the answer is the best point found and a bound.
-
-Notation
-    s (S, G)    all legal level vectors;   c_g = starts[g] + s_g  the column that group g sets to one
-    q(s)        constant + sum_g l[c_g] + sum_{g < h} (Q + Q')[c_g, c_h]
-
-A rule over three groups with thousands of legal combinations does not fit into a pairwise network. If all groups together have few
-joint levels, enumerating them takes milliseconds, where a solver takes tenths of a second.
+pairs and linear rows over few states (``mipcash.backends.enumeration.network``). A wide program (``mipcash.program.width``) is
+accepted only if no rule or cost connects its groups. The effort is limited in nodes, so that a proof does not depend on the clock;
+without a proof the answer is the best point found and a bound.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipcash.backends.certificate import certified, closes
 from mipcash.backends.enumeration.bounds import make_potentials
@@ -34,76 +26,15 @@ from mipcash.backends.task import (
     OPTIMAL,
     UNKNOWN,
     Answer,
-    Cut,
     SolverSettings,
     Task,
 )
 from mipcash.errors import SolverError
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 from mipcash.program.width import is_wide
-
-KEPT_LISTINGS = 16
-LISTED = 20_000
-"""Joint levels of all groups, legal or not, up to which they are enumerated."""
-
-
-@dataclass(frozen=True)
-class LegalLevels:
-    """All legal levels in the module's notation.
-
-    Attributes:
-        levels: shape (S, G), every legal level vector once.
-    """
-
-    program: BinaryProgram
-    levels: Indices
-
-    def values(self, form: QuadraticForm) -> Vector:
-        """Return q of a folded form over the binaries, shape (S,)."""
-        columns, matrix = self.program.starts + self.levels, form.symmetric()
-        found: Vector = form.constant + form.linear[columns].sum(axis=1)
-        for g in range(1, columns.shape[1]):
-            found += matrix[columns[:, :g], columns[:, g, None]].sum(axis=1)
-        return found
-
-    def admitted(self, cuts: Sequence[Cut]) -> NDArray[np.bool_]:
-        """Return a mask of the level vectors that satisfy further rows over the binaries, shape (S,)."""
-        columns, admitted = self.program.starts + self.levels, np.ones(len(self.levels), dtype=bool)
-        for cut in cuts:
-            body = cut.weights(self.program.n_z)[columns].sum(axis=1)
-            admitted &= (body >= cut.low - CUT_SLACK) & (body <= cut.high + CUT_SLACK)
-        return admitted
-
-
-def make_legal_levels(legality: Legality, allowed: NDArray[np.bool_]) -> LegalLevels | None:
-    """Return the legal levels of a program, or None if the list would be too long or legality cannot be decided without a solver.
-
-    Args:
-        legality: at the fixed numerical values.
-        allowed: columns that may be one, shape (n_z,).
-    """
-    if not legality.complete:
-        return None
-    program = legality.program
-    kept: Recent[Indices | None] = program.derived.setdefault("levels listed", Recent(KEPT_LISTINGS))
-    levels = kept.get(allowed.tobytes(), lambda: _legal_at_some_numbers(program, allowed))
-    return None if levels is None else LegalLevels(program, levels[legality.check(levels, free=False)])
-
-
-def _legal_at_some_numbers(program: BinaryProgram, allowed: NDArray[np.bool_]) -> Indices | None:
-    """Return the level vectors that satisfy all rules over levels alone, shape (S, G); None if there are too many to check."""
-    choices = [np.flatnonzero(allowed[x.start : x.stop]) for x in program.groups]
-    if math.prod(map(len, choices)) > LISTED:
-        return None
-    grid = np.meshgrid(*choices, indexing="ij")
-    levels: Indices = np.stack([axis.ravel() for axis in grid], axis=1)
-    free = legality_at(program, None)
-    levels = levels[np.all(free.effective(levels) == levels, axis=1)]
-    return levels[free.check(levels)]
-
 
 KEPT_SPACES = 16
 WORTHWHILE_GAP = 1e-5
@@ -117,12 +48,12 @@ class _Space:
     """A program with some columns fixed. The program is referenced so that its id is not reused.
 
     Attributes:
-        within: the rules as a network or a list; None if enumeration cannot take the program.
+        network: the rules; None if enumeration cannot take the program.
     """
 
     program: BinaryProgram
     legality: Legality
-    within: PairwiseNetwork | LegalLevels | None
+    network: PairwiseNetwork | None
 
 
 class EnumerationBackend:
@@ -162,13 +93,9 @@ class EnumerationBackend:
             return _separated(task, began)
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
-        if space.within is None:
-            raise _out_of_reach(
-                "its rules are no tables of pairs of parameters, and it has too many configurations to list"
-            )
-        if isinstance(space.within, LegalLevels):
-            return _least(space.within, space.legality, task, settings, began)
-        network = space.within.with_cuts(task.cuts)
+        if space.network is None:
+            raise _out_of_reach("its rules are no tables of pairs of parameters")
+        network = space.network.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
         constant = task.form.constant
@@ -190,11 +117,9 @@ class EnumerationBackend:
             return Answer(UNKNOWN, None, math.nan, bound + constant, seconds, EnumerationBackend.name)
         columns = space.legality.completed(network.levels_of(np.sort(best.states)))
         value = task.form.value(columns)
-        if proven:
-            return _proven(columns, value, value - best.tolerance, settings, began)
-        return Answer(
-            FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began, EnumerationBackend.name
-        )
+        bound = value - best.tolerance if proven else min(value, bound + constant)
+        status = OPTIMAL if proven and closes(value, bound, settings) else FEASIBLE
+        return Answer(status, columns, value, bound, time.perf_counter() - began, EnumerationBackend.name)
 
     def _effort(self, settings: SolverSettings, began: float) -> Effort:
         limit = math.inf if settings.node_limit is None else float(settings.node_limit)
@@ -214,7 +139,7 @@ class EnumerationBackend:
         # a required level excludes the other levels of its group
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
-        return _Space(program, legality, network_at(legality, allowed) or make_legal_levels(legality, allowed))
+        return _Space(program, legality, network_at(legality, allowed))
 
 
 def _separated(task: Task, began: float) -> Answer:
@@ -248,23 +173,6 @@ def _separated(task: Task, began: float) -> Answer:
         raise _out_of_reach("the space is wide, and its minimum is excluded by a cut")
     value = form.value(columns)
     return Answer(OPTIMAL, columns, value, value, time.perf_counter() - began, EnumerationBackend.name)
-
-
-def _proven(columns: Vector, value: float, bound: float, settings: SolverSettings, began: float) -> Answer:
-    """Return the answer of a completed proof; its status is ``OPTIMAL`` if its bound closes the gap."""
-    seconds, status = time.perf_counter() - began, OPTIMAL if closes(value, bound, settings) else FEASIBLE
-    return Answer(status, columns, value, bound, seconds, EnumerationBackend.name)
-
-
-def _least(legal_levels: LegalLevels, legality: Legality, task: Task, settings: SolverSettings, began: float) -> Answer:
-    """Return the answer with the least cost among the level vectors that satisfy the cuts; the first one if there are ties."""
-    values = np.where(legal_levels.admitted(task.cuts), legal_levels.values(task.form), math.inf)
-    at = int(np.argmin(values)) if len(values) else -1
-    if at < 0 or values[at] == math.inf:
-        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
-    columns = legality.completed(legal_levels.levels[at])
-    value, spread = task.form.value(columns), float(np.ptp(values[values < math.inf]))
-    return _proven(columns, value, value - PRECISION * spread, settings, began)
 
 
 def _inexpressible(task: Task) -> str:
