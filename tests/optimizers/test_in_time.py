@@ -154,4 +154,4 @@ def test_a_fit_ends_with_its_deadline_at_the_best_it_has_seen() -> None:
     assert any(np.array_equal(best, x) for _, x in seen)
     clock.now, seen[:] = 1e6, []
     assert np.isfinite(maximum(objective, prior, [np.zeros(3)], 50, Deadline.after(0.0, clock))[1])
-    assert len(seen) == 1  # at least one evaluation in any case
+    assert len(seen) == 2  # one iteration in any case
