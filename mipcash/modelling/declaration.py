@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from numbers import Integral
@@ -119,18 +119,22 @@ class Declaration:
 
     # -- parameters ---------------------------------------------------------------------------------------------
 
-    def real(
-        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: Any = None
-    ) -> NumericParameter:
-        """Declare a real parameter; see ``mipcash.Space.real``."""
-        made: NumericParameter = self.declare(name, self._domain(name, Real, low, high, log, step), when)
-        return made
-
-    def integer(
-        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
-    ) -> NumericParameter:
-        """Declare an integer parameter; see ``mipcash.Space.integer``."""
-        made: NumericParameter = self.declare(name, self._domain(name, Integer, low, high, step, log), when)
+    def add(
+        self,
+        name: str,
+        kind: type,
+        arguments: Sequence[Any],
+        when: Any = None,
+        default: Value | None = None,
+        prior: Any = None,
+        *handle: type[ChoiceParameter],
+    ) -> Any:
+        """Declare a parameter with the domain ``kind(*arguments)``; see ``mipcash.Space.real``, ``ordinal`` ..."""
+        domain = self._domain(name, kind, *arguments)
+        expected = Expectation.of(name, domain, default, prior)  # refused before anything is declared
+        made = self.declare(name, domain, when, *handle)
+        if default is not None or prior is not None:
+            self.expectations[name] = expected
         return made
 
     def set_fidelity(self, name: str, low: float, high: float, log: bool, power: float) -> NumericParameter:
@@ -145,22 +149,20 @@ class Declaration:
             raise SpaceError(
                 f"fidelity {name!r}: its lowest value, {low!r}, must be above 0, as costs are relative to the highest"
             )
-        declare = self.integer if isinstance(low, Integral) and isinstance(high, Integral) else self.real
-        made = declare(name, low, high, log=log)
+        whole = isinstance(low, Integral) and isinstance(high, Integral)
+        kind, arguments = (Integer, (low, high, 1, log)) if whole else (Real, (low, high, log))
+        made: NumericParameter = self.add(name, kind, arguments)
         self.fidelity = Fidelity(name, float(high), float(power))
         return made
 
-    def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: Any = None) -> Any:
-        """Declare an ordered list of values; see ``mipcash.Space.ordinal``."""
-        return self.declare(name, self._domain(name, Ordinal, values, step), when)
-
-    def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
-        """Declare an unordered list of values; see ``mipcash.Space.categorical``."""
-        made: ChoiceParameter = self.declare(name, self._domain(name, Categorical, values), when)
-        return made
-
     def module(
-        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: Any = None
+        self,
+        name: str,
+        algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str],
+        *,
+        when: Any = None,
+        default: Any = None,
+        prior: Any = None,
     ) -> ModuleParameter:
         """Declare a choice of algorithm; see ``mipcash.Space.module``."""
         algorithms = self._algorithms(name, algorithms)
@@ -172,7 +174,7 @@ class Declaration:
                         f"hyperparameter {name}.{algorithm}.{hyper} must be mc.Real, mc.Integer, mc.Ordinal or "
                         f"mc.Categorical, got {domain!r}"
                     )
-        module: ModuleParameter = self.declare(name, self._domain(name, Categorical, algorithms), when, ModuleParameter)
+        module: ModuleParameter = self.add(name, Categorical, (algorithms,), when, default, prior, ModuleParameter)
         for algorithm, domains in algorithms.items():
             module.hyperparameters[algorithm] = {
                 hyper: self.declare(f"{name}.{algorithm}.{hyper}", domain, module[algorithm])

@@ -23,7 +23,7 @@ from mipcash.deadline import Deadline
 from mipcash.display import counted, listing, table
 from mipcash.errors import SpaceError, UndecidedError, stack_level
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
-from mipcash.modelling.domains import Configuration, ParameterDomain, Value
+from mipcash.modelling.domains import Categorical, Configuration, Integer, Ordinal, ParameterDomain, Real, Value
 from mipcash.modelling.expectations import NOTHING
 from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, When
 from mipcash.modelling.live.adoption import adopt_model
@@ -231,7 +231,8 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the range is invalid.
         """
-        return self._expected(self._declaration.real(name, low, high, step=step, log=log, when=when), default, prior)
+        made: Numeric = self._declaration.add(name, Real, (low, high, log, step), when, default, prior)
+        return made
 
     def integer(
         self,
@@ -262,7 +263,8 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the range is invalid.
         """
-        return self._expected(self._declaration.integer(name, low, high, step=step, log=log, when=when), default, prior)
+        made: Numeric = self._declaration.add(name, Integer, (low, high, step, log), when, default, prior)
+        return made
 
     def fidelity(self, name: str, low: float, high: float, *, log: bool = True, power: float = 1.0) -> Numeric:
         """Declare the fidelity: a parameter such as epochs, rows or mesh size, at whose highest value the loss counts.
@@ -322,7 +324,7 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
-        return self._expected(self._declaration.ordinal(name, values, step=step, when=when), default, prior)
+        return self._declaration.add(name, Ordinal, (values, step), when, default, prior)
 
     def categorical(
         self,
@@ -348,7 +350,8 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: the name is taken or invalid, or the list of values is invalid.
         """
-        return self._expected(self._declaration.categorical(name, values, when=when), default, prior)
+        made: Choice = self._declaration.add(name, Categorical, (values,), when, default, prior)
+        return made
 
     def module(
         self,
@@ -377,7 +380,7 @@ class Space(ExchangeMixin):
         Raises:
             SpaceError: a name is taken or invalid, or a domain is no domain.
         """
-        return self._expected(self._declaration.module(name, algorithms, when=when), default, prior)
+        return self._declaration.module(name, algorithms, when=when, default=default, prior=prior)
 
     def ordering(self, name: str, modules: Sequence[Module | str]) -> Ordering:
         """Declare the order in which ``modules`` are applied; a value is a tuple of their names.
@@ -476,25 +479,6 @@ class Space(ExchangeMixin):
             usual[fidelity.label] = self.parameters[fidelity.label].domain.high  # type: ignore[union-attr]  # a Real or an Integer
         soft = {name for name, expectation in known.items() if expectation.default is None}
         return nearest(compiled(self).until(Deadline.after(QUESTION.time_limit)), usual, soft)
-
-    def _expected(self, parameter: P, default: Value | None, prior: Any) -> P:
-        if default is not None or prior is not None:
-            try:
-                self._declaration.expect(parameter.label, default, prior)
-            except SpaceError:
-                self._withdraw(parameter.label)
-                raise
-        return parameter
-
-    def _withdraw(self, name: str) -> None:
-        """Remove a parameter that was declared last, with its hyperparameters."""
-        made = self._declaration
-        labels = list(made.parameters)
-        for label in labels[labels.index(name) :]:
-            del made.model.parameters[label], made.parameters[label]
-            made.conditions.pop(label, None)
-        made.groups = [g for g in made.groups if g.parameter in made.parameters]
-        made.numbers = [n for n in made.numbers if not n.tuned or n.label in made.parameters]
 
     # -- legality -----------------------------------------------------------------------------------------------
 

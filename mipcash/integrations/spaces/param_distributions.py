@@ -170,7 +170,7 @@ def _same(a: Domain, b: Domain) -> bool:
 
 def _declare_switched(declaration: Declaration, blocks: Sequence[Block], switch: str) -> None:
     values: list[Sequence[Value]] = [block[switch].values for block in blocks]
-    choice = declaration.categorical(switch, [v for listed in values for v in listed])
+    choice = declaration.add(switch, Categorical, ([v for listed in values for v in listed],))
     for name in dict.fromkeys(n for block in blocks for n in block if n != switch):
         there = [k for k, block in enumerate(blocks) if name in block]
         when = None if len(there) == len(blocks) else choice.is_(*(v for k in there for v in values[k]))
