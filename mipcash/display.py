@@ -90,3 +90,10 @@ def proof_text(status: str, value: float, bound: float, solver: str, of: str = "
         return f"optimal, {of or 'value'} {value:.10g}, proven by {solver}"
     known = f", bound {bound:.10g}" if math.isfinite(bound) else ", no bound"
     return f"{status}, {of or 'value'} {value:.10g}{known} ({solver})"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines of text: columns to the right, the last one to the left."""
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]) - 1)]
+    lines = ("  ".join([*(f"{text:>{w}}" for text, w in zip(row, widths, strict=False)), row[-1]]) for row in rows)
+    return [f"  {line.rstrip()}" for line in lines]

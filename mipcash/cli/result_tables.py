@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from mipcash.space.bounds import Extent
     from mipcash.space.space import Space
 
-SURE = 0.95
-"""Probability of feasibility from which a configuration is called safe."""
-MODELLED = 400
-"""Largest number of trials for which the model is evaluated at the end of a run."""
 LEVELS_SHOWN = 100
 """Largest number of characters of a domain or a value in a table."""
 
@@ -48,23 +44,6 @@ def best_first(result: Result) -> list[Trial]:
     """Return the trials that have a loss, sorted by violation of the outcome constraints, then by loss."""
     ranked = (result.history[k] for k in result.feasibility.ranked)
     return [t for t in ranked if t.done and t.loss is not None]
-
-
-def safety(result: Result) -> str:
-    """Return a sentence on the posterior probability that the best trial is feasible, and on the best trial that is safe.
-
-    It is empty without outcome constraints or a best trial, or with more than MODELLED trials. See ``mipcash.Result.safe``.
-    """
-    if not result.under or result.best is None or len(result.history) > MODELLED:
-        return ""
-    sure = result.probability()
-    wording = f"the best satisfies all constraints with probability {sure:.2f} by the model"
-    safe = result.safe(SURE)
-    if sure >= SURE or math.isnan(sure):
-        return wording if not math.isnan(sure) else ""
-    if safe is None:
-        return f"{wording}; no trial does with {SURE}"
-    return f"{wording}; with at least {SURE}: trial {safe.number}, {result.objectives.word} {safe.loss:.6g}"
 
 
 def comparison_table(results: Mapping[str, Result]) -> RenderableType:

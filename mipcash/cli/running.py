@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 
-from mipcash.cli import archive, consent, ending, modelfile, result_tables
+from mipcash.cli import archive, consent, ending, modelfile
 from mipcash.cli.json_lines import JsonLines, write_result
 from mipcash.cli.plans import Plan
 from mipcash.cli.printing import fail, say
@@ -83,9 +83,9 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             f"{error}.\nTo go on, once it is corrected: {_resume_command(plan.storage)}{plan.beyond}"
         ) from error
     old = archive.open_archive(plan.storage)
-    closing = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()
+    closing = _report(loaded, result) if stream is None else ""
     picture = archive.picture_path(old.path) if isinstance(old.path, Path) else None
-    ending.close(old, picture, "\n\n".join(t for t in closing if t), stream)
+    ending.close(old, picture, closing, stream)
     if result.best is None:
         raise typer.Exit(1)
 

@@ -20,6 +20,7 @@ from statistics import fmean, variance
 
 import numpy as np
 
+from mipcash.display import aligned
 from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.feasibility import violated
@@ -223,7 +224,4 @@ HEAD = ("trial", "search", "fresh", "")
 
 def text_of(finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False) -> list[str]:
     """Return the table as lines of text."""
-    rows = [HEAD, *table_of(finalists, chosen, maximised)]
-    widths = [max(len(row[c]) for row in rows) for c in range(3)]
-    lines = (("  ".join(f"{row[c]:>{widths[c]}}" for c in range(3)) + f"  {row[3]}").rstrip() for row in rows)
-    return ["finalists, evaluated again:", *(f"  {line}" for line in lines)]
+    return ["finalists, evaluated again:", *aligned([HEAD, *table_of(finalists, chosen, maximised)])]

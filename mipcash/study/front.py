@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mipcash.display import aligned
 from mipcash.errors import MipcashError
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.pareto import Values, hypervolume, on_front, tchebycheff, unit_values
@@ -82,12 +83,7 @@ class Front:
 
     def lines(self) -> list[str]:
         """Return the table as lines of text."""
-        rows = self.table()
-        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]) - 1)]
-        aligned = (
-            "  ".join([*(f"{text:>{w}}" for text, w in zip(row[:-1], widths, strict=True)), row[-1]]) for row in rows
-        )
-        return [f"front of {len(rows) - 1}:", *(f"  {line.rstrip()}" for line in aligned)]
+        return [f"front of {len(self.members)}:", *aligned(self.table())]
 
 
 def objectives_of(trial: Trial) -> tuple[str, ...]:

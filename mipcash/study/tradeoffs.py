@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mipcash.display import table
+from mipcash.display import aligned, table
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import FAILED, LOSS
@@ -210,10 +210,7 @@ class LimitTable(Sequence[dict[str, Any]]):
                 "trial",
                 "",
             )
-            cells = [head, *each.cells()] if each.steps else []
-            widths = [max((len(row[c]) for row in cells), default=0) for c in range(3)]
-            for row in cells:
-                yield ("  " + "  ".join(f"{row[c]:>{widths[c]}}" for c in range(3)) + f"  {row[3]}").rstrip()
+            yield from aligned([head, *each.cells()]) if each.steps else ()
 
     def _repr_html_(self) -> str:
         parts = [

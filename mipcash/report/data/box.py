@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binomtest
 from scipy.stats.qmc import Sobol
 
 from mipcash.modelling.domains import Permutation
@@ -25,7 +26,6 @@ from mipcash.space.domain import Domain
 DRAWS = 2000
 SECONDS = 3.0
 """Time limit for checking the draws."""
-Z = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +63,10 @@ class Box:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's interval of p at 95 %."""
-        n, k = len(self.legal), int(self.legal.sum())
-        if not n:
+        if not len(self.legal):
             return 0.0, 1.0
-        centre = (k + Z**2 / 2) / (n + Z**2)
-        half = Z / (n + Z**2) * math.sqrt(k * (n - k) / n + Z**2 / 4)
-        return (0.0 if k == 0 else max(0.0, centre - half)), (1.0 if k == n else min(1.0, centre + half))
+        found = binomtest(int(self.legal.sum()), len(self.legal)).proportion_ci(method="wilson")
+        return float(found.low), float(found.high)
 
 
 def latent_draws(domain: Domain, n: int, rng: np.random.Generator) -> Points:

@@ -55,7 +55,6 @@ _MEANT = re.compile(
     re.I | re.S,
 )
 _PASSWORD = re.compile(r"(?:pass(?:word|wd)?|pwd)\s*=", re.I)
-_HOST = re.compile(r"@[^\s:/?#&=@]*(?::\d{1,5}(?=[/?#]|$))?(?:/[^\s:?#&=@]*)?")
 
 
 def is_address(storage: object) -> bool:
@@ -70,10 +69,8 @@ def is_address(storage: object) -> bool:
 def without_credentials(text: object) -> str:
     """Return a text that may be an address in the form for messages, without user, password and options.
 
-    For an address, keep the scheme and the part after the last ``@``, up to the first invalid character. If there is no ``@``, or
-    an option before it, the host cannot be distinguished from a password, and only the scheme is kept. Percent-encoded characters
-    are decoded first. For a path, the part before an ``@`` is left out if it contains a colon. Any other text is returned on one
-    line.
+    For an address, keep the scheme, and of SQLite the path. For a path, the part before an ``@`` is left out if it contains a
+    colon. Any other text is returned on one line. Percent-encoded characters are decoded first.
     """
     given = str(text)
     plain = _bare(given)
@@ -81,13 +78,9 @@ def without_credentials(text: object) -> str:
     at = hidden.rfind("@")
     if is_address(given):
         known = re.match(rf"(?:{_KNOWN})\b", plain, re.I)
-        options = re.search(
-            r"[?&#=\s]", hidden[: max(at, 0)]
-        )  # then the part after the @ may belong to an option's value
-        tail = _HOST.match(hidden, at) if at >= 0 and options is None else None
-        if tail is None and known is not None and known[0].lower() == SQLITE:
+        if known is not None and known[0].lower() == SQLITE and at < 0:
             return one_line(re.split(r"[?#&=]", hidden)[0], 200)  # the path of a file
-        return one_line(f"{'' if known is None else known[0] + '://'}...{'' if tail is None else tail[0]}", 200)
+        return f"{'' if known is None else known[0] + '://'}..."
     if ":" in hidden[: max(at, 0)] and not re.match(r"[A-Za-z]:[/\\]", plain):
         hidden = f"...{hidden[at:]}"
     return one_line(given if hidden == plain else hidden)
