@@ -47,6 +47,8 @@ def short_list(values: Sequence[object], limit: int = 12) -> str:
 
 def same_value(a: object, b: object) -> bool:
     """Return True if two values are equal. ``True`` differs from ``1``; numpy scalars equal Python numbers."""
+    if a is b:
+        return True
     if is_bool(a) != is_bool(b):
         return False
     if is_number(a) != is_number(b):
@@ -63,7 +65,7 @@ def level_among(values: Sequence[Value], value: Value) -> int:
         first = values.index(value)
         if type(values[first]) is type(value):
             return first
-    return next(l for l, v in enumerate(values) if v is value or (type(v) is type(value) and v == value))
+    return next(l for l, v in enumerate(values) if type(v) is type(value) and same_value(v, value))
 
 
 @dataclass(frozen=True)
@@ -402,7 +404,7 @@ def _check_distinct(domain: _Listed) -> None:
             raise SpaceError(f"the {domain.kind} domain lists {a!r} twice{also}; list each value once")
         if isinstance(a, float) and not math.isfinite(a):
             raise SpaceError(
-                f"the {domain.kind} domain lists {a!r}; a value must be finite (use a string such as 'inf')"
+                f"the {domain.kind} domain lists {a!r}; a value must be finite: list a text such as 'inf', and replace it"
             )
 
 

@@ -1,7 +1,8 @@
-"""MipcashSampler with several objectives: better fronts than random search, failures, constraints."""
+"""MipcashSampler with several objectives, and with trials that Optuna, or another study, has made."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 pytest.importorskip("optuna", minversion="5")
 
 import optuna
-from optuna.trial import TrialState
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
 
+import mipcash as mc
 from mipcash.integrations.optuna import MipcashSampler
 from tests.integrations.test_optuna_sampler import network, suggested
 
@@ -63,3 +66,63 @@ def test_failures_and_constraints_count_for_several_objectives() -> None:
     study.optimize(objective, n_trials=12, catch=ValueError)
     assert {t.state for t in study.trials} == {TrialState.COMPLETE, TrialState.FAIL}
     assert [t.params["layers"] for t in study.trials[-4:]] == [1] * 4
+
+
+def ruled() -> mc.Space:
+    space = mc.Space("ruled")
+    n, k = space.integer("n", 1, 8), space.categorical("k", ["a", "b"])
+    space.real("x", 0.0, 1.0, when=k["a"])
+    space.rule("r", n <= 4 + 4 * k["b"])
+    return space
+
+
+def of(sign: float) -> Any:
+    def objective(trial: Any) -> float:
+        n, k = trial.suggest_int("n", 1, 8), trial.suggest_categorical("k", ["a", "b"])
+        assert n <= 4 or k == "b"
+        return sign * ((n - 6) ** 2 + (trial.suggest_float("x", 0.0, 1.0) if k == "a" else 0.0))
+
+    return objective
+
+
+def test_a_sampler_of_another_study_reads_that_study() -> None:
+    used = MipcashSampler(ruled(), seed=0)
+    first = optuna.create_study(sampler=used)
+    first.optimize(of(1.0), n_trials=8)
+    found = []
+    for sampler in (used, MipcashSampler(ruled(), seed=0)):
+        study = optuna.create_study(sampler=sampler)
+        for trial in first.get_trials():
+            trial.values = [-trial.value]
+            study.add_trial(trial)
+        study.optimize(of(-1.0), n_trials=4)
+        found.append([t.params for t in study.trials])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("given", [{"n": 4, "k": "a"}, {"n": 7}])
+def test_parameters_of_a_waiting_trial_are_kept_and_completed_legally(given: dict[str, Any]) -> None:
+    kinds = {"n": IntDistribution(1, 8), "k": CategoricalDistribution(["a", "b"])}
+    waiting = create_trial(state=TrialState.WAITING, params=given, distributions={n: kinds[n] for n in given})
+    study = optuna.create_study(sampler=MipcashSampler(ruled(), seed=0))
+    for _ in range(3):
+        study.add_trial(waiting)
+    study.optimize(of(1.0), n_trials=3)
+    assert all(given.items() <= trial.params.items() for trial in study.trials)
+
+
+def test_infinite_constraints_say_only_whether_a_trial_is_feasible() -> None:
+    def objective(trial: Any) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("c", math.inf if x < 0.5 else -math.inf)
+        return (x - 0.4) ** 2
+
+    study = optuna.create_study(sampler=MipcashSampler(seed=0))
+    study.optimize(objective, n_trials=20)
+    assert 0.5 <= study.best_params["x"] < 0.52
+
+
+def test_a_parameter_without_a_name_is_sampled_independently() -> None:
+    study = optuna.create_study(sampler=MipcashSampler(seed=0))
+    study.optimize(lambda t: t.suggest_float("", 0.0, 1.0) + t.suggest_int("a", 0, 3), n_trials=8)
+    assert len(study.trials) == 8

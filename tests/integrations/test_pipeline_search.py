@@ -161,6 +161,17 @@ def test_columns_may_have_numbers_as_names_and_other_types_later() -> None:
     assert np.array_equal(found.predict(numbers.to_numpy()), found.predict(numbers))
 
 
+@pytest.mark.parametrize("size", [None, 3])
+def test_columns_of_numbers_are_matched_by_name(size: int | None) -> None:
+    x, y = load_iris(return_X_y=True)
+    table = pd.DataFrame(x, columns=list("abcd"))
+    search = PipelineSearchCV(n_iter=3, cv=3, ensemble_size=size, random_state=0).fit(table, y)
+    assert search.score(table, y) > 0.9
+    for other in (table[list("dcba")], table.rename(columns={"a": "q"})):
+        with pytest.raises(ValueError, match="feature names"):
+            search.predict(other)
+
+
 def test_the_task_and_the_score_fit_the_target() -> None:
     few = {"n_iter": 1, "cv": 2, "random_state": 0, "optimizer": "random"}
     many = np.arange(150) % 50

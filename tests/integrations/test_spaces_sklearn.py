@@ -49,6 +49,13 @@ def test_objects_are_values_and_rules_may_be_added() -> None:
     assert all(any(c["clf"] is known for known in (svc, logistic, "passthrough")) for c in space.sample(5))
 
 
+def test_arrays_are_values() -> None:
+    first, second = np.array([0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.4])
+    space = mc.Space.from_sklearn({"priors": [None, first, second]})
+    result = mc.minimize(lambda c: 0.0 if c["priors"] is None else c["priors"][0], space, 9, progress=False)
+    assert {t.loss for t in result.history} == {0.0, 0.2, 0.3}
+
+
 def test_dicts_that_one_parameter_distinguishes_become_conditions() -> None:
     space = mc.Space.from_sklearn(
         [

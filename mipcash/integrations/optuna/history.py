@@ -86,9 +86,6 @@ class Reader:
         whole = [t for t in trials if t.state == TrialState.COMPLETE]
         found = []
         for trial in trials:
-            if trial.state != TrialState.PRUNED and (seen := self._seen.get(key_of(trial))) is not None:
-                found.append(seen)
-                continue
             placed = self._place(trial)
             if placed.config is not None:
                 found.append(self._observation(trial, placed, objectives, whole))
@@ -195,7 +192,8 @@ def outcome_of(trial: Any, objectives: Objectives, limited: Collection[str], who
         outputs |= {name: Output.of(v) for name, v in zip(objectives.names[1:], trial.values[1:], strict=True)}
     for key, value in trial.constraints.items():
         if key not in limited:
-            outputs[CONSTRAINT.format(key)] = Output.of(float(value))
+            sign = math.copysign(1.0, value)  # Optuna takes infinite constraints, which have no place in a model
+            outputs[CONSTRAINT.format(key)] = Output.of(float(value) if math.isfinite(value) else sign)
     for name in limited:
         value = number_of(trial.user_attrs.get(name))
         if value is not None:

@@ -202,7 +202,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             search = self._searching(space)
             trials = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, trial.number]))
-            fixed = {**_held(study.sampler), **trial.system_attrs.get("fixed_params", {})}
+            fixed = {**_held(study.sampler), **trial.system_attrs.get("fixed_params", {}), **trial.params}
             try:
                 note = search.proposal(trials, objectives_of(study.directions), rng, self._seconds, fixed)
             except SpaceExhaustedError:
@@ -387,7 +387,7 @@ def _parent(
 
 def _has_domain(name: str, distribution: Any) -> bool:
     try:
-        domain_of(name, distribution)
+        space_of({name: InferredParameter(distribution)})
     except SpaceError:
         return False
     return True

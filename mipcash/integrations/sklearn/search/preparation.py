@@ -109,8 +109,10 @@ def _check_texts(x: Any, name: Any) -> None:
 
 
 def _as_numbers(x: Any) -> Any:
-    """Return numbers and bools of a data frame, or an array, as floats; nan for missing ones."""
-    return np.asarray(x.astype(object).where(x.notna(), np.nan) if hasattr(x, "notna") else x, dtype=float)
+    """Return numbers and bools as floats, and nan for missing ones: a data frame, with its names, or an array."""
+    return (
+        x.astype(object).where(x.notna(), np.nan).astype(float) if hasattr(x, "notna") else np.asarray(x, dtype=float)
+    )
 
 
 def _as_texts(x: Any) -> Any:
