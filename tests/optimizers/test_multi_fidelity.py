@@ -142,6 +142,18 @@ def test_limits_failures_directions_and_batches() -> None:
     assert {t.fidelity for t in study.ask(3)} <= {1.0, 1 / 3, 1 / 9, 1 / 27, 1 / 81}
 
 
+def test_finalists_are_evaluated_again_at_the_full_fidelity() -> None:
+    def noisy(config: dict[str, Any], repeat: int = 0) -> float:
+        return loss(config) + 0.01 * repeat
+
+    run = mc.minimize(noisy, training(), 6, confirm=2, progress=False)
+    repeats = [t for t in run.history if t.repeat]
+    assert len(repeats) == len(run.finalists) == 2
+    assert all(t.config["epochs"] == 81 for t in repeats)
+    assert run.best is not None
+    assert run.best.number in {f.number for f in run.finalists}
+
+
 def test_a_resumed_run_equals_an_unbroken_one_and_its_journal_is_read_without_the_space(tmp_path: Path) -> None:
     whole = mc.minimize(loss, training(), 3, progress=False)
     path = tmp_path / "run.db"
