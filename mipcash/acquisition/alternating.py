@@ -201,6 +201,7 @@ class Alternation:
             value = f.value(here.one_hot(self.domain.program), here.units)
             if value > best.value - self._tolerance(best.value):
                 break
+            best = Minimum.unproven(self.domain, here, value)
         return best
 
     def _tolerance(self, value: float) -> float:

@@ -137,7 +137,7 @@ class HybridSettings:
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         at_least(self, samples=int(self.acquisition == SAMPLED))
-        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, cover=0)
+        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, cover=0, product_columns=0)
 
     @property
     def surrogate(self) -> StructuredSettings:

@@ -118,6 +118,8 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         (HybridSettings, {"best": 0}, "best must be at least 1"),
         (HybridSettings, {"restart_every": 0}, "restart_every must be at least 1"),
         (HybridSettings, {"cover": -1}, "cover must be at least 0"),
+        (HybridSettings, {"product_columns": float("nan")}, "product_columns must be "),
+        (mc.settings.RandomSettings, {"attempts": 1.5}, "attempts must be a whole number"),
         (LocalSearchSettings, {"survivors": 0}, "LocalSearchSettings: survivors must be at least 1"),
         (FeatureSizes, {"fourier": 0}, "FeatureSizes: fourier must be at least 1"),
         (SolverSettings, {"time_limit": -1}, "SolverSettings: time_limit must be at least 0, got -1"),

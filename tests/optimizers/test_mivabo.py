@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.mivabo import MiVaBOSettings
@@ -114,6 +116,35 @@ def test_too_large_a_grid_is_refused_with_its_size():
     propose(ALL["bound_numbers"](), small, n=1)
 
 
+def test_the_last_continuous_step_is_kept_where_auxiliaries_leave_the_levels_to_the_solver(monkeypatch):
+    space = mc.Space("auxiliaries")
+    a, x, y = space.integer("a", 1, 6), space.real("x", 0, 4), space.real("y", 0, 4)
+    v, w = space.auxiliary("v", 0, 3), space.auxiliary("w", 0, 3)
+    for k, rule in enumerate(
+        (x + y >= a * 0.5 + 0.25, x + y <= a + 1, x <= v + 1.5, y <= w + 0.9, v + w + a <= 7, v * w <= 4)
+    ):
+        space.rule(f"r{k}", rule)
+    step, alternate = ContinuousStep.minimise, Alternation.minimise
+    seen = []
+
+    def stepped(self, f, point, rng, *args, **options):
+        units = step(self, f, point, rng, *args, **options)
+        seen.append(f.value(point.one_hot(self.domain.program), units))
+        return units
+
+    def alternated(self, *args, **options):
+        seen.clear()
+        found = alternate(self, *args, **options)
+        assert found is None or found.value <= min(seen) + 1e-3
+        return found
+
+    monkeypatch.setattr(ContinuousStep, "minimise", stepped)
+    monkeypatch.setattr(Alternation, "minimise", alternated)
+    settings = MiVaBOSettings(n_initial=4, alternation=AlternatingSettings(rounds=1))
+    loss = lambda c: (c["x"] - 1.3) ** 2 + (c["y"] - 0.7) ** 2 + 0.1 * c["a"]  # noqa: E731
+    assert mc.minimize(loss, space, 9, optimizer=mc.Method("mivabo", settings), progress=False).value < 0.2
+
+
 def test_invalid_settings_are_refused():
     for wrong in (
         {"prior": "ridge"},
@@ -127,5 +158,7 @@ def test_invalid_settings_are_refused():
     ):
         with pytest.raises(SpaceError):
             MiVaBOSettings(**wrong)
+    with pytest.raises(SpaceError, match="horseshoe prior has no variational inference"):
+        MiVaBOSettings(prior="horseshoe", sparse=SparseSettings("laplace", "variational"))
     with pytest.raises(SpaceError, match="did you mean 'layers'"):
         make_optimizer("mivabo", ALL["conv_net"](), settings=MiVaBOSettings(interactions=(("lr", "layer"),)))

@@ -183,7 +183,11 @@ def test_omitted_pairs_are_bounded_and_kept_pairs_make_a_quadratic_form(name, pr
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"prior": "lasso"}, {"inference": "ep"}, {"inference": "variational"}, {"by": "level"}, {"draws": 0}]
+    "wrong",
+    [
+        *({"prior": "lasso"}, {"inference": "ep"}, {"inference": "variational"}, {"by": "level"}, {"draws": 0}),
+        *({"burn_in": 1.5}, {"noise": 0.0}, {"noise_sd": -1.0}),
+    ],
 )
 def test_invalid_settings_are_refused(wrong):
     with pytest.raises(SpaceError):

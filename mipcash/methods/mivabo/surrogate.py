@@ -63,6 +63,8 @@ class LinearSettings:
         if self.prior not in ("gaussian", *PRIORS):
             raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
         known_kind(self.features)
+        if self.prior != "gaussian":
+            _ = self.inference  # refused here
 
     @property
     def inference(self) -> SparseSettings:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
@@ -67,8 +67,7 @@ class SparseSettings:
             )
         if self.by not in ("pair", "feature"):
             raise SpaceError(f"sparse units are by 'pair' or by 'feature', not {self.by!r}")
-        if self.burn_in < 0 or self.draws < 1:
-            raise SpaceError(f"burn_in must be at least 0 and draws at least 1, got {self.burn_in} and {self.draws}")
+        at_least(self, burn_in=0, draws=1, noise=1e-300, noise_sd=0)
 
 
 @dataclass(frozen=True)
