@@ -37,8 +37,10 @@ class Archive:
         """Number of evaluations; for decoupled evaluations, of single outputs."""
         return self.result.n_evaluations
 
-    def finished(self, budget: int) -> bool:
-        """Return True if a run with this budget has nothing left to evaluate."""
+    def finished(self, budget: int, confirm: object = None) -> bool:
+        """Return True if a run with this budget has nothing left to evaluate, repeats of finalists included."""
+        if confirm is not None and not any(t.repeat for t in self.result.history):
+            return False
         return self.n_evaluated >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property

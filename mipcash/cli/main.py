@@ -8,6 +8,8 @@ A command imports its modules when it runs, so that ``mipcash --help`` loads no 
 
 from __future__ import annotations
 
+import io
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -114,6 +116,7 @@ def run(
         loaded = modelfile.load(model, options)
         given = typed_options(context.params)
         if solver_option:
+            modelfile.pairs(solver_option, "--solver-option")
             given["solver"] = " ".join([solver or loaded.defaults.get("solver", "auto"), *solver_option])
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
@@ -121,7 +124,7 @@ def run(
             say(visible(f"the journal that was there is {old_path} now"))
         if archive.started(plan.storage):
             old = archive.open_archive(plan.storage)
-            if cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
+            if cost is None and steps is None and old.finished(plan.budget, confirm) and not plan.differs(old):
                 say(old.ended)
                 ending.close(old, None, stream=stream)
                 return
@@ -166,7 +169,7 @@ def resume(
         old = archive.open_archive(journal)
         record = old.record
         total = budget or record.budget or old.n_evaluated
-        if cost is None and steps is None and record.model is not None and old.finished(total):
+        if cost is None and steps is None and record.model is not None and old.finished(total, confirm):
             say(old.ended)
             ending.close(old, None, stream=stream)
             return
@@ -203,6 +206,10 @@ def show(
         from mipcash.cli import archive, ending, result_tables
         from mipcash.report.failures import failing
 
+        if plot is not None:
+            from mipcash.report.drawing import needs_matplotlib
+
+            needs_matplotlib()
         old = archive.open_archive(archive.place_of(journal))
         result = old.result
         trials = result.history[-last:] if top is None else result_tables.best_first(result)[:top]
@@ -265,4 +272,9 @@ app.command()(work)
 
 def main() -> None:
     """Run the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # names may have characters that the terminal, or a file, does not take
+            stream.reconfigure(errors="backslashreplace")
     app()

@@ -22,6 +22,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import os
 import sys
 import tokenize
 import traceback
@@ -144,7 +145,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
         ModelError: the model does not exist, fails to import, lacks a required declaration, or an option is unknown or invalid.
     """
     if is_path(reference):
-        path = Path(reference).expanduser().resolve()
+        path = Path(os.path.expanduser(reference)).resolve()
         module, where, reference = _import_file(path), str(path), str(path)
     else:
         module, where = _import_named(reference), f"model {reference!r}"
@@ -171,7 +172,7 @@ def load_space(reference: str, options: Mapping[str, str] | None = None) -> Spac
         ModelError: see ``load``.
     """
     if is_path(reference) and not options:
-        path = Path(reference).expanduser().resolve()
+        path = Path(os.path.expanduser(reference)).resolve()
         module = _import_file(path)
         space = getattr(module, "space", None)
         if isinstance(space, Space):
@@ -276,6 +277,8 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
     """Run code of a model file. Convert its exceptions to a ModelError with the place and the cure."""
     try:
         return action()
+    except ModelError:  # of a bundled model's own
+        raise
     except ModuleNotFoundError as error:
         raise ModelError(
             f"{where} needs the package {error.name!r}, which is not installed: {pip_command(error.name or '')}"
@@ -333,7 +336,7 @@ def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
 # -- options --------------------------------------------------------------------------------------------------------
 
 
-def pairs(options: Sequence[str]) -> dict[str, str]:
+def pairs(options: Sequence[str], flag: str = "--option") -> dict[str, str]:
     """Return the values of ``--option key=value`` by key.
 
     Raises:
@@ -343,7 +346,7 @@ def pairs(options: Sequence[str]) -> dict[str, str]:
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or not key.isidentifier():
-            raise ModelError(f"--option takes KEY=VALUE, such as --option folds=5; got {option!r}")
+            raise ModelError(f"{flag} takes KEY=VALUE, such as {flag} folds=5; got {option!r}")
         found[key] = value
     return found
 

@@ -5,7 +5,6 @@ This module does not import the optimizer, so that ``mipcash --help`` responds a
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 import warnings
@@ -33,9 +32,11 @@ def errors(debug: bool) -> Iterator[None]:
             say(traceback.format_exc(), err=True)
         fail(f"error: {error}", lines=isinstance(error, DefectError))
         raise typer.Exit(2) from None
-    except BrokenPipeError:  # the reader of a pipe has closed it, as in `mipcash show run.db | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+    except BrokenPipeError:  # the reader of a pipe has closed it, as in `mipcash show run.db | head`; typer ends with 1
+        raise
+    except OSError as error:
+        fail(f"error: {error}")
+        raise typer.Exit(2) from None
     finally:
         warnings.formatwarning = usual
 

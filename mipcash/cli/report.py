@@ -10,6 +10,7 @@ import typer
 
 from mipcash.cli.options import Debug, JournalOptions, Place
 from mipcash.cli.printing import errors, say, show_table
+from mipcash.errors import ModelError
 from mipcash.study.text import visible
 
 if TYPE_CHECKING:
@@ -68,9 +69,11 @@ def compare(
     """Compare runs of the same objective: best values, and after how many evaluations they were found."""
     with errors(debug):
         from mipcash.cli import archive, result_tables
+        from mipcash.report.comparison import check_kind
         from mipcash.report.convergence import save_comparison
         from mipcash.report.files import mode_of
 
+        check_kind(kind)
         runs = [archive.open_archive(archive.place_of(journal)) for journal in journals]
         titles = [run.title for run in runs]
         if len(set(titles)) < len(titles):  # runs with equal titles are distinguished by their paths
@@ -115,6 +118,8 @@ def _space(model: str | None, options: Sequence[str] | None) -> Space | None:
         ModelError: the model cannot be loaded.
     """
     if model is None:
+        if options:
+            raise ModelError("--option is of the model; give --model FILE too, or leave it out")
         return None
     from mipcash.cli import modelfile
 

@@ -97,7 +97,8 @@ def work(
                 loaded = modelfile.load(model, options)
             loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, address.with_password, options, typed, quiet, cost, steps)
-        if old is not None and cost is None and steps is None and old.finished(plan.budget) and not plan.differs(old):
+        counted = cost is None and steps is None
+        if old is not None and counted and old.finished(plan.budget, confirm) and not plan.differs(old):
             say(f"this study is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
             ending.close(old, None)
             return

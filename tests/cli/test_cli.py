@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -47,8 +48,7 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     assert Path("here.svg").read_text().rstrip().endswith("</svg>")
     with monkeypatch.context() as without:
         without.setattr("mipcash.report.drawing.find_spec", lambda name: None)
-        bare = "picture: none without matplotlib; pip install 'mipcash[plots]', then mipcash show runs/"
-        assert bare in said(0, "show", "runs/bowl-seed0.db", "--plot", "none.svg")
+        assert "pip install 'mipcash[plots]'" in said(2, "show", "runs/bowl-seed0.db", "--plot", "none.svg")
     assert "picture:" not in said(0, "show", "runs/bowl-seed0.db")
     losses = [row.loss for row in read_journal("runs/bowl-seed0.db")[1]]
     assert all(f"{loss:.6g}" in shown.stdout for loss in losses)
@@ -288,3 +288,34 @@ def test_warnings_are_notes_without_a_line_of_code() -> None:
     with errors(debug=False):
         assert warnings.formatwarning(UserWarning("late \x1b"), UserWarning, "main.py", 7) == "note: late \\x1b\n"
     assert "UserWarning" in warnings.formatwarning(UserWarning("late"), UserWarning, "main.py", 7)
+
+
+def test_a_closed_pipe_is_no_success_and_characters_of_names_that_a_file_lacks_are_escaped(write: Write) -> None:
+    write()
+    Path("greek.py").write_text(Path("bowl.py").read_text().replace('"n"', '"β"'), encoding="utf-8")
+    words = [sys.executable, "-m", "mipcash", "run", "greek.py", "--budget", "3", "--storage", "greek.db"]
+    western = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    ran = subprocess.run(words, capture_output=True, env=western)
+    assert ran.returncode == 0, ran.stderr
+    assert b"\\u03b2" in ran.stdout
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = subprocess.run([*words, "--fresh"], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert gone.returncode != 0
+    assert b"Traceback" not in gone.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("compare", "a.db", "--kind", "foo"), "runs are compared by"),
+        (("report", "a.db", "--option", "a=1"), "give --model FILE too"),
+        (("run", "bowl.py", "--solver-option", "foo"), "--solver-option takes KEY=VALUE"),
+        (("run", "artificial", "--option", "instance=x"), "error: option instance='x' is not a whole number"),
+        (("show", "n" * 300), "name too long"),
+    ],
+)
+def test_mistakes_are_told_at_once(write: Write, command: tuple[str, ...], message: str) -> None:
+    write()
+    assert message in said(2, *command)

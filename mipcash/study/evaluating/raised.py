@@ -47,7 +47,11 @@ class Raised:
             certain, cure = True, "Take values from the configuration, config['lr'] for trial.suggest_float('lr', ...),"
         elif isinstance(error, AttributeError) and "predict_proba" in str(error):
             cure = "Use an estimator with probabilities, such as SVC(probability=True), or another scoring,"
-        lines = "".join(traceback.format_list(traceback.extract_tb(inside, limit=-FRAMES)))
+        lines = (
+            ""
+            if isinstance(error, ModelError)
+            else "".join(traceback.format_list(traceback.extract_tb(inside, limit=-FRAMES)))
+        )
         return cls(describe_error(error), storable(lines.rstrip(), MESSAGE_LIMIT), certain, cure)
 
 
