@@ -439,38 +439,3 @@ def test_a_proof_names_its_solver() -> None:
 def test_the_relative_gap_is_defined_at_zero() -> None:
     pairs = ((0.0, 0.0), (0.0, -1e-11), (0.0, -3.0), (1.0, -1.0), (100.0, 99.0), (3.0, -math.inf))
     assert [relative_gap(value, bound) for value, bound in pairs] == [0.0, 0.0, 1.0, 2.0, 0.01, math.inf]
-
-
-@pytest.mark.parametrize("condition", [False, True])
-def test_samples_spread_where_an_equation_pins_a_number_to_a_bound(condition: bool) -> None:
-    space = mc.Space("mixture")
-    x, y, w = (space.real(name, 0, 1) for name in "xyw")
-    c = space.categorical("c", ["low"])
-    space.rule("whole", x + y + w == 1)
-    space.rule("cap", x <= 0.2)
-    space.rule("equation", x == 0.2, when=c["low"] if condition else None)
-    values = np.sort([config["y"] for config in space.sample(24)])
-    assert values[0] < 0.2
-    assert values[-1] > 0.6
-    assert np.diff(values).max() < 0.3
-    assert len(np.unique(np.round(values, 4))) > 20
-
-
-def test_a_rule_that_never_holds_excludes_its_condition() -> None:
-    space = mc.Space("never")
-    x, c = space.integer("x", 0, 3), space.categorical("c", ["u", "v"])
-    d = space.categorical("d", ["s", "t"])
-    space.rule("both", x < 0, when=[c["u"], d["s"]])
-    assert space.count() == 12
-    space.rule("one", x < 0, when=c["u"])
-    assert space.count() == 8
-    with pytest.raises(mc.errors.RuleError, match="always fails"):
-        space.rule("none", x < 0)
-
-
-def test_a_run_ends_with_its_result_where_the_solver_is_too_coarse() -> None:
-    space = mc.Space("wide")
-    x, y, z = space.real("x", 0, 1e6), space.real("y", 0, 1e6), space.real("z", 0, 1e-6)
-    space.rule("r", 3 * x - 0.5 * y - 2 * z >= 3e6)
-    result = mc.minimize(lambda config: config["x"], space, 3, progress=False)
-    assert result.config["x"] == pytest.approx(1e6)

@@ -467,9 +467,8 @@ class NumberRules:
             return whole
         _, values, right = np.linalg.svd(rows)
         rank = int(np.sum(values > 1e-10 * max(1.0, float(values.max(initial=0.0)))))
-        found = right[rank:] @ whole
         # a step along a residue of rounding would leave a bound that an equation pins the number to
-        return np.where(np.abs(found) < 1e-12, 0.0, found)
+        return np.where(np.abs(found := right[rank:] @ whole) < 1e-12, 0.0, found)
 
 
 def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -> float:
