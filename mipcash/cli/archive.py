@@ -38,9 +38,13 @@ class Archive:
         return self.result.n_evaluations
 
     def finished(self, budget: int, confirm: object = None) -> bool:
-        """Return True if a run with this budget has nothing left to evaluate, repeats of finalists included."""
-        if confirm is not None and not any(t.repeat for t in self.result.history):
-            return False
+        """Return True if a run with this budget has nothing left to evaluate, repeats of finalists included.
+
+        Args:
+            confirm: given now; None: no repeats are asked for.
+        """
+        if confirm is not None:
+            return self.n_evaluated >= budget and any(t.repeat for t in self.result.history)
         return self.n_evaluated >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property

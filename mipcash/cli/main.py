@@ -115,8 +115,9 @@ def run(
         options = modelfile.pairs(option or [])
         loaded = modelfile.load(model, options)
         given = typed_options(context.params)
+        if wrong := [text for text in solver_option or () if "=" not in text]:
+            raise ModelError(f"--solver-option takes KEY=VALUE, such as MIPFocus=1; got {wrong[0]!r}")
         if solver_option:
-            modelfile.pairs(solver_option, "--solver-option")
             given["solver"] = " ".join([solver or loaded.defaults.get("solver", "auto"), *solver_option])
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
@@ -272,9 +273,7 @@ app.command()(work)
 
 def main() -> None:
     """Run the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # names may have characters that the terminal, or a file, does not take
-            stream.reconfigure(errors="backslashreplace")
+    # names may have characters that the terminal, or a file, does not take
+    for stream in (s for s in (sys.stdout, sys.stderr) if isinstance(s, io.TextIOWrapper)):
+        stream.reconfigure(errors="backslashreplace")
     app()

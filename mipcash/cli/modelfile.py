@@ -336,7 +336,7 @@ def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
 # -- options --------------------------------------------------------------------------------------------------------
 
 
-def pairs(options: Sequence[str], flag: str = "--option") -> dict[str, str]:
+def pairs(options: Sequence[str]) -> dict[str, str]:
     """Return the values of ``--option key=value`` by key.
 
     Raises:
@@ -346,7 +346,7 @@ def pairs(options: Sequence[str], flag: str = "--option") -> dict[str, str]:
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or not key.isidentifier():
-            raise ModelError(f"{flag} takes KEY=VALUE, such as {flag} folds=5; got {option!r}")
+            raise ModelError(f"--option takes KEY=VALUE, such as --option folds=5; got {option!r}")
         found[key] = value
     return found
 

@@ -27,15 +27,12 @@ def errors(debug: bool) -> Iterator[None]:
     warnings.formatwarning = lambda message, *_, **__: f"note: {visible(str(message))}\n"
     try:
         yield
-    except MipcashError as error:
+    except BrokenPipeError:  # the reader of a pipe has closed it, as in `mipcash show run.db | head`; typer ends with 1
+        raise
+    except (MipcashError, OSError) as error:
         if debug:
             say(traceback.format_exc(), err=True)
         fail(f"error: {error}", lines=isinstance(error, DefectError))
-        raise typer.Exit(2) from None
-    except BrokenPipeError:  # the reader of a pipe has closed it, as in `mipcash show run.db | head`; typer ends with 1
-        raise
-    except OSError as error:
-        fail(f"error: {error}")
         raise typer.Exit(2) from None
     finally:
         warnings.formatwarning = usual

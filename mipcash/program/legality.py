@@ -180,8 +180,12 @@ class _Rows:
 def _products(sign: float, form: QuadraticForm) -> tuple[Indices, Indices, Vector | sparse.csr_array]:
     """Return the binaries that a form multiplies, (a,) and (b,), and their coefficients times the sign, (a, b)."""
     (rows, i), (cols, j) = (np.unique(part, return_inverse=True) for part in (form.rows, form.cols))
-    coefficients = sparse.coo_array((sign * form.values, (i, j)), (len(rows), len(cols))).tocsr()
-    return rows, cols, coefficients if coefficients.nnz < THIN * np.prod(coefficients.shape) else coefficients.toarray()
+    shape = len(rows), len(cols)
+    if len(form.values) < THIN * shape[0] * shape[1]:
+        return rows, cols, sparse.csr_array((sign * form.values, (i, j)), shape)
+    coefficients = np.zeros(shape)
+    np.add.at(coefficients, (i, j), sign * form.values)
+    return rows, cols, coefficients
 
 
 @dataclass(frozen=True)

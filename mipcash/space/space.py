@@ -11,7 +11,7 @@ from contextlib import suppress
 from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from pyomo.environ import ConcreteModel
@@ -48,7 +48,6 @@ from mipcash.space.optimum import optimum
 from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
 
-P = TypeVar("P", bound=Parameter)
 UNIFORM = "uniform"
 """Criterion of independent uniform draws."""
 

@@ -161,7 +161,7 @@ def enqueue_finalists(study: Study, settings: Confirm, reason: str) -> None:
     """
     chosen = study.finalists(settings.finalists)
     if len(chosen) < 2:
-        found = "one" if chosen else "none that is feasible"
+        found = "one" if chosen else "none to confirm"
         cure = "; raise the budget" if reason == BUDGET else ""
         warnings.warn(f"{settings}, and the search found {found}: nothing is confirmed{cure}", stacklevel=stack_level())
         return
@@ -178,8 +178,8 @@ def warn_of_rest(settings: Confirm, study: Study, budget: int | None) -> None:
         text = f"the budget does not pay for {counted(waiting, 'repeat')} of the finalists; raise it"
     elif left > 0 and study.result.finalists:
         text = (
-            f"{counted(left, 'evaluation')} of the budget are left: the search leaves {settings.evaluations} for repeats, and "
-            "fewer were needed; raise the budget by more to search on"
+            f"of the budget {counted(left, 'evaluation')} were not needed: the search leaves {settings.evaluations} for repeats; "
+            "to search on, raise the budget by more than that"
         )
     else:
         return

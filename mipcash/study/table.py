@@ -22,7 +22,7 @@ from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, u
 from mipcash.study.records.telling import TrialUpdate
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
-from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.checks import DamageError, named
 from mipcash.study.storage.protocol import (
     LOST,
     RETURNED,
@@ -384,7 +384,8 @@ class TrialTable:
             for row in rows:
                 yield row, checked_trial(self._space, now, row, self.record.id, self.record.objectives)
             if row.number == len(self._rows) - 1:
-                self.state = json.loads(row.state)
+                with named(f"trial {row.number}"):
+                    self.state = json.loads(row.state)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -243,11 +243,11 @@ def test_evaluations_that_are_left_and_repeats_that_are_not_paid_for_are_warned_
         minimize(told, 10, storage=journal)
     with pytest.warns(UserWarning, match="exactly the losses"):
         assert minimize(told, 13, storage=journal).n_evaluations == 13
-    with pytest.warns(UserWarning, match="2 evaluations of the budget are left: the search leaves 3 for repeats"):
-        assert minimize(told, 15, storage=journal).n_evaluations == 13
     with pytest.warns(
-        UserWarning, match="the search found none that is feasible: nothing is confirmed; raise the budget"
+        UserWarning, match="of the budget 2 evaluations were not needed: the search leaves 3 for repeats"
     ):
+        assert minimize(told, 15, storage=journal).n_evaluations == 13
+    with pytest.warns(UserWarning, match="the search found none to confirm: nothing is confirmed; raise the budget"):
         minimize(limited, limits={"ms": 0.5})
 
 

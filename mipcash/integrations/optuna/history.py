@@ -67,7 +67,7 @@ class TrialConfig:
 
 @dataclass
 class Reader:
-    """Reads the trials of a study; finished trials are read once.
+    """Reads the trials of a study; the configurations of finished trials are read once.
 
     Attributes:
         space: the space of the trials.

@@ -15,7 +15,6 @@ from typing import Any
 from mipcash.modelling.domains import Categorical, Configuration, Ordinal
 from mipcash.space.space import Space
 from mipcash.study.records.encoding import decode_config, encode_config
-from mipcash.study.storage.checks import DamageError
 
 KEY, LENGTH = "mipcash:{}", 2045
 
@@ -66,5 +65,5 @@ def read(attributes: Mapping[str, Any], space: Space) -> Note | None:
         if reported.pop("space") != signature(space):
             return None
         return Note(decode_config(space, reported.pop("config")), reported.pop("state"), reported)
-    except (ValueError, KeyError, DamageError):  # incomplete: the writing process was killed
+    except (ValueError, LookupError):  # incomplete: the writing process was killed
         return None

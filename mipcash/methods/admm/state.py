@@ -58,7 +58,7 @@ class AdmmState:
 
     Attributes:
         z, theta, delta, lam, u, mu: the variables and multipliers.
-        rho: of this iteration.
+        rho: as in the settings.
         unit, units: of the loss, and of the constrained outputs, shape (M,); 0: not known yet.
         counts, rewards: n_j and r_j of the bandit, shape (K,).
         iteration: t.

@@ -2,7 +2,8 @@
 
 A journal may be truncated, corrupted or edited by hand. Every row has a digest of its columns, which is compared before anything in
 the row is decoded. Damage raises ``DamageError`` with a description; the reader of the file adds its name and the cure. Whoever
-forges the digests too can write any result into a journal; what cannot be decoded then is damage as well.
+forges the digests too can write any result into a journal; what cannot be decoded then is damage, and a value of another kind may
+fail anywhere.
 """
 
 from __future__ import annotations

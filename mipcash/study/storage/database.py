@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mipcash.errors import StorageError
-from mipcash.study.storage.checks import DamageError, study_record, trial_row, with_digest, without_digest
+from mipcash.study.storage.checks import DamageError, named, study_record, trial_row, with_digest, without_digest
 from mipcash.study.storage.protocol import EvaluationRow, StudyRecord, TrialRow, UnreachableError
 from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
 from mipcash.study.text import storable
@@ -79,8 +79,7 @@ class Rows:
             DamageError: its row was not written by mipcash.
         """
         columns = self._columns()
-        record = study_record({name: columns[name] for name in FIELDS["study"]})
-        return record
+        return study_record({name: columns[name] for name in FIELDS["study"]})
 
     def note(self, changes: Mapping[str, Any], revision: int) -> None:
         """Write some of the columns ``NOTED`` of the study."""
@@ -91,7 +90,10 @@ class Rows:
         found = self.run("latest")
         if not found:
             raise DamageError("the study was deleted")
-        return found[0][0] or 0, found[0][1]
+        trial, study = found[0][0] or 0, found[0][1]
+        if not (isinstance(trial, int) and isinstance(study, int)):  # a change beside the run, which no digest covers
+            raise DamageError(f"the latest revisions are {trial!r} and {study!r}")
+        return trial, study
 
     def _columns(self) -> dict[str, Any]:
         found = self._selected("study", "all")
@@ -120,7 +122,8 @@ class Rows:
         """
         reported: dict[Any, list[dict[str, Any]]] = {}
         for columns in self._selected("evaluation", which, **given):
-            columns["output"] = decoded_name(columns["output"])
+            with named("an evaluation"):
+                columns["output"] = decoded_name(columns["output"])
             columns["value"] = math.nan if columns["value"] == NAN else columns["value"]
             reported.setdefault(columns["trial"], []).append(columns)
         found = []

@@ -67,7 +67,9 @@ class SparseSettings:
             )
         if self.by not in ("pair", "feature"):
             raise SpaceError(f"sparse units are by 'pair' or by 'feature', not {self.by!r}")
-        at_least(self, burn_in=0, draws=1, noise=1e-300, noise_sd=0)
+        at_least(self, burn_in=0, draws=1, noise=0, noise_sd=0)
+        if not 0.0 < self.noise < math.inf:
+            raise SpaceError(f"noise must be a finite number above 0, got {self.noise}")
 
 
 @dataclass(frozen=True)
