@@ -49,7 +49,7 @@ from mipcash.modelling.formulas import ALWAYS, all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.names import selectors_of, user_name
-from mipcash.modelling.numbers import warn_of_end
+from mipcash.modelling.numbers import warn_of_end, whole
 from mipcash.modelling.parameters import (
     ChoiceParameter,
     Expression,
@@ -78,7 +78,7 @@ class Declaration:
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
         self.name = name
-        self.expand_limit = expand_limit
+        self.expand_limit = whole("expand_limit", expand_limit)
         self.model = pyo.ConcreteModel(name=name)
         self.parameters: dict[str, Parameter] = {}
         self.auxiliaries: dict[str, NumericParameter] = {}

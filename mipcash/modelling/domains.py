@@ -21,7 +21,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 from mipcash.errors import SpaceError
-from mipcash.modelling.numbers import WIDEST, Grid, finite, whole
+from mipcash.modelling.numbers import WIDEST, Grid, finite, flag, whole
 from mipcash.modelling.numbers import is_bool as is_bool
 from mipcash.modelling.numbers import is_number as is_number
 
@@ -57,6 +57,22 @@ def same_value(a: object, b: object) -> bool:
         return bool(a == b)
     except Exception:
         return False
+
+
+def is_hashable(value: object) -> bool:
+    """Return True if a value can be hashed; a tuple of lists cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def own(value: Any) -> Any:
+    """Return a value with its own lists, dicts and sets, so that whoever changes them changes nothing else."""
+    if type(value) in (list, tuple, set) and not is_hashable(value):
+        return type(value)(map(own, value))
+    return {k: own(v) for k, v in value.items()} if type(value) is dict else value
 
 
 def level_among(values: Sequence[Value], value: Value) -> int:
@@ -108,6 +124,7 @@ class Real:
             raise SpaceError(f"low > high ({low} > {high}); swap them")
         if low == high:
             raise SpaceError(f"low == high ({low}): a constant is not a parameter; leave it out or widen the range")
+        object.__setattr__(self, "log", flag("log", self.log))
         if self.log and low <= 0:
             raise SpaceError(f"log=True needs low > 0, got low={low}; raise low or drop log")
         if self.step is not None:
@@ -253,6 +270,7 @@ class Integer:
             raise SpaceError(
                 f"bounds beyond 2**53 ({low}, {high}) are not exact in a solver; narrow them, or use a real with log=True"
             )
+        object.__setattr__(self, "log", flag("log", self.log))
         if self.log and low <= 0:
             raise SpaceError(f"log=True needs low > 0, got low={low}; raise low or drop log")
         if (high - low) % step:
@@ -389,7 +407,7 @@ def _listed(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:
         raise SpaceError("ordinal values must be a list, got a dict; write list(...)")
     if not isinstance(values, Iterable):
         raise SpaceError(f"{kind} values must be a list, got {values!r}; write [{values!r}, ...]")
-    listed = tuple(values)
+    listed = tuple(map(own, values))
     if not listed:
         raise SpaceError(f"the {kind} domain is empty; list at least one value")
     return listed
@@ -417,7 +435,7 @@ def _stepped(ends: Any, step: float) -> Real | Integer:
         )
     integers = all(isinstance(v, Integral) for v in (*ends, step))
     low, high = ends
-    domain: Integer | Real = Integer(low, high, int(step)) if integers else Real(low, high, step=step)
+    domain: Integer | Real = (Integer if integers else Real)(low, high, step=step)  # type: ignore[arg-type]
     if len(domain.values) > LISTED:
         raise SpaceError(
             f"an ordinal lists its values, and step={step!r} makes {len(domain.values):,} of them (at most {LISTED:,}); declare "

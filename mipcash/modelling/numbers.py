@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
 
+import numpy as np
+
 from mipcash.errors import SpaceError, StepWarning, stack_level
 
 WIDEST = 2**53
@@ -18,6 +20,17 @@ FINEST = 2**48
 """The largest number of steps between zero and a bound of a range of reals; floats distinguish such values with a margin."""
 ON_STEP = 1e-8
 """Fraction of a step within which a number counts as one of the values of a range with a step."""
+
+
+COMPLEX = (complex, np.complexfloating)
+"""Numbers that ``float`` takes, without their imaginary part."""
+
+
+def flag(what: str, value: object) -> bool:
+    """Return True, False, 1 or 0, of numpy too, as a bool; None is False. Raise SpaceError for anything else."""
+    if not (value is None or is_bool(value) or (is_number(value) and value in (0, 1))):
+        raise SpaceError(f"{what} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def finite(what: str, value: object) -> float:
@@ -29,14 +42,17 @@ def finite(what: str, value: object) -> float:
             else "write 0 or 1, or a categorical [False, True]"
         )
         raise SpaceError(f"{what} must be a number, got {what_it_is} {value!r}; {cure}")
-    if not isinstance(value, (int, float)):
-        try:
-            value = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise SpaceError(f"{what} must be a number, got {value!r}; for a list of values use an ordinal") from None
-    if not math.isfinite(value):
+    try:
+        if isinstance(value, COMPLEX):
+            raise TypeError
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
+        raise SpaceError(f"{what} must be a number, got {value!r}; for a list of values use an ordinal") from None
+    if not math.isfinite(number):
         raise SpaceError(f"{what} must be finite, got {value!r}; give the range that makes sense for the objective")
-    return float(value)
+    return number
 
 
 def whole(what: str, value: object) -> int:
@@ -55,7 +71,7 @@ def is_bool(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Return True if ``value`` is a plain finite number (a bool is a category, not a number)."""
-    if is_bool(value) or isinstance(value, (str, bytes)):
+    if is_bool(value) or isinstance(value, (str, bytes, *COMPLEX)):
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]

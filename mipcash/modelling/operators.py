@@ -244,7 +244,7 @@ def _numbers(function: str, expressions: tuple[Any, ...]) -> tuple[Any, ...]:
         if not (numeric_expression or is_number(e)):
             what = f"parameter {e.label!r}, which has no number" if hasattr(e, "label") else repr(e)
             raise RuleError(f"mc.{function}() takes numbers and numeric expressions, not {what}")
-    return expressions
+    return tuple(float(e) if is_number(e) and not isinstance(e, (int, float)) else e for e in expressions)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value, level_among
+from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value, is_hashable, level_among, own
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.products import Bilinear, Product
 
@@ -319,7 +319,7 @@ class BinaryProgram:
                 levels.append(group.size - 1)
             else:
                 value = config[group.parameter]
-                level = known.get((type(value), value)) if isinstance(value, Hashable) else None
+                level = known.get((type(value), value)) if is_hashable(value) else None
                 levels.append(self._level(group, value) if level is None else level)
         return np.array(levels, dtype=np.int64)
 
@@ -331,7 +331,7 @@ class BinaryProgram:
     @cached_property
     def _known_levels(self) -> list[dict[tuple[type, Value], int]]:
         """Per group: the level of each hashable value, by type too, since True == 1."""
-        return [{(type(v), v): l for l, v in enumerate(g.values) if isinstance(v, Hashable)} for g in self.groups]
+        return [{(type(v), v): l for l, v in enumerate(g.values) if is_hashable(v)} for g in self.groups]
 
     def decode(self, levels: Indices, numbers: Mapping[str, float]) -> Configuration:
         """Return the configuration of levels and natural values of the active numbers, in the order of declaration."""
@@ -343,7 +343,7 @@ class BinaryProgram:
             if group.kind == "ordering":
                 orders.setdefault(group.parameter, {})[int(level)] = group.label[len(group.parameter) + 1 :]
             else:
-                found[group.parameter] = group.values[level]
+                found[group.parameter] = own(group.values[level])
         for label, order in orders.items():
             found[label] = tuple(order[t] for t in sorted(order))
         for label, value in numbers.items():

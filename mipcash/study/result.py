@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from numbers import Integral, Real
+from numbers import Real
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import PENDING
+from mipcash.study.arguments import whole_number
 from mipcash.study.feasibility import (
     Feasibility,
     Nearest,
@@ -266,7 +267,14 @@ class Result:
         Returns:
             The violations.
         """
-        return self.feasibility.violations_of(trial if isinstance(trial, int) else trial.number)
+        return self.feasibility.violations_of(self._number(trial))
+
+    def _number(self, trial: Trial | int) -> int:
+        """Return the number of a trial that is in the result, or raise an error."""
+        number = trial.number if isinstance(trial, Trial) else whole_number("the number of a trial", trial, 0)
+        if number >= len(self.history):
+            raise ValueError(f"there is no trial {number}; the last is {len(self.history) - 1}")
+        return number
 
     def probability(self, trial: Trial | int | None = None) -> float:
         """Return the posterior probability that a trial is feasible and does not fail; see
@@ -281,10 +289,8 @@ class Result:
         Raises:
             MipcashError: the result was read from a journal without its space.
         """
-        if not (trial is None or isinstance(trial, (Trial, Integral))):
-            raise TypeError(f"probability() takes a trial or its number, got {shown(trial)}")
         found = self.best if trial is None else trial
-        number = found.number if isinstance(found, Trial) else found
+        number = None if found is None else self._number(found)
         rows = zip(self.feasibility.rows, self._probabilities, strict=True)
         return next((float(p) for row, p in rows if number in row.parts), math.nan)
 

@@ -454,7 +454,7 @@ class Study:
             The trials.
         """
         with self.proposer.lock, self.table.lock:
-            numbers = self.proposer.finalists(self.table.history, count)
+            numbers = self.proposer.finalists(self.table.history, whole_number("count", count, 1))
             return [self.table.trials[k].copy() for k in numbers]
 
     # -- the journal --------------------------------------------------------------------------------------------
@@ -530,6 +530,7 @@ def record_returned(
     Raises:
         TellError: as for ``Study.tell``.
     """
+    worker = storable(worker) if worker else ""
     wording = "seconds must be a finite number of at least 0, how long the evaluation took"
     taken = None if seconds is None else finite(seconds, wording, low=0.0)
 

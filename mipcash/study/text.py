@@ -72,6 +72,7 @@ def storable(text: str, limit: int | None = None) -> str:
     Args:
         limit: characters to keep; the number of omitted characters is appended.
     """
+    text = readable(text)
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]}... ({len(text) - limit:,} more characters)"
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")

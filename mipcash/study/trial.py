@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mipcash.display import config_text, counted, table, value_text
 from mipcash.errors import TellError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, own
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
@@ -241,7 +241,7 @@ class Trial:
         Returns:
             The copy.
         """
-        return replace(self, config=dict(self.config))
+        return replace(self, config=own(self.config))
 
     def in_minimisation_form(self) -> Trial:
         """Return the trial with its loss in minimisation form, as an optimizer sees it.

@@ -175,15 +175,13 @@ def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]
 
 def _evaluated(run: Run, best: Trial, label: str, values: Sequence[Value] | None) -> Vector:
     """Return ``Slice.evaluated``; ``values`` are the settings of a list, None for a numerical parameter."""
-    places = None if values is None else {(type(value), value): float(k) for k, value in enumerate(values)}
     found = list[tuple[float, float]]()
     for trial in run.evaluated:
         if trial is best or trial.loss is None or not trial.complete or label not in trial.config:
             continue
         value = trial.config[label]
-        place = float(value) if places is None else places.get((type(value), value))
-        if place is not None:
-            found.append((place, trial.loss))
+        alike = [float(value)] if values is None else [k for k, v in enumerate(values) if same_value(v, value)]
+        found += [(place, trial.loss) for place in alike]
     return np.array(found, dtype=float).reshape(-1, 2)
 
 
