@@ -104,7 +104,16 @@ def open_archive(path: Path | str) -> Archive:
         path = Path(address.path) if address.path else address.without_password
     trials = tuple(readable_trial(row, record.objectives) for row in rows)
     return Archive(
-        path, record, Result(trials, record.space, record.stopped, record.recommended, read_limits(record.limits))
+        path,
+        record,
+        Result(
+            trials,
+            record.space,
+            record.stopped,
+            record.recommended,
+            read_limits(record.limits),
+            directions=record.objectives,
+        ),
     )
 
 

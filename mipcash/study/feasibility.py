@@ -103,23 +103,22 @@ class Feasibility:
         rows: r configurations with a known outcome, each with the numbers of its trials. Repeats are left out, because they come
             after the search.
         violations: shape (r, m).
+        objectives: of the study, with their directions.
     """
 
     trials: Sequence[Trial]
     limits: tuple[Limit, ...]
     rows: Sequence[Joined]
     violations: NDArray[np.float64]
+    objectives: Objectives
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Feasibility:
+    def of(cls, trials: Sequence[Trial], limits: Sequence[Limit], directions: Objectives = MINIMISED) -> Feasibility:
+        """Make it. ``directions`` are the objectives of a study without trials."""
         rows = joined(without_repeats(trials), (LOSS, *(limit.output for limit in limits)))
-        seen = objectives_of_all(trials).in_minimisation_form(limits)
-        return cls(trials, tuple(limits), rows, violations([row.merged for row in rows], seen)[0])
-
-    @property
-    def objectives(self) -> Objectives:
-        """Objectives of the study, with their directions."""
-        return objectives_of_all(self.trials)
+        objectives = trials[0].objectives if trials else directions
+        seen = objectives.in_minimisation_form(limits)
+        return cls(trials, tuple(limits), rows, violations([row.merged for row in rows], seen)[0], objectives)
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -226,11 +225,6 @@ def observation_of(trial: Trial) -> Observation:
     elsewhere = trial.known or trial.repeat > 0
     legal = trial.legal and trial.at_full_fidelity
     return Observation(dict(trial.config), *outcome, elsewhere, legal, trial.evaluate, trial.repeat)
-
-
-def objectives_of_all(trials: Sequence[Trial]) -> Objectives:
-    """Return the objectives of the study to which the trials belong."""
-    return trials[0].objectives if trials else MINIMISED
 
 
 def _has_loss(whole: Observation) -> bool:

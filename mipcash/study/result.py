@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.objectives import Objectives
+from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.arguments import whole_number
@@ -25,7 +25,6 @@ from mipcash.study.feasibility import (
     Feasibility,
     Nearest,
     Violation,
-    objectives_of_all,
     observation,
     observation_of,
     without_repeats,
@@ -79,6 +78,7 @@ class Result:
         under: the outcome constraints of the study.
         declared: the space itself, which ``probability`` and ``safe`` need; None: the journal was read without it.
         objective: the objective, for evaluating the best configuration again; None: unknown. It is not pickled with a result.
+        directions: the objectives of a study without trials.
 
     Examples:
         >>> import mipcash as mc
@@ -96,6 +96,7 @@ class Result:
     under: tuple[Limit, ...] = field(default=(), repr=False)
     declared: Space | None = field(default=None, repr=False)
     objective: Any = field(default=None, repr=False)
+    directions: Objectives = field(default=MINIMISED, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "objective": None}
@@ -103,7 +104,7 @@ class Result:
     @property
     def objectives(self) -> Objectives:
         """Objectives of the study, with their directions."""
-        return objectives_of_all(self.history)
+        return self.history[0].objectives if self.history else self.directions
 
     @property
     def best(self) -> Trial | None:
@@ -242,7 +243,7 @@ class Result:
     @cached_property
     def feasibility(self) -> Feasibility:
         """Feasibility of the trials under the outcome constraints."""
-        return Feasibility.of(self.history, self.under)
+        return Feasibility.of(self.history, self.under, self.directions)
 
     @property
     def limits(self) -> LimitTable:

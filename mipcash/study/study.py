@@ -407,7 +407,10 @@ class Study:
         with self.proposer.lock, self.table.lock:
             found = self.proposer.recommended(self.table.history)
             best = NOTHING if found is None else found
-            return Result(self.trials, self.space.name, self.record.stopped, best, self.limits, self.space)
+            objectives = self.record.objectives
+            return Result(
+                self.trials, self.space.name, self.record.stopped, best, self.limits, self.space, directions=objectives
+            )
 
     @property
     def n_evaluated(self) -> int:

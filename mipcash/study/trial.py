@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -327,18 +328,18 @@ class Trial:
         return self.status == PENDING
 
 
+COLUMNS = ("number", "status", "loss", "duration", "message", "origin", "pruned")
+"""Attributes of a trial that are columns of a table; the other columns have a prefix."""
+
+
 def flat_row(trial: Trial) -> dict[str, Any]:
-    """Return the columns of a trial in ``Result.to_rows()``, which ``mipcash.read_trials`` reads."""
-    row: dict[str, Any] = {
-        "number": trial.number,
-        "status": trial.status,
-        "loss": trial.loss,
-        "duration": trial.duration,
-        "message": trial.message,
-        "origin": trial.origin,
-        "pruned": trial.pruned,
+    """Return the columns of a trial in ``Result.to_rows()``, which ``mipcash.read_trials`` reads; nan for a failed output."""
+    row: dict[str, Any] = {name: getattr(trial, name) for name in COLUMNS}
+    failed = {
+        name: math.nan for name, output in trial.outcome.outputs.items() if output.status == FAILED and name != LOSS
     }
-    further = (("values", trial.values), ("texts", trial.texts), ("seconds", trial.seconds))
+    values = {**trial.values, **failed} if trial.done else trial.values
+    further = (("values", values), ("texts", trial.texts), ("seconds", trial.seconds))
     for prefix, entries in (("config", trial.config), *further):
         row.update({f"{prefix}.{name}": value for name, value in entries.items()})
     return row

@@ -219,3 +219,11 @@ def test_best_of_all_needs_a_feasible_trial_and_all_limited_outputs(size: float,
         progress=False,
     )
     assert ("best of all" in result.stopped) == sure
+
+
+def test_a_study_without_trials_has_its_objectives() -> None:
+    space = mc.Space("s")
+    space.integer("n", 0, 9)
+    empty = mc.Study(space, "random", direction=["a", "b"]).result
+    assert empty.front == ()
+    assert empty.hypervolume([1.0, 1.0]) == 0.0

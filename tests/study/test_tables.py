@@ -304,3 +304,27 @@ def test_outputs_of_failures_are_read_back() -> None:
     result = mc.minimize(failing, space, 2, limits={"ms": 4.0}, optimizer="random", progress=False)
     for _, outcome in mc.read_trials(result.to_rows(), space):
         assert (outcome.message, outcome.values) == ("no", {"ms": 8.0})
+
+
+def test_outputs_that_failed_are_read_back_as_violations(tmp_path: Path) -> None:
+    space = mc.Space("s")
+    space.real("x", 0, 1)
+
+    def objective(config: dict[str, float]) -> dict[str, Any]:
+        return {"loss": config["x"], "ms": float("nan") if config["x"] < 0.5 else 1.0, "mb": mc.Failed("full")}
+
+    options: Any = {"limits": {"ms": 2.0, "mb": 1.0}, "optimizer": "random", "progress": False}
+    result = mc.minimize(objective, space, 9, storage=tmp_path / "run.db", **options)
+    outputs = [{n: o.status for n, o in t.outcome.outputs.items()} for t in result.history]
+    for known in (result.to_rows(), tmp_path / "run.db"):
+        again = mc.minimize(objective, space, 1, known=known, **options)
+        assert [{n: o.status for n, o in t.outcome.outputs.items()} for t in again.history[:9]] == outputs
+
+
+def test_parameters_may_have_the_names_of_columns(tmp_path: Path) -> None:
+    space = mc.Space("names")
+    loss, status = space.categorical("loss", ["hinge", "log"]), space.categorical("status", ["done", "failed"])
+    space.real("duration", 0, 1, when=loss["log"] & status["done"])
+    result = mc.minimize(lambda c: len(c), space, 6, optimizer="random", storage=tmp_path / "run.db", progress=False)
+    for table in (result.to_rows(), result.trials_dataframe(), tmp_path / "run.db"):
+        assert mc.read_trials(table, space) == [(t.config, {"loss": t.loss}) for t in result.history]

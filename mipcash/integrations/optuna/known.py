@@ -97,4 +97,4 @@ def _outcome(trial: Any) -> Any:
     values = {str(name): value for name, value in reported.items() if value is not None and name != "loss"}
     if trial.state == TrialState.FAIL:
         return Failed("the trial failed", values=values)
-    return {"loss": trial.value, **values} if math.isfinite(trial.value) else Failed(f"{trial.value}")
+    return {"loss": trial.value, **values} if math.isfinite(trial.value) else Failed(f"{trial.value}", values=values)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 from mipcash.errors import SpaceError
@@ -97,7 +98,9 @@ def distribution_of(name: str, domain: ParameterDomain) -> Any:
             )
         return theirs.IntDistribution(domain.low, domain.high, log=domain.log, step=domain.step)
     if isinstance(domain, Ordinal) and (step := spacing(domain)) is not None:
-        kind = theirs.IntDistribution if all(isinstance(v, int) for v in domain.values) else theirs.FloatDistribution
+        kind = (
+            theirs.IntDistribution if all(isinstance(v, Integral) for v in domain.values) else theirs.FloatDistribution
+        )
         return kind(domain.values[0], domain.values[-1], step=step)
     if isinstance(domain, (Ordinal, Categorical)):
         return theirs.CategoricalDistribution(tuple(domain.values))
@@ -114,4 +117,4 @@ def spacing(domain: Ordinal) -> float | int | None:
     step = steps.pop()
     if steps or step <= 0:
         return None
-    return int(step) if all(isinstance(v, int) for v in values) else float(step)
+    return int(step) if all(isinstance(v, Integral) for v in values) else float(step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ def curve(result: Result) -> Curve:
     infeasible = np.array([result.feasibility.feasible(k) is False for k in range(len(number))], dtype=bool)
     x, at = number.astype(float) + 1, at_work(result)
     done, known = np.isfinite(loss), np.isfinite(incumbent)
-    failed = np.array([t.failed for t in result.history], dtype=bool)
+    failed = np.array([t.failed and t.legal and not t.repeat for t in result.history], dtype=bool)
     last, end = (int(x[-1]), float(at.max())) if x.size else (1, 0.0)
     low, high, log = loss_limits(result.objectives, loss[done])
     return Curve(
@@ -111,7 +111,7 @@ def shared_objective(of_runs: Iterable[Objectives]) -> Objectives:
     Raises:
         MipcashError: the runs have several objectives, or different ones.
     """
-    found = set(of_runs)
+    found = {replace(objectives, fidelity=None) for objectives in of_runs}
     if len(found) > 1 or any(o.several for o in found):
         words = sorted({", ".join(f"{o.direction} {o.output}" for o in objectives.each) for objectives in found})
         raise MipcashError(

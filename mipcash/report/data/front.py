@@ -68,7 +68,13 @@ def fronts(run: Run, outputs: tuple[str, str] | None = None) -> list[FrontPair]:
         rows, values = [], []
         for t in result.history:
             reported = [t.outcome[objective.output].value for objective in pair]
-            if t.done and not t.repeat and all(v is not None and np.isfinite(v) for v in reported):
+            if (
+                t.done
+                and t.legal
+                and t.at_full_fidelity
+                and not t.repeat
+                and all(v is not None and np.isfinite(v) for v in reported)
+            ):
                 rows.append(t.number)
                 values.append([float(v) for v in reported if v is not None])
         if not rows:

@@ -123,7 +123,9 @@ class Run:
             trials = tuple(readable_trial(row, record.objectives) for row in rows)
         declared = None if place is None else place.space
         limits = read_limits(record.limits)
-        result = Result(trials, record.space, record.stopped, record.recommended, limits, declared)
+        result = Result(
+            trials, record.space, record.stopped, record.recommended, limits, declared, directions=record.objectives
+        )
         return cls(result, record, place, name, mode_of(path))
 
     @property

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from mipcash.study.records.encoding import plain
 from mipcash.study.records.given import REFUSE
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.text import shown
-from mipcash.study.trial import Failed, flat_row
+from mipcash.study.trial import COLUMNS, Failed, flat_row
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
@@ -109,7 +109,7 @@ def read_trials(
             f"{_without(missing, columns)}. Name the columns after the parameters, or give the value that all rows have: "
             f"fill={{{values}}}"
         )
-    if twice := [n for n in space.parameters if n in columns and f"config.{n}" in columns]:
+    if twice := [n for n in space.parameters if n in columns and f"config.{n}" in columns and n not in COLUMNS]:
         raise ValueError(f"the table has the columns {twice[0]!r} and 'config.{twice[0]}'; leave one of them out")
     theirs = [n for n in columns if n.startswith("config.")]
     if gone := [n for n in theirs if n.removeprefix("config.") not in space.parameters]:
@@ -119,11 +119,15 @@ def read_trials(
         )
     found, refused, left = list[tuple[Configuration, Any]](), list[str](), 0
     for k, row in enumerate(rows, start=1):
-        marks = {name: str(row.get(name, "")).lower() for name in ("status", "pruned") if name not in space.parameters}
+        marks = {
+            name: str(row.get(name, "")).lower()
+            for name in ("status", "pruned")
+            if theirs or name not in space.parameters
+        }
         if marks.get("status") == PENDING or marks.get("pruned") == "true":
             left += 1
             continue
-        config = _configuration(space, row, fill or {})
+        config = _configuration(space, row, fill or {}, COLUMNS if theirs else ())
         outcome, problem = _outcome(row, loss, wanted, marks.get("status", ""))
         problem = "; ".join(map(str, space.validate(config))) or problem
         if problem:
@@ -180,7 +184,10 @@ def _rows(table: Any) -> list[Mapping[str, Any]]:
         return _of_journal(table)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         _check_distinct([str(name) for name in table.columns], "the data frame")
-        return [{str(name): value for name, value in row.items()} for row in _records(table)]
+        # a frame has nan for what is missing
+        return [
+            {str(n): None if isinstance(v, float) and v != v else v for n, v in row.items()} for row in _records(table)
+        ]
     if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
         return list(table)
     raise TypeError(
@@ -197,7 +204,7 @@ def _records(frame: Any) -> Iterable[Mapping[Any, Any]]:
 def _of_csv(path: Path) -> list[Mapping[str, Any]]:
     """Return the rows of a CSV file, with the delimiter that its first line has most often."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig").lstrip("\r\n")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not encoded in UTF-8 ({error}); read it by pandas.read_csv(path, encoding=...), and give the data frame"
@@ -228,11 +235,13 @@ def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     return [flat_row(readable_trial(row, record.objectives)) for row in rows]
 
 
-def _configuration(space: Space, row: Mapping[str, Any], fill: Mapping[str, Value]) -> Configuration:
-    """Return the configuration of a row, in the order of the declaration."""
+def _configuration(
+    space: Space, row: Mapping[str, Any], fill: Mapping[str, Value], others: Collection[str]
+) -> Configuration:
+    """Return the configuration of a row, in the order of the declaration. Columns named in ``others`` are no parameters."""
     config, unstated = Configuration(), list[str]()
     for name, parameter in space.parameters.items():
-        cell = row.get(f"config.{name}", row.get(name))
+        cell = row.get(f"config.{name}", None if name in others else row.get(name))
         if not _empty(cell) or (isinstance(cell, str) and level_of(parameter.domain, cell) is not None):
             config[name] = _value(parameter.domain, cell)
         elif name in fill or level_of(parameter.domain, None) is not None:
@@ -264,7 +273,7 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
         number = _number(cell)
         if isinstance(domain, Integer) and isinstance(number, float) and number.is_integer():
             return int(number)
-        return float(number) if isinstance(domain, Real) and isinstance(number, int) else number
+        return float(number) if isinstance(domain, Real) and type(number) is int else number
     for stated in (cell, _number(cell)):
         level = level_of(domain, stated)
         if level is not None:
@@ -304,7 +313,8 @@ def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], st
         return Failed(str(row.get("message") or "failed"), values=values), ""
     cells = {name: row.get(name, row.get(f"values.{name}")) for name in wanted}
     cells |= further
-    outcome = {LOSS if n == loss else n: _number(cell) for n, cell in cells.items() if not _empty(cell)}
+    told = {n for n, v in cells.items() if not _empty(v) or (status == DONE and isinstance(v, float) and n != loss)}
+    outcome = {LOSS if n == loss else n: _number(cells[n]) for n in cells if n in told}  # nan: a failed output
     if loss is not None and LOSS not in outcome and not (status == DONE and outcome):
         return None, f"its {loss} is empty"
     unread = [n for n, v in outcome.items() if isinstance(v, str)]
