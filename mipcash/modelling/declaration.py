@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from numbers import Integral
@@ -206,6 +206,8 @@ class Declaration:
     def ordering(self, name: str, modules: Sequence[Any]) -> OrderingParameter:
         """Declare an order of modules; see ``mipcash.Space.ordering``."""
         self._free_name(name)
+        if isinstance(modules, str) or not isinstance(modules, Iterable):
+            raise SpaceError(f"ordering {name!r} takes a list of modules or their names, got {modules!r}")
         members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)
         if len(set(members)) != len(members):
             raise SpaceError(f"ordering {name!r} lists a module twice: {list(members)}")

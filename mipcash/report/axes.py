@@ -296,9 +296,10 @@ def plot_limits(
     axes, found = new_axes(ax), limits(Run.of(source, space))
     one = next((a for a in found if output in (None, a.output)), None)
     if one is None:
-        raise MipcashError(
-            f"there is no output {shown(output)}; there are {', '.join(a.output for a in found) or 'none'}"
+        there = (
+            f"there are {', '.join(a.output for a in found)}" if found else "no evaluation returned one beside the loss"
         )
+        raise MipcashError(f"there is no output{'' if output is None else ' ' + shown(output)}; {there}")
     feasible, violated = one.feasible, ~one.feasible
     kept = "satisfies all constraints" if one.constrained else "evaluation"
     axes.scatter(one.value[feasible], one.loss[feasible], s=26, color=DOT, label=kept, zorder=3)

@@ -87,7 +87,7 @@ def visible(text: str, lines: bool = False) -> str:
     Args:
         lines: keep line feeds and tabs, for a text of several lines.
     """
-    kept = "\n\t" if lines else ""
+    kept, text = "\n\t" if lines else "", readable(text)
     if text.isprintable():  # nothing to escape
         return text
     return "".join(c if c in kept or not _controls(c) else c.encode("unicode_escape").decode() for c in text)
