@@ -216,7 +216,7 @@ def test_plots_that_cannot_be_drawn_raise_an_error_with_the_reason(
         (lambda: pictures.plot_contour(some, "x", "no"), r"no contour over str 'x' and str 'no'.*there are .*rate"),
         (lambda: pictures.plot_contour(some, "x", "x"), "needs two different parameters"),
         (lambda: pictures.plot_timeline(result(1.0, 2.0)), "no evaluation of this run has started"),
-        (lambda: pictures.plot_limits(some, "ms"), "no output str 'ms'; there are none"),
+        (lambda: pictures.plot_limits(some, "ms"), "no output str 'ms'; no evaluation returned one"),
         (lambda: pictures.plot_residuals(some), "reports no residuals"),
         (lambda: pictures.plot_front(some), "there is no front: the run has one objective"),
         (lambda: pictures.plot_convergence(some, by="hours"), "'evaluations' or 'seconds'; got str 'hours'"),
