@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
 
-import numpy as np
-
 from mipcash.errors import SpaceError, StepWarning, stack_level
 
 WIDEST = 2**53
@@ -20,10 +18,6 @@ FINEST = 2**48
 """The largest number of steps between zero and a bound of a range of reals; floats distinguish such values with a margin."""
 ON_STEP = 1e-8
 """Fraction of a step within which a number counts as one of the values of a range with a step."""
-
-
-COMPLEX = (complex, np.complexfloating)
-"""Numbers that ``float`` takes, without their imaginary part."""
 
 
 def flag(what: str, value: object) -> bool:
@@ -43,7 +37,7 @@ def finite(what: str, value: object) -> float:
         )
         raise SpaceError(f"{what} must be a number, got {what_it_is} {value!r}; {cure}")
     try:
-        if isinstance(value, COMPLEX):
+        if _is_complex(value):
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
@@ -69,9 +63,16 @@ def is_bool(value: object) -> bool:
     return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
 
 
+def _is_complex(value: object) -> bool:
+    """Return True for a complex number, also of numpy: ``float`` would drop its imaginary part."""
+    return isinstance(value, complex) or (
+        type(value).__module__ == "numpy" and type(value).__name__.startswith("complex")
+    )
+
+
 def is_number(value: object) -> bool:
     """Return True if ``value`` is a plain finite number (a bool is a category, not a number)."""
-    if is_bool(value) or isinstance(value, (str, bytes, *COMPLEX)):
+    if is_bool(value) or isinstance(value, (str, bytes)) or _is_complex(value):
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]
