@@ -177,6 +177,8 @@ class _Compiler:
         name, continuous = variable.name, variable.is_continuous()
         if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
             raise SpaceError(f"variable {name!r} of the Pyomo model has no finite bounds; give it both (setlb, setub)")
+        if not continuous:
+            low, high = math.ceil(low - 1e-9), math.floor(high + 1e-9)
         column = self.column(name, float(low), float(high), not continuous)
         self.affine[id(variable)] = (0.0, {column: 1.0})
         self.variable_columns[name] = column

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pyomo.environ as pyo
 import pytest
@@ -219,3 +221,46 @@ def test_a_rule_refuses_a_changed_param_of_its_condition() -> None:
     space.model.p = 7
     with pytest.raises(RuleError, match="rule 'r' was declared with p = 5"):
         space.is_legal({"a": 6, "y": 0.9})
+
+
+def test_bounds_by_a_param_are_followed() -> None:
+    model = pyo.ConcreteModel("p")
+    model.cap = pyo.Param(initialize=100, mutable=True)
+    model.w = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, model.cap))
+    model.s = pyo.Var(domain=pyo.RangeSet(0, 0) | pyo.RangeSet(20, 300, 0), bounds=(0, model.cap))
+    model.z = pyo.Var(domain=pyo.Binary)
+    model.c = pyo.Constraint(expr=model.w >= 10 * model.z)
+    space = mc.Space.from_pyomo(model)
+    model.cap = 50.5
+    assert {n: space.bounds()[n].high for n in "ws"} == {"w": 50, "s": 50.5}
+    assert space.optimum(model.w, "max").value == 50
+    assert not space.is_legal({"w": 80, "s": 0.0, "z": True})
+    model.cap = 200
+    with pytest.raises(SpaceError, match="widened"):
+        space.bounds()
+
+
+@pytest.mark.parametrize("change", [
+    lambda m: m.y.fix(5), lambda m: m.w.fix(501), lambda m: m.w.fix(2.5), lambda m: m.y.fix(None),
+    lambda m: (m.y.setlb(2), m.y.setub(1)), lambda m: (m.w.setlb(5.2), m.w.setub(5.8)), lambda m: m.x[1].fix(7),
+])  # fmt: skip
+def test_a_variable_that_can_take_no_value_is_named(change: Callable[[Any], object]) -> None:
+    model = pyo.ConcreteModel("p")
+    model.x = pyo.Var([1, 2], domain=pyo.Integers, bounds=(0, 5))
+    model.y, model.w = pyo.Var(bounds=(0, 3)), pyo.Var(domain=pyo.Integers, bounds=(0, 500))
+    model.c = pyo.Constraint(expr=model.x[1] + model.x[2] <= 6)
+    space = mc.Space.from_pyomo(model)
+    change(model)
+    for ask in (space.count, space.explain, space.sample):
+        with pytest.raises(SpaceError, match="can take no value"):
+            ask()
+
+
+def test_a_parameter_deleted_from_the_model_is_named() -> None:
+    model = pyo.ConcreteModel("p")
+    model.x, model.y = pyo.Var(domain=pyo.Integers, bounds=(0, 9)), pyo.Var(bounds=(0, 1))
+    model.c = pyo.Constraint(expr=model.x <= 7)
+    space = mc.Space.from_pyomo(model)
+    model.del_component(model.y)
+    with pytest.raises(SpaceError, match="a parameter was deleted from the model, 'y'"):
+        space.count()

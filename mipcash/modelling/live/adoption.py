@@ -168,8 +168,6 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         low, high = float(min(domain.values)), float(max(domain.values))
     else:
         low, high = float(domain.low), float(domain.high)
-        if isinstance(domain, Integer):
-            variable.bounds = (domain.low, domain.high)
         declaration.parameters[name] = declaration.attach(block, name, domain, variable, tuned=True)
         declaration.numbers.append(Number(name, variable, domain, None, tuned=True))
         if isinstance(domain, Integer) and domain.step > 1:

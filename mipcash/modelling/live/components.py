@@ -22,7 +22,7 @@ from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.live.derived import erase, write
 from mipcash.modelling.live.holes import write_auxiliary_domain
 from mipcash.modelling.live.special_sets import special_set_key, write_special_set
-from mipcash.modelling.live.value_sets import ROUNDING, is_plain
+from mipcash.modelling.live.value_sets import is_plain
 from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Variable, bounds_of
 from mipcash.modelling.refusals import refuse_many_values
@@ -239,17 +239,20 @@ def _refuse_changed_variables(declaration: Declaration) -> None:
         if number.tuned and id(number.variable) not in parts.known:
             reach = (float(number.domain.low), float(number.domain.high), *([] if number.on is None else [0.0]))
             parts.remember(number.variable, min(reach), max(reach))
-        if not is_plain(number.variable) and number.variable.is_integer():  # round its bounds inwards
-            low, high = bounds_of(number.variable)
-            number.variable.bounds = (math.ceil(low - ROUNDING), math.floor(high + ROUNDING))
     for known in list(parts.known.values()):
         variable = known.variable
         if variable.model() is not declaration.model:
+            if any(variable is number.variable for number in declaration.numbers):
+                raise SpaceError(f"a parameter was deleted from the model, {variable.name!r}; declare the space anew")
             del parts.known[id(variable)]
         elif variable.domain is not known.domain:
             raise SpaceError(
                 f"the domain of {user_name(variable)!r} was changed after the space was declared; narrow it by "
                 "bounds or a constraint, or declare the space anew"
+            )
+        elif known.impossible():
+            raise SpaceError(
+                f"{user_name(variable)!r} can take no value: its fixed value or its bounds are outside its domain; correct them"
             )
         elif known.widened():
             raise SpaceError(

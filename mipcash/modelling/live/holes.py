@@ -25,7 +25,11 @@ def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> Non
     block = auxiliary_block(declaration, name)
     block.part = pyo.Var(range(len(parts)), domain=pyo.Binary)
     b = list(block.part.values())
-    variable.domain, variable.bounds = pyo.Reals, (pieces.hull.low, pieces.hull.high)
+    variable.domain = pyo.Reals
+    if variable.lb is None:
+        variable.setlb(pieces.hull.low)
+    if variable.ub is None:
+        variable.setub(pieces.hull.high)
     relations = [
         sum(b) == 1,
         variable >= sum(p.low * x for p, x in zip(parts, b, strict=True)),
@@ -48,7 +52,6 @@ def write_auxiliary_domain(declaration: Declaration, variable: Any) -> None:
     if not isinstance(values, (Integer, Ordinal)):
         return
     if isinstance(values, Integer) and values.step == 1:
-        variable.domain, variable.bounds = pyo.Integers, (values.low, values.high)
         return
     block = auxiliary_block(declaration, name)
     if isinstance(values, Ordinal):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mipcash.modelling.live.value_sets import ROUNDING
 from mipcash.modelling.quadratic import Variable, bounds_of
 from mipcash.modelling.rules import Rule
 
@@ -43,6 +45,15 @@ class Known:
         """Return True if the bounds are wider than at adoption."""
         low, high = bounds_of(self.variable)
         return not self.variable.fixed and (low < self.bounds[0] or high > self.bounds[1])
+
+    def impossible(self) -> bool:
+        """Return True if the fixed value is none of the variable's, or the bounds leave none."""
+        variable = self.variable
+        low, high = (variable.value, variable.value) if variable.fixed else bounds_of(variable)
+        if low is None:
+            return True
+        low, high = max(low, self.low) - ROUNDING, min(high, self.high) + ROUNDING
+        return bool(math.floor(high) < math.ceil(low) if variable.is_integer() else high < low)
 
     def narrowed(self) -> tuple[float, float] | None:
         """Return the bounds if they are narrower than at adoption and the variable is not fixed; else None."""
