@@ -72,6 +72,9 @@ class Loop:
                         continue
                 elif self._ahead():
                     continue
+                if self._ended in FINAL:
+                    for future in [f for f in in_flight if f.cancel()]:  # queued in an executor
+                        self._study.give_back(in_flight.pop(future))
                 if in_flight:
                     self._collect(seconds=None)
                 elif self._ended not in FINAL and (waited := self._others()) is not None:
@@ -216,6 +219,8 @@ class Loop:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     with suppress(MipcashError):
                         self._recorded(trial, future.result())
+            for future in evaluations:  # those that an executor has only queued would run for nobody
+                future.cancel()
             for trial in trials:
                 # a callback may have raised after the outcome was recorded; or the journal itself cannot be written to
                 with suppress(TellError, StorageError):

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from importlib import import_module
 from types import TracebackType
@@ -192,7 +193,8 @@ class Lines(Progress):
 
     def _print(self, text: str) -> None:
         # Look stderr up for each line, because tests and notebooks replace sys.stderr while a program runs.
-        print(visible(text), file=self._stream or sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # a closed terminal or pipe, or a full disk, must not end a run
+            print(visible(text), file=self._stream or sys.stderr, flush=True)
 
 
 class Bar(Progress):

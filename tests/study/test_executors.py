@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
+import io
 import itertools
 import os
 import shutil
@@ -399,3 +401,44 @@ def test_an_interrupted_run_resumes_with_the_proposals_made_ahead(
     assert (again.n_done, len(again.history)) == (12, 12)
     assert [row.exact for row in read_journal(journal)[1]][: len(before)] == before
     assert all(trial.lost == 0 for trial in again.history)
+
+
+class Queueing(Executor):
+    """Executor of one slot: the first call is made at once, and all others stay in its queue."""
+
+    def __init__(self) -> None:
+        self.queued: list[Future[Any]] = []
+
+    def submit(self, call: Any, /, *args: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if self.queued:
+            self.queued.append(future)
+            return future
+        self.queued.append(future)
+        future.set_running_or_notify_cancel()
+        future.set_result(call(*args, **options))
+        return future
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_evaluations_that_an_executor_has_queued_are_not_made_for_an_ended_run(wrong: bool, space: mc.Space) -> None:
+    def end(study: mc.Study, trial: mc.Trial) -> bool:
+        if wrong:
+            raise RuntimeError("ended")
+        return True
+
+    executor = Queueing()
+    options: Any = {"optimizer": "random", "execution": mc.Execution(6, executor), "progress": False, "callbacks": end}
+    with contextlib.suppress(RuntimeError):
+        assert mc.minimize(tiny.loss, space, 20, **options).stopped == "callback"
+    assert not any(future.cancelled() for future in executor.queued[:1])
+    assert all(future.cancelled() for future in executor.queued[1:])
+
+
+def test_a_display_whose_stream_fails_does_not_end_a_run(space: mc.Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    assert mc.minimize(tiny.loss, space, 6, optimizer="random", execution=2).n_done == 6

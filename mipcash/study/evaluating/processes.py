@@ -148,8 +148,8 @@ class Processes:
         for process in running:
             process.kill()
         self._threads.shutdown(cancel_futures=self._closed)
-        for process in self._all:
-            process.close()
+        with ThreadPoolExecutor(max(1, len(self._all))) as closing:  # each may wait for LEAVE seconds
+            list(closing.map(_Process.close, self._all))
 
 
 class _TooLargeError(Exception):
@@ -272,9 +272,12 @@ class _Process:
         return pickle.loads(pickled)
 
     def _lost(self) -> LostWorkerError:
+        closed = not self._wait(GRACE)
         self.kill()  # its children are still alive
         code = self._process.returncode
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        if closed:
+            how = "has closed its connection; perhaps the objective closes files that are not its own"
         return LostWorkerError(f"the worker process {self.name} {how}")
 
     def _signal(self, number: int) -> None:
