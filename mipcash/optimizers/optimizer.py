@@ -244,6 +244,7 @@ class Optimizer(ABC):
     Attributes:
         name: name in the registry.
         takes_limits: True if proposals use the outcome constraints of a request; otherwise ``ask`` rejects them.
+        reads_losses: False if proposals do not depend on losses; several objectives are then not combined into one.
 
     Examples:
         >>> import mipcash as mc
@@ -260,6 +261,7 @@ class Optimizer(ABC):
 
     name: ClassVar[str]
     takes_limits: bool = False
+    reads_losses: ClassVar[bool] = True
 
     def ask(self, request: Request) -> Proposal:
         """Return the next configuration to evaluate.

@@ -46,6 +46,7 @@ class RandomSearch(Optimizer):
 
     name: ClassVar[str] = "random"
     takes_limits = True
+    reads_losses = False
 
     def __init__(self, domain: Domain, settings: RandomSettings | None = None) -> None:
         self.domain = domain

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.gdp import Disjunct, Disjunction
+from pyomo.gdp import Disjunction
 
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
@@ -14,11 +15,6 @@ from mipcash.modelling.live.special_sets import special_set_key
 from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
-
-LOOKED_AT = (
-    *(pyo.Constraint, pyo.LogicalConstraint, pyo.SOSConstraint, Disjunct, Disjunction),
-    *(pyo.Var, pyo.BooleanVar),
-)
 
 
 def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
@@ -30,10 +26,13 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
         SpaceError: the model has a component of a kind that a space does not support.
     """
     model: Any = declaration.model
-    refuse_unknown(model)  # Pyomo itself cannot list the contents of some components
     parts: list[object] = [len(declaration.parameters), len(declaration.auxiliaries)]
     held: list[object] = []
-    for data in model.component_data_objects(LOOKED_AT, descend_into=BLOCKS):
+    found, unusual = _components(model, parts, held)
+    if unusual:
+        refuse_unknown(model)  # Pyomo itself cannot list the contents of some components
+        parts += _others(model, held)
+    for data in found:
         kind = data.ctype
         if kind is pyo.Var:
             if data.fixed or data.lb != 0 or data.ub != 1 or not data.is_binary():
@@ -53,23 +52,42 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
         else:
             parts.append((id(data), data.active, special_set_key(data) if kind is pyo.SOSConstraint else None))
             held.append(data)
-    return (*parts, *_others(model, held)), tuple(held)
+    return tuple(parts), tuple(held)
+
+
+def _components(model: Any, parts: list[object], held: list[object]) -> tuple[list[Any], bool]:
+    """Return the data of the honoured components, and True if there are others than Expressions; add the states of the rest.
+
+    One pass over the model: Pyomo's generators walk it once for each kind.
+    """
+    found: list[Any] = []
+    blocks, unusual = [model], False
+    for block in blocks:
+        if not block.active:
+            parts.append((id(block), False))
+        for component in block.component_map().values():
+            kind = component.ctype
+            if kind is pyo.Expression:
+                held += (component, *(expressions := [data.expr for data in component.values()]))
+                parts.append((id(component), tuple(map(id, expressions))))
+            elif kind not in HONOURED or isinstance(component, (Mapping, Sequence)):
+                unusual = True
+            else:
+                data = list(component.values()) if component.is_indexed() else [component] * bool(len(component))
+                found += data if kind is not pyo.Block else ()
+                blocks += data if kind in BLOCKS else ()
+    return found, unusual
 
 
 def _others(model: Any, held: list[object]) -> list[object]:
-    """Return the state of deactivated blocks, mutable Params, Expressions, and components of kinds that are not supported."""
+    """Return the state of mutable Params and of components of kinds that are not supported."""
     parts: list[object] = []
     for block in model.block_data_objects(descend_into=BLOCKS):
-        if not block.active:
-            parts.append((id(block), False))
-        for kind in block.collect_ctypes(active=None, descend_into=False) - HONOURED:
+        for kind in block.collect_ctypes(active=None, descend_into=False) - HONOURED - {pyo.Expression}:
             for component in block.component_map(kind).values():
                 state: object = component.active
                 if kind is pyo.Param and component.mutable:
                     state = tuple(component.extract_values().items())
-                elif kind is pyo.Expression:
-                    held += (expressions := [data.expr for data in component.values()])
-                    state = tuple(map(id, expressions))
                 parts.append((id(component), state))
                 held.append(component)
     return parts

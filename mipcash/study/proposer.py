@@ -92,9 +92,8 @@ class Proposer:
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = min_distance if min_distance and min_distance.configs and min_distance.distance else None
         limits = self.limits
-        if (
-            self.objectives.several
-        ):  # a separate generator, so that the optimizer's draws are those of a single objective
+        # a separate generator, so that the optimizer's draws are those of a single objective
+        if self.objectives.several and self.optimizer.reads_losses:
             drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
             history, limits = scalarised(history, limits, self.objectives, weights_of(drawn, self.objectives))
         request = Request(history, rng, state, kept, limits, self.costs, seconds)
