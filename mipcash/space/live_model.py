@@ -75,7 +75,7 @@ def _components(model: Any, parts: list[object], held: list[object]) -> tuple[li
             else:
                 data = list(component.values()) if component.is_indexed() else [component] * bool(len(component))
                 found += data if kind is not pyo.Block else ()
-                blocks += data if kind in BLOCKS else ()
+                blocks += data if kind in BLOCKS and not component.is_reference() else ()
     return found, unusual
 
 

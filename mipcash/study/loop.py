@@ -72,9 +72,10 @@ class Loop:
                         continue
                 elif self._ahead():
                     continue
-                if self._ended in FINAL:
-                    for future in [f for f in in_flight if f.cancel()]:  # queued in an executor
-                        self._study.give_back(in_flight.pop(future))
+                if self._ended in FINAL and self._pool.queues:
+                    for future in [f for f in in_flight if f.cancel()]:
+                        with suppress(TellError):  # as below
+                            self._study.give_back(in_flight.pop(future))
                 if in_flight:
                     self._collect(seconds=None)
                 elif self._ended not in FINAL and (waited := self._others()) is not None:

@@ -267,6 +267,9 @@ class Result:
 
         Returns:
             The violations.
+
+        Raises:
+            ValueError: there is no such trial.
         """
         return self.feasibility.violations_of(self._number(trial))
 
@@ -289,6 +292,7 @@ class Result:
 
         Raises:
             MipcashError: the result was read from a journal without its space.
+            ValueError: there is no such trial.
         """
         found = self.best if trial is None else trial
         number = None if found is None else self._number(found)

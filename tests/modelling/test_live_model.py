@@ -264,3 +264,14 @@ def test_a_parameter_deleted_from_the_model_is_named() -> None:
     model.del_component(model.y)
     with pytest.raises(SpaceError, match="a parameter was deleted from the model, 'y'"):
         space.count()
+
+
+def test_bounds_that_rounding_moved_and_references_to_blocks_are_adopted() -> None:
+    model = pyo.ConcreteModel("p")
+    model.x = pyo.Var(domain=pyo.Integers, bounds=(0.1 * 3 * 1e9, 300000100))
+    model.b = pyo.Block([1, 2])
+    model.b[1].others = pyo.Reference(model.b[:])
+    model.c = pyo.Constraint(expr=model.x <= 300000050)
+    space = mc.Space.from_pyomo(model)
+    assert space.optimum(model.x).value == 300000000
+    assert space.validate({"x": 300000000}) == []

@@ -403,10 +403,11 @@ def test_an_interrupted_run_resumes_with_the_proposals_made_ahead(
     assert all(trial.lost == 0 for trial in again.history)
 
 
-class Queueing(Executor):
+class Queueing(ThreadPoolExecutor):
     """Executor of one slot: the first call is made at once, and all others stay in its queue."""
 
     def __init__(self) -> None:
+        super().__init__(1)
         self.queued: list[Future[Any]] = []
 
     def submit(self, call: Any, /, *args: Any, **options: Any) -> Future[Any]:

@@ -34,6 +34,10 @@ from mipcash.modelling.quadratic import parse_quadratic
 FIXED, OFF = "was fixed", "was part of a deactivated block"
 
 
+NEARLY = 1e-3
+"""Distance below which a bound of an integer that is not whole is rounded; other bounds may follow a Param."""
+
+
 @dataclass
 class _Plan:
     """Plan of what each variable of the model becomes, made before anything is changed."""
@@ -168,6 +172,10 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         low, high = float(min(domain.values)), float(max(domain.values))
     else:
         low, high = float(domain.low), float(domain.high)
+        if isinstance(domain, Integer):
+            for bound, whole, put in ((variable.lb, low, variable.setlb), (variable.ub, high, variable.setub)):
+                if bound is not None and 0.0 < abs(bound - whole) < NEARLY:
+                    put(whole)
         declaration.parameters[name] = declaration.attach(block, name, domain, variable, tuned=True)
         declaration.numbers.append(Number(name, variable, domain, None, tuned=True))
         if isinstance(domain, Integer) and domain.step > 1:

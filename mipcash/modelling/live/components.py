@@ -242,7 +242,8 @@ def _refuse_changed_variables(declaration: Declaration) -> None:
     for known in list(parts.known.values()):
         variable = known.variable
         if variable.model() is not declaration.model:
-            if any(variable is number.variable for number in declaration.numbers):
+            tuned = [number.variable for number in declaration.numbers] + [link.variable for link in declaration.links]
+            if any(variable is each for each in tuned):
                 raise SpaceError(f"a parameter was deleted from the model, {variable.name!r}; declare the space anew")
             del parts.known[id(variable)]
         elif variable.domain is not known.domain:

@@ -20,7 +20,7 @@ from mipcash.modelling.quadratic import interval, parse_quadratic
 
 
 def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> None:
-    """Restrict a variable to a union of intervals. Its domain on the model becomes the reals between the outermost bounds."""
+    """Restrict a variable to a union of intervals. Its domain on the model becomes the reals; its bounds stay."""
     name, parts = f"the domain of {variable.name}", pieces.parts
     block = auxiliary_block(declaration, name)
     block.part = pyo.Var(range(len(parts)), domain=pyo.Binary)

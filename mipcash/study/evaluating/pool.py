@@ -91,7 +91,13 @@ class LostWorkerError(Exception):
 
 
 class Evaluating(Protocol):
-    """Interface of pools, which evaluate the objective of a run."""
+    """Interface of pools, which evaluate the objective of a run.
+
+    Attributes:
+        queues: True if evaluations may wait for a slot, and their futures tell which of them run.
+    """
+
+    queues: bool
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         """Start an evaluation. ``outputs`` are those to evaluate if each has its own function; empty: all."""
@@ -100,6 +106,8 @@ class Evaluating(Protocol):
 
 class Inline:
     """Evaluates sequentially in the calling thread, so that Ctrl-C reaches the objective at once."""
+
+    queues = False
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
@@ -139,6 +147,8 @@ class Pool:
         elif not lent:
             self._make = executor  # type: ignore[assignment]
         self._executor: Any = executor if self._make is None else self._made()
+        # the futures of other executors may be pending while they run
+        self.queues = isinstance(self._executor, (ThreadPoolExecutor, ProcessPoolExecutor))
         try:
             self._parcel = self._sent()
         except BaseException as error:

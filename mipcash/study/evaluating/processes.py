@@ -65,6 +65,8 @@ class Processes:
         ObjectiveError: the objective cannot be sent to another process, or loading it takes all of the allowed memory.
     """
 
+    queues = False
+
     def __init__(self, objective: Objective, workers: int, allowed: Allowed) -> None:
         if os.name != "posix":
             raise ObjectiveError(

@@ -64,7 +64,8 @@ def read_trials(
 
     Columns are named after parameters, or ``config.<name>`` as in ``Result.to_rows()``; other columns are ignored. A row whose
     ``status`` is pending is left out, and so is one that was ``pruned``, because its loss is an estimate. One whose status is
-    failed becomes a failure. A warning names columns ``config.<name>`` of parameters that are gone.
+    failed becomes a failure. nan in a row that is done is an output that failed; in a data frame or a text file it is a missing
+    one. A warning names columns ``config.<name>`` of parameters that are gone.
 
     Args:
         table: a data frame, a list of dicts, the path of a ``.csv``, ``.tsv`` or ``.txt`` file (UTF-8, separated by comma,
