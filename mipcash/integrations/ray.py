@@ -41,7 +41,7 @@ class RayExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a call as a task of the cluster."""
         future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()  # what the cluster has begun cannot be cancelled
+        future.set_running_or_notify_cancel()  # a started task of the cluster cannot be cancelled
 
         def relay(done: Future[Any]) -> None:
             error = done.exception()

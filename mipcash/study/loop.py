@@ -220,7 +220,7 @@ class Loop:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     with suppress(MipcashError):
                         self._recorded(trial, future.result())
-            for future in evaluations:  # those that an executor has only queued would run for nobody
+            for future in evaluations:  # the outcomes of those that an executor has queued would be lost
                 future.cancel()
             for trial in trials:
                 # a callback may have raised after the outcome was recorded; or the journal itself cannot be written to
