@@ -25,7 +25,7 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
     logic = {rule.name for rule in space.algebra.logic}
     for rule in space.rules:
         # a rule with several rows, under a disjunct, or over truth values has no single bound to move
-        if rule.name in names and not (rule.name in logic or listed.count(rule.name) > 1 or _of_truths(rule)):
+        if rule.name in names and not (rule.name in logic or listed.count(rule.name) > 1 or _of_truths(space, rule)):
             try:
                 written = str(space.declaration.rules.get(rule.name, rule))
                 body = form_of(space.declaration, space.program, rule.body)
@@ -36,10 +36,16 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
     return Conflict(names, tuple(relaxations))
 
 
-def _of_truths(rule: Rule) -> bool:
-    """Return True if the rule is a condition such as ``~act["relu"]``, and no relation."""
-    ones = all(abs(c) == 1.0 for c in rule.body.linear.values())
-    return ones and not rule.bound_is_written and all(v.is_binary() for v in rule.body.variables.values())
+def _of_truths(space: CompiledSpace, rule: Rule) -> bool:
+    """Return True if the rule is a condition such as ``~act["relu"]``, or a clause of a composed rule, and no relation."""
+    ones, variables = all(abs(c) == 1.0 for c in rule.body.linear.values()), rule.body.variables.values()
+    alone, whole = len({id(v.parent_component()) for v in variables}) == 1, space.declaration.rules.get(rule.name)
+    return (
+        ones
+        and not rule.bound_is_written
+        and all(v.is_binary() for v in variables)
+        and (alone or (whole is not None and bool(whole.parts)))
+    )
 
 
 def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) -> str:

@@ -382,6 +382,14 @@ def test_the_least_relaxation_is_of_the_rule_as_it_is_written(
     assert space.explain().partition("relax or drop one of them")[2].removeprefix(". The least that helps: ") == said
 
 
+def test_a_sum_of_indicators_of_several_parameters_may_be_relaxed() -> None:
+    space = mc.Space("sum")
+    a, b = space.categorical("a", ["p", "q"]), space.categorical("b", ["s", "t"])
+    space.rule("both", a["p"] + b["s"] == 2)
+    space.rule("one", 1 - a["q"] + b["s"] <= 1)
+    assert [(r.rule, r.by) for r in space.conflict().relaxations] == [("both", 1.0), ("one", 1.0)]
+
+
 def test_a_pyomo_objective_keeps_its_sense() -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(bounds=(0, 1))
