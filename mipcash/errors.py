@@ -323,11 +323,11 @@ def at_least(settings: object, **least: float) -> None:
         SpaceError: a setting is no number, no whole number although its type is ``int``, below its least value, or nan.
     """
     types = {each.name: str(each.type) for each in fields(settings)}  # type: ignore[arg-type]
-    for name, kind in (
-        (n, k.removesuffix(" | None")) for n, k in types.items() if k.removesuffix(" | None").endswith("Settings")
-    ):
-        value = getattr(settings, name)
-        if not (value is None and types[name] != kind) and kind not in (c.__name__ for c in type(value).__mro__):
+    for name, declared in types.items():
+        kind, value = declared.removesuffix(" | None"), getattr(settings, name)
+        if not kind.endswith("Settings") or (value is None and kind != declared):
+            continue
+        if kind not in (c.__name__ for c in type(value).__mro__):
             raise SpaceError(f"{type(settings).__name__}: {name} takes {kind}(...), got {value!r}")
     for name, low in least.items():
         value, whole = getattr(settings, name), types[name].startswith("int")

@@ -127,12 +127,12 @@ class Declaration:
         when: Any = None,
         default: Value | None = None,
         prior: Any = None,
-        *handle: type[ChoiceParameter],
+        handle: type[ChoiceParameter] = ChoiceParameter,
     ) -> Any:
         """Declare a parameter with the domain ``kind(*arguments)``; see ``mipcash.Space.real``, ``ordinal`` ..."""
         domain = self._domain(name, kind, *arguments)
         expected = Expectation.of(name, domain, default, prior)  # refused before anything is declared
-        made = self.declare(name, domain, when, *handle)
+        made = self.declare(name, domain, when, handle)
         if default is not None or prior is not None:
             self.expectations[name] = expected
         return made

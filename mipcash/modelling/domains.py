@@ -360,9 +360,7 @@ class _Listed:
 
     def level(self, value: Value) -> int | None:
         """Return the index of the value, whatever its numeric type; None if it is not listed."""
-        return next(
-            (l for l in self._alike(value) if self.values[l] is value or same_value(self.values[l], value)), None
-        )
+        return next((l for l in self._alike(value) if same_value(self.values[l], value)), None)
 
     def problem(self, value: Value) -> str | None:
         if self.level(value) is not None:
@@ -379,20 +377,16 @@ class _Listed:
 
     def _alike(self, value: Value) -> Sequence[int]:
         """Return the levels that may equal a value, in ascending order; found by hash if the value is hashable."""
-        try:
-            return sorted([*self._by_hash.get(hash(value), ()), *self._by_hash.get(None, ())])
-        except TypeError:
+        if not is_hashable(value):
             return range(len(self.values))
+        return sorted([*self._by_hash.get(hash(value), ()), *self._by_hash.get(None, ())])
 
     @cached_property
     def _by_hash(self) -> Mapping[int | None, Sequence[int]]:
         """Hash of a value -> levels; key None for unhashable values."""
         found: dict[int | None, list[int]] = {}
         for l, value in enumerate(self.values):
-            try:
-                found.setdefault(hash(value), []).append(l)
-            except TypeError:
-                found.setdefault(None, []).append(l)
+            found.setdefault(hash(value) if is_hashable(value) else None, []).append(l)
         return found
 
 

@@ -25,6 +25,7 @@ from scipy import sparse
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
+from mipcash.modelling.live.value_sets import ROUNDING
 from mipcash.modelling.quadratic import Condition as Declared
 from mipcash.modelling.quadratic import Quadratic, Term, Variable
 from mipcash.modelling.rules import TOLERANCE, rounding_of
@@ -178,7 +179,7 @@ class _Compiler:
         if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
             raise SpaceError(f"variable {name!r} of the Pyomo model has no finite bounds; give it both (setlb, setub)")
         if not continuous:
-            low, high = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+            low, high = math.ceil(low - ROUNDING), math.floor(high + ROUNDING)
         column = self.column(name, float(low), float(high), not continuous)
         self.affine[id(variable)] = (0.0, {column: 1.0})
         self.variable_columns[name] = column
