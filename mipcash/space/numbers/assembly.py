@@ -206,8 +206,10 @@ def _part(
         rest = rule.body.partial(fixed)
         for i, c in rest.linear.items():
             rows[r, position[i]] += c
+        if rest.products:
+            products[r] = np.zeros((k, k))
         for (i, j), c in rest.products.items():
-            matrix = products.setdefault(r, np.zeros((k, k)))
+            matrix = products[r]
             matrix[position[i], position[j]] += c / 2
             matrix[position[j], position[i]] += c / 2
         constant[r], moved[r] = rest.constant, abs(rest.constant) + rule.scale + _substituted(rule, fixed)
