@@ -5,10 +5,8 @@ To run parts: ``python -m benchmarks.peers run --suite limits --methods .. --pro
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             todo = runner.tasks(methods, names, [0], SUITE.conventions, SUITE.name)
             failed = runner.work(todo, progress, budget, folder)
             made = report.table("smoke", methods, OURS, names, budget=budget, read=reader(folder))
-            return {"failed": failed, "tables": [plain(made)]}
+            return {"failed": failed, "tables": [made]}
     wanted = runner.tasks(installed(METHODS, make_method, progress), None, SEEDS[size], SUITE.conventions, SUITE.name)
     failed = runner.work(runner.missing(wanted, SUITE.budget, FOLDER), progress, SUITE.budget, FOLDER)
     return {"failed": failed, **collected()}
@@ -57,16 +55,11 @@ def collected(read: Reader | None = None) -> dict[str, Any]:
     ]
     kept: list[dict[str, Any]] = []
     for made in tables:  # fewer methods only if they have more common runs
-        same = [t["pairs"] for t in kept if made is not None and set(t["problems"]) == set(made.problems)]
-        if made is not None and made.pairs > max(same, default=0):
-            kept.append(plain(made))
+        same = [t["pairs"] for t in kept if made and set(t["problems"]) == set(made["problems"])]
+        if made and made["pairs"] > max(same, default=0):
+            kept.append(made)
     runs = [h for m in METHODS for rule in ("", "repair") for h in read(m, rule)]
     return account(runs) | {"tables": kept}
-
-
-def plain(made: report.Table | None) -> dict[str, Any]:
-    """Convert a table for a record."""
-    return {} if made is None else json.loads(json.dumps(asdict(made)))
 
 
 def markdown(results: dict[str, Any]) -> str:

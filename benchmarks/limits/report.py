@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, rankdata
+from scipy.stats import rankdata
 
 from benchmarks.limits.suite import BUDGET, FOLDER, METHODS, problems
 from benchmarks.peers import report
@@ -30,45 +29,6 @@ DRAWS = 2000
 """Resamples of a confidence interval."""
 
 
-@dataclass
-class Row:
-    """Results of one method.
-
-    Attributes:
-        difference: of log10 regret, ours less this method's, with the ends of its 90 % interval.
-    """
-
-    method: str
-    rank: float
-    error: float
-    mean: float
-    mean_error: float
-    median: float
-    geometric: float
-    first: float
-    never: int
-    violating: float
-    illegal: float
-    cpu: float
-    wins: tuple[int, int, int] | None = None
-    p: float = math.nan
-    difference: tuple[float, float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Methods compared on their common runs."""
-
-    title: str
-    ours: str
-    seeds: list[int]
-    problems: list[str]
-    pairs: int
-    rows: list[Row] = field(default_factory=list)
-    medians: dict[str, dict[str, float]] = field(default_factory=dict)
-    firsts: dict[str, dict[str, float]] = field(default_factory=dict)
-
-
 def table(
     title: str,
     methods: Sequence[str],
@@ -77,14 +37,17 @@ def table(
     seeds: Sequence[int] | None = None,
     budget: int = BUDGET,
     read: Reader | None = None,
-) -> Table | None:
-    """Return the table of some methods, or None if they have no common run."""
+) -> dict[str, Any]:
+    """Return the table of some methods on their common runs, empty if they have none.
+
+    ``difference`` of a row: of log10 regret, ours less this method's, with the ends of its 90 % interval.
+    """
     read = read or reader(FOLDER)
     runs = report.collect(methods, names, seeds, budget, read).runs["repair"]
     order = {name: k for k, name in enumerate(problems())}
     pairs = sorted(set.intersection(*(set(of) for of in runs.values())), key=lambda p: (order[p[0]], p[1]))
     if not pairs:
-        return None
+        return {}
     listed = list(dict.fromkeys(p for p, _ in pairs))
     regrets = {m: regret(runs[m], pairs, lowest(listed, read), budget) for m in runs}
     best = np.array([[runs[m][p].best()[budget - 1] for m in runs] for p in pairs])
@@ -93,12 +56,19 @@ def table(
     rows = [
         _row(m, [runs[m][p] for p in pairs], ranks[:, k], regrets[m], regrets.get(ours), ours, budget) for k, m in enumerate(runs)
     ]
-    made = Table(title, ours, sorted({s for _, s in pairs}), listed, len(pairs), sorted(rows, key=lambda r: r.rank))
-    for name in listed:
-        at = [k for k, p in enumerate(pairs) if p[0] == name]
-        made.medians[name] = {m: float(np.median(regrets[m][at])) for m in runs}
-        made.firsts[name] = {m: float(np.mean([first(runs[m][pairs[k]], budget) for k in at])) for m in runs}
-    return made
+    at = {name: [k for k, p in enumerate(pairs) if p[0] == name] for name in listed}
+    return {
+        "title": title,
+        "ours": ours,
+        "seeds": sorted({s for _, s in pairs}),
+        "problems": listed,
+        "pairs": len(pairs),
+        "rows": sorted(rows, key=lambda r: r["rank"]),
+        "medians": {name: {m: float(np.median(regrets[m][of])) for m in runs} for name, of in at.items()},
+        "firsts": {
+            name: {m: float(np.mean([first(runs[m][pairs[k]], budget) for k in of])) for m in runs} for name, of in at.items()
+        },
+    }
 
 
 def lowest(names: Sequence[str], read: Reader) -> dict[str, float]:
@@ -124,32 +94,26 @@ def first(run: History, budget: int) -> int:
 
 def _row(
     method: str, runs: list[History], ranks: np.ndarray, regrets: np.ndarray, own: np.ndarray | None, ours: str, budget: int
-) -> Row:
-    n = len(runs)
+) -> dict[str, Any]:
     firsts = [first(h, budget) for h in runs]
     asks = [c for h in runs for c in h.cpu[:budget] if c is not None]
-    row = Row(
-        method,
-        float(ranks.mean()),
-        _error(ranks),
-        float(regrets.mean()),
-        _error(regrets),
-        float(np.median(regrets)),
-        float(np.exp(np.log(np.maximum(regrets, LEAST)).mean())),
-        float(np.mean(firsts)),
-        firsts.count(budget + 1),
-        float(np.mean([v is None for h in runs for v in h.losses[:budget]])),
-        float(np.mean([h.legal[:budget].count(False) for h in runs])),
-        float(np.mean(asks)) if asks else math.nan,
-    )
+    row: dict[str, Any] = {
+        "method": method,
+        **{"rank": float(ranks.mean()), "error": _error(ranks)},
+        **{"mean": float(regrets.mean()), "mean_error": _error(regrets), "median": float(np.median(regrets))},
+        "geometric": float(np.exp(np.log(np.maximum(regrets, LEAST)).mean())),
+        **{"first": float(np.mean(firsts)), "never": firsts.count(budget + 1)},
+        "violating": float(np.mean([v is None for h in runs for v in h.losses[:budget]])),
+        "illegal": float(np.mean([h.legal[:budget].count(False) for h in runs])),
+        "cpu": float(np.mean(asks)) if asks else math.nan,
+        **{"wins": None, "p": math.nan, "difference": None},
+    }
     if own is not None and method != ours:
-        level = np.abs(own - regrets) <= LEAST
-        won, lost = int(((own < regrets) & ~level).sum()), int(((own > regrets) & ~level).sum())
-        row.wins = (won, lost, n - won - lost)
-        row.p = float(binomtest(won, won + lost).pvalue) if won + lost else math.nan
+        duel = report.duel(np.where(np.abs(own - regrets) <= LEAST, 0.0, own - regrets))
         each = np.log10(np.maximum(own, LEAST)) - np.log10(np.maximum(regrets, LEAST))
-        again = np.random.default_rng(0).choice(each, (DRAWS, n)).mean(axis=1)
-        row.difference = (float(each.mean()), *map(float, np.quantile(again, (0.05, 0.95))))
+        again = np.random.default_rng(0).choice(each, (DRAWS, len(runs))).mean(axis=1)
+        row |= {"wins": [duel[k] for k in ("wins", "losses", "ties")], "p": duel["p"]}
+        row["difference"] = [float(each.mean()), *map(float, np.quantile(again, (0.05, 0.95)))]
     return row
 
 
@@ -163,9 +127,8 @@ HEAD = """| method | rank | regret, mean | median | geometric | first kept | nev
 |---|---|---|---|---|---|---|---|---|---|"""
 
 
-def markdown(given: Table | Mapping[str, Any]) -> str:
+def markdown(t: Mapping[str, Any]) -> str:
     """Return a table in Markdown, with paired comparisons and medians by problem."""
-    t = asdict(given) if isinstance(given, Table) else given
     lines = [f"**{t['title']}**: {len(t['problems'])} problems, {_seeds(t['seeds'])}, n = {t['pairs']} runs each", ""]
     lines.append(HEAD)
     for r in t["rows"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             todo = runner.tasks(methods, names, [0])
             failed = runner.work(todo, progress, budget, Path(folder))
             found = report.collect(methods, names, budget=budget, read=reader(Path(folder)))
-            return {"failed": failed, **_plain(report.summarise(found, OURS, budget))}
+            return {"failed": failed, **report.summarise(found, OURS, budget)}
     methods = [OURS, *PEERS]
     todo = runner.missing(runner.tasks(methods, None, SEEDS[size]))
     failed = runner.coordinate(todo, 1, progress)
@@ -45,11 +44,7 @@ def collected(methods: Sequence[str] = (OURS, *PEERS), seeds: Sequence[int] = SE
     found = report.collect(methods, seeds=seeds, read=read)
     draw(found, RESULTS / "figures")
     runs = {(m, h.convention, h.key): h for of in found.runs.values() for m, by in of.items() for h in by.values()}
-    return account(runs.values()) | _plain(report.summarise(found, OURS)) | comparisons.collected(seeds, read)
-
-
-def _plain(summary: dict[str, Any]) -> dict[str, Any]:
-    return summary | {"tables": [asdict(t) for t in summary["tables"]]}
+    return account(runs.values()) | report.summarise(found, OURS) | comparisons.collected(seeds, read)
 
 
 def markdown(results: dict[str, Any], figures: str = "") -> str:
@@ -58,8 +53,7 @@ def markdown(results: dict[str, Any], figures: str = "") -> str:
     Args:
         figures: their folder as the page sees it; empty: no pictures.
     """
-    tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in results["tables"]]
-    text = report.markdown(results | {"tables": tables})
-    told = {t.convention for t in tables} if figures else set()
+    text = report.markdown(results)
+    told = {t["convention"] for t in results["tables"]} if figures else set()
     pictures = [f"![average rank after each evaluation, {c}]({figures}/rank-{c}.svg)\n" for c in sorted(told)]
     return "\n".join([*([COLUMNS] if figures else []), text, *pictures, comparisons.markdown(results)]).rstrip() + "\n"

@@ -6,12 +6,11 @@ long on three problems, BoTorch and SMAC3 have few runs under a penalty. One rec
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from scipy.stats import binomtest
+import numpy as np
 
 from benchmarks.peers import report
 from benchmarks.peers.catalogue import OURS
@@ -73,7 +72,7 @@ def collected(seeds: Sequence[int], read: Reader) -> dict[str, Any]:
 def _compared(of: Comparison, seeds: Sequence[int], read: Reader) -> dict[str, Any]:
     found = report.collect(of.methods, seeds=[s for s in of.seeds if s in seeds], read=read)
     summary = report.summarise(found, of.ours)
-    kept = [asdict(t) for t in summary["tables"] if (t.convention, t.group) in of.tables]
+    kept = [t for t in summary["tables"] if (t["convention"], t["group"]) in of.tables]
     return summary | {"title": of.title, "tables": kept}
 
 
@@ -98,9 +97,7 @@ def _duel(ours: dict[Key, History], theirs: dict[Key, History], pairs: Sequence[
     for p in pairs:
         a, b = ours[p].best()[LAST - 1], theirs[p].best()[LAST - 1]
         differences.append(0.0 if abs(a - b) <= report.TIE * max(1.0, abs(a), abs(b)) else a - b)
-    wins, losses = sum(d < 0 for d in differences), sum(d > 0 for d in differences)
-    p_value = float(binomtest(wins, wins + losses).pvalue) if wins + losses else math.nan
-    return {"wins": wins, "losses": losses, "ties": len(pairs) - wins - losses, "p": p_value}
+    return report.duel(np.array(differences))
 
 
 # -- text -----------------------------------------------------------------------------------------------------------------------
@@ -110,8 +107,7 @@ def markdown(results: dict[str, Any]) -> str:
     """Return the tables in Markdown, empty for a record without comparisons."""
     lines: list[str] = []
     for each in results.get("comparisons", ()):
-        tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in each["tables"]]
-        lines += [f"### {each['title']}", "", report.markdown(each | {"tables": tables})]
+        lines += [f"### {each['title']}", "", report.markdown(each)]
     return "\n".join([*lines, *_problem_lines(results.get("problems", ()))])
 
 

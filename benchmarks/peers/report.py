@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -74,35 +74,6 @@ def collect(
     return Collection(runs)
 
 
-@dataclass
-class Row:
-    """Row of a table: the results of one method."""
-
-    method: str
-    rank: float
-    error: float
-    regret: float
-    regret_error: float
-    match: float = math.nan
-    wins: int = 0
-    losses: int = 0
-    ties: int = 0
-    p: float = math.nan
-    cpu: float = math.nan
-    illegal: float = 0.0
-
-
-@dataclass(frozen=True)
-class Table:
-    """Table of one group of problems in one convention."""
-
-    convention: str
-    group: str
-    pairs: int
-    problems: int
-    rows: list[Row] = field(default_factory=list)
-
-
 def summarise(found: Collection, ours: str = OURS, budget: int = 60) -> dict[str, Any]:
     """Return all tables and the missing runs."""
     known = problems()
@@ -122,33 +93,42 @@ def _in_group(problem: Problem | None, group: str) -> bool:
     return group == "all" or (problem.held_out if group == "held out" else problem.group == group)
 
 
-def _table(runs: dict[str, dict[Key, History]], pairs: list[Key], convention: str, group: str, ours: str, budget: int) -> Table:
+def _table(
+    runs: dict[str, dict[Key, History]], pairs: list[Key], convention: str, group: str, ours: str, budget: int
+) -> dict[str, Any]:
+    """Return the table of one group of problems in one convention."""
     best = {m: np.array([runs[m][p].best()[budget - 1] for p in pairs]) for m in runs}
     matrix = np.array([levelled(row) for row in np.array(list(best.values())).T])  # (pairs, methods)
     ranks = rankdata(matrix, axis=1)
     regrets = normalised(runs, pairs, budget)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for k, method in enumerate(runs):
-        row = Row(
-            method,
-            float(ranks[:, k].mean()),
-            float(ranks[:, k].std(ddof=1) / math.sqrt(len(pairs))) if len(pairs) > 1 else math.nan,
-            *regrets[method],
-        )
         histories = [runs[method][p] for p in pairs]
         late = [c for h in histories for c in h.cpu[budget - 10 : budget] if c is not None]
-        row.cpu = float(np.median(late)) if late else math.nan
-        row.illegal = float(np.mean([h.legal.count(False) for h in histories]))
+        row: dict[str, Any] = {
+            "method": method,
+            "rank": float(ranks[:, k].mean()),
+            "error": float(ranks[:, k].std(ddof=1) / math.sqrt(len(pairs))) if len(pairs) > 1 else math.nan,
+            **dict(zip(("regret", "regret_error"), regrets[method], strict=True)),
+            **{"match": math.nan, "wins": 0, "losses": 0, "ties": 0, "p": math.nan},
+            "cpu": float(np.median(late)) if late else math.nan,
+            "illegal": float(np.mean([h.legal.count(False) for h in histories])),
+        }
         if ours in runs and method != ours:
             difference = matrix[:, list(runs).index(ours)] - matrix[:, k]
-            row.wins, row.losses = int((difference < 0).sum()), int((difference > 0).sum())
-            row.ties = len(pairs) - row.wins - row.losses
-            decided = row.wins + row.losses
-            row.p = float(binomtest(row.wins, decided).pvalue) if decided else math.nan
-            row.match = float(np.median([to_match(runs[ours][p], b) for p, b in zip(pairs, best[method], strict=True)]))
+            row |= duel(difference)
+            row["match"] = float(np.median([to_match(runs[ours][p], b) for p, b in zip(pairs, best[method], strict=True)]))
         rows.append(row)
-    rows.sort(key=lambda r: r.rank)
-    return Table(convention, group, len(pairs), len({p for p, _ in pairs}), rows)
+    rows.sort(key=lambda r: r["rank"])
+    problems = len({p for p, _ in pairs})
+    return {"convention": convention, "group": group, "pairs": len(pairs), "problems": problems, "rows": rows}
+
+
+def duel(differences: np.ndarray) -> dict[str, Any]:
+    """Return the numbers of negative (won), positive and zero differences, and the p-value of the sign test."""
+    wins, losses = int((differences < 0).sum()), int((differences > 0).sum())
+    p = float(binomtest(wins, wins + losses).pvalue) if wins + losses else math.nan
+    return {"wins": wins, "losses": losses, "ties": len(differences) - wins - losses, "p": p}
 
 
 def levelled(losses: np.ndarray) -> np.ndarray:
@@ -215,28 +195,26 @@ def normalised(runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget
 HEAD = "| method | rank | normalised regret | {ours} matches it in | {ours} wins / loses / ties (p) | CPU s | illegal |"
 
 
-def markdown(summary: dict[str, Any]) -> str:
+def markdown(summary: Mapping[str, Any]) -> str:
     """Return the tables in Markdown."""
     lines = []
     for table in summary["tables"]:
-        lines += [f"**{table.group}, {table.convention}**: {table.problems} problems, n = {table.pairs} runs", ""]
+        lines += [f"**{table['group']}, {table['convention']}**: {table['problems']} problems, n = {table['pairs']} runs", ""]
         head = HEAD.format(ours=summary["ours"])
         lines += [head, "|---" * (head.count("|") - 1) + "|"]
-        lines += [_line(row, summary["ours"], summary["budget"]) for row in table.rows] + [""]
+        lines += [_line(row, summary["ours"], summary["budget"]) for row in table["rows"]] + [""]
     return "\n".join(lines) if lines else "no run that all compared methods have; run more of them\n"
 
 
-def _line(row: Row, ours: str, budget: int) -> str:
-    if row.method == ours:
-        match = duel = "-"
-    elif math.isnan(row.match):
+def _line(row: Mapping[str, Any], ours: str, budget: int) -> str:
+    match = duel = "-"
+    if row["method"] != ours:
         match = duel = "?"
-    else:
-        match = f"{row.match:g}" if math.isfinite(row.match) else f"> {budget}"
-        sign = "" if math.isnan(row.p) else f" ({row.p:.2g})"
-        duel = f"{row.wins} / {row.losses} / {row.ties}{sign}"
-    error = "" if math.isnan(row.error) else f" ± {row.error:.2f}"
-    spread = "" if math.isnan(row.regret_error) else f" ± {row.regret_error:.2f}"
-    regret = "?" if math.isnan(row.regret) else f"{row.regret:.2f}{spread}"
-    cpu = "?" if math.isnan(row.cpu) else f"{row.cpu:.3g}"
-    return f"| {row.method} | {row.rank:.2f}{error} | {regret} | {match} | {duel} | {cpu} | {row.illegal:.1f} |"
+        if not math.isnan(row["match"]):
+            match = f"{row['match']:g}" if math.isfinite(row["match"]) else f"> {budget}"
+            sign = "" if math.isnan(row["p"]) else f" ({row['p']:.2g})"
+            duel = f"{row['wins']} / {row['losses']} / {row['ties']}{sign}"
+    error, spread = ("" if math.isnan(row[k]) else f" ± {row[k]:.2f}" for k in ("error", "regret_error"))
+    regret = "?" if math.isnan(row["regret"]) else f"{row['regret']:.2f}{spread}"
+    cpu = "?" if math.isnan(row["cpu"]) else f"{row['cpu']:.3g}"
+    return f"| {row['method']} | {row['rank']:.2f}{error} | {regret} | {match} | {duel} | {cpu} | {row['illegal']:.1f} |"
