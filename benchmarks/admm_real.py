@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +77,15 @@ def _table(made: dict[str, dict[Key, Run]]) -> dict[str, Any]:
     reference = OURS if OURS in made else next(iter(made), "")
     rows = []
     for row in compared(by_folds, reference, keys):
-        of = [made[row.name][key] for key in keys]
+        of = [made[row["name"]][key] for key in keys]
         rows.append(
-            asdict(row)
+            row
             | {
                 "steps": [float(np.mean([r.best_after(n) for r in of])) for n in STEPS],
                 "rows": float(np.mean([r.answers["best"].fresh for r in of])),
                 "ask": float(np.median([r.seconds["asks"] / r.evaluations for r in of])),
                 "seconds": float(np.median([r.seconds["search"] for r in of])),
-                "against": _against(made, row.name, keys),
+                "against": _against(made, row["name"], keys),
             }
         )
     sets, seeds = list(dict.fromkeys(data for data, _ in keys)), sorted({seed for _, seed in keys})

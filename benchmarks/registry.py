@@ -35,12 +35,14 @@ class Benchmark:
 
     Attributes:
         out: where the record of a quick or full run goes; None: ``benchmarks/results/NAME.json``.
+        gather: returns the results of kept runs; None: the module's function ``collected``, if it has one.
     """
 
     name: str
     summary: str
     run: Run
     out: Path | None = None
+    gather: Callable[[], Results] | None = None
 
     def markdown(self, results: Results, figures: str = "") -> str:
         """Return the results as a table, by the module's own ``markdown``.
@@ -53,8 +55,8 @@ class Benchmark:
 
     @property
     def collected(self) -> Callable[[], Results] | None:
-        """Return the module's function ``collected``, which returns the results of kept runs, or None."""
-        made: Callable[[], Results] | None = getattr(sys.modules[self.run.__module__], "collected", None)
+        """Return the function that returns the results of kept runs, or None."""
+        made: Callable[[], Results] | None = self.gather or getattr(sys.modules[self.run.__module__], "collected", None)
         needed = [p for p in signature(made).parameters.values() if p.default is p.empty] if made else []
         return None if needed else made
 
@@ -78,13 +80,15 @@ def results_of(cell: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], worke
             yield done.result()
 
 
-def benchmark(name: str, summary: str, out: Path | None = None) -> Callable[[Run], Run]:
+def benchmark(
+    name: str, summary: str, out: Path | None = None, gather: Callable[[], Results] | None = None
+) -> Callable[[Run], Run]:
     """Register a run under a name."""
 
     def register(run: Run) -> Run:
         if name in _KNOWN and _KNOWN[name].run.__module__ != run.__module__:
             raise ValueError(f"benchmark {name!r} is registered twice; give one of them another name")
-        _KNOWN[name] = Benchmark(name, summary, run, out)
+        _KNOWN[name] = Benchmark(name, summary, run, out, gather)
         return run
 
     return register

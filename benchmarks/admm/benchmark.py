@@ -16,9 +16,8 @@ from typing import Any
 from benchmarks.admm import report
 from benchmarks.admm.suite import BUDGET, FOLDER, NAME
 from benchmarks.peers import runner
-from benchmarks.peers.catalogue import make_method
+from benchmarks.peers.catalogue import installed
 from benchmarks.peers.history import History, account, read
-from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 
 BANDIT, BO = "admm", "admm:z_min=gp"
@@ -68,7 +67,7 @@ def work(
     methods: Sequence[str], instances: Sequence[int], budget: Callable[[str], int], folder: Path, progress: Callable[[str], None]
 ) -> int:
     """Execute the missing runs here, instance by instance, and return the number of failed runs."""
-    there = installed(methods, make_method, progress)
+    there = installed(methods, progress)
     tasks = [runner.Task(m, f"{NAME}-{k}", k, "", NAME) for k in instances for m in there]
     return sum(runner.work(runner.missing([t], budget(t.method), folder), progress, budget(t.method), folder) for t in tasks)
 

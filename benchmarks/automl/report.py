@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,11 @@ def table(runs: Runs, contenders: Sequence[Contender]) -> dict[str, Any]:
     reference = next(iter(having))
     rows = []
     for row in compared(losses, reference, keys):
-        c = having[row.name]
+        c = having[row["name"]]
         of = [runs[c.method][key] for key in keys]
         found = [r.answers[c.answer] for r in of]
         rows.append(
-            asdict(row)
+            row
             | {
                 "search": float(np.mean([a.search for a in found])),
                 "fits": float(np.mean([r.fits for r in of])),

@@ -17,8 +17,8 @@ from benchmarks.automl.programs import is_installed as is_program
 from benchmarks.automl.record import FOLDER, Run
 from benchmarks.automl.searches import run_search
 from benchmarks.automl.spaces import SPACES, USUAL
-from benchmarks.peers.catalogue import PEERS, make_method
-from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers import catalogue
+from benchmarks.peers.catalogue import PEERS
 
 EVALUATIONS = 40
 """Configurations of a run, each fitted on five folds."""
@@ -39,25 +39,13 @@ def installed(methods: Sequence[str], progress: Progress) -> list[str]:
     """Return the methods whose packages are installed, and report the missing ones."""
     found = []
     for method in methods:
-        if method in PROGRAMS:
-            there, why = is_program(method), "MIPCASH_AUTOML_PYTHON names no interpreter that has it"
-        else:
-            there, why = _is_there(method)
-        if there:
+        if method not in PROGRAMS:
+            found += catalogue.installed([method], progress) if method in PEERS else [method]
+        elif is_program(method):
             found.append(method)
         else:
-            progress(f"{method} is left out: {why}")
+            progress(f"{method} is left out: MIPCASH_AUTOML_PYTHON names no interpreter that has it")
     return found
-
-
-def _is_there(method: str) -> tuple[bool, str]:
-    if method not in PEERS:
-        return True, ""
-    try:
-        make_method(method)
-    except MissingPackageError as error:
-        return False, str(error)
-    return True, ""
 
 
 def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[int], space: str | None = None) -> list[Task]:

@@ -7,7 +7,7 @@ sets with the mean of each set's seeds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,15 @@ Key = tuple[str, int]
 Losses = Mapping[Key, float]
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Contender compared with the reference.
+def shared(contenders: Mapping[str, Losses]) -> list[Key]:
+    """Return the runs that all contenders have."""
+    return sorted(set.intersection(*(set(losses) for losses in contenders.values()))) if contenders else []
 
-    Attributes:
+
+def compared(contenders: Mapping[str, Losses], reference: str, keys: Sequence[Key] | None = None) -> list[dict[str, Any]]:
+    """Return all contenders on their common runs, each compared with the reference, sorted by mean rank.
+
+    Returns:
         rank, rank_error: mean over runs, and its standard error over sets.
         loss: mean over runs.
         gain, gain_error: its loss minus the reference's, mean and standard error over sets; above 0 the reference is better.
@@ -29,28 +33,6 @@ class Compared:
         sign: p-value of the sign test over runs.
         wilcoxon_runs, wilcoxon_sets: p-values of Wilcoxon's test, two-sided, over runs and over sets.
     """
-
-    name: str
-    rank: float
-    rank_error: float
-    loss: float
-    gain: float = 0.0
-    gain_error: float = 0.0
-    better: int = 0
-    worse: int = 0
-    ties: int = 0
-    sign: float = 1.0
-    wilcoxon_runs: float = 1.0
-    wilcoxon_sets: float = 1.0
-
-
-def shared(contenders: Mapping[str, Losses]) -> list[Key]:
-    """Return the runs that all contenders have."""
-    return sorted(set.intersection(*(set(losses) for losses in contenders.values()))) if contenders else []
-
-
-def compared(contenders: Mapping[str, Losses], reference: str, keys: Sequence[Key] | None = None) -> list[Compared]:
-    """Return all contenders on their common runs, sorted by mean rank."""
     keys = shared(contenders) if keys is None else list(keys)
     if not keys:
         return []
@@ -64,22 +46,17 @@ def compared(contenders: Mapping[str, Losses], reference: str, keys: Sequence[Ke
         by_set = _by_set(difference, sets)
         better, worse = int((difference > 1e-9).sum()), int((difference < -1e-9).sum())
         found.append(
-            Compared(
-                name,
-                float(ranks[row].mean()),
-                error(_by_set(ranks[row], sets)),
-                float(losses[row].mean()),
-                float(by_set.mean()),
-                error(by_set),
-                better,
-                worse,
-                len(keys) - better - worse,
-                float(binomtest(better, better + worse).pvalue) if better + worse else 1.0,
-                signed_ranks(difference),
-                signed_ranks(by_set),
-            )
+            {
+                "name": name,
+                **{"rank": float(ranks[row].mean()), "rank_error": error(_by_set(ranks[row], sets))},
+                "loss": float(losses[row].mean()),
+                **{"gain": float(by_set.mean()), "gain_error": error(by_set)},
+                **{"better": better, "worse": worse, "ties": len(keys) - better - worse},
+                "sign": float(binomtest(better, better + worse).pvalue) if better + worse else 1.0,
+                **{"wilcoxon_runs": signed_ranks(difference), "wilcoxon_sets": signed_ranks(by_set)},
+            }
         )
-    return sorted(found, key=lambda c: c.rank)
+    return sorted(found, key=lambda c: c["rank"])
 
 
 def _by_set(values: NDArray[np.float64], sets: NDArray[np.str_]) -> NDArray[np.float64]:

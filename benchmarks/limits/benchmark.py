@@ -13,9 +13,8 @@ from typing import Any
 from benchmarks.limits import report
 from benchmarks.limits.suite import FLAT, FOLDER, METHODS, SUITE
 from benchmarks.peers import runner
-from benchmarks.peers.catalogue import OURS, make_method
+from benchmarks.peers.catalogue import OURS, installed
 from benchmarks.peers.history import Reader, account, reader
-from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 
 SEEDS = {"quick": range(2), "full": range(5)}
@@ -38,7 +37,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             failed = runner.work(todo, progress, budget, folder)
             made = report.table("smoke", methods, OURS, names, budget=budget, read=reader(folder))
             return {"failed": failed, "tables": [made]}
-    wanted = runner.tasks(installed(METHODS, make_method, progress), None, SEEDS[size], SUITE.conventions, SUITE.name)
+    wanted = runner.tasks(installed(METHODS, progress), None, SEEDS[size], SUITE.conventions, SUITE.name)
     failed = runner.work(runner.missing(wanted, SUITE.budget, FOLDER), progress, SUITE.budget, FOLDER)
     return {"failed": failed, **collected()}
 

@@ -1,7 +1,4 @@
-"""``python -m benchmarks.paper final | collect``: best networks, and records of the existing runs.
-
-final --size small --methods hybrid,random       train the best networks again, draw reconstructions
-collect paper-vae
+"""``python -m benchmarks.paper --size small --methods hybrid,random``: best networks trained again, and their reconstructions.
 
 To run parts of an experiment: ``python -m benchmarks.peers run --suite paper-vae --methods .. --seeds ..``.
 """
@@ -11,13 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from benchmarks.paper import final, vae
-from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.peers.__main__ import names
-from benchmarks.records import keep_part
 from benchmarks.registry import timed
 from mipcash.errors import ModelError
 
@@ -25,20 +19,11 @@ from mipcash.errors import ModelError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    last = commands.add_parser("final", help="train the best network of each method again, test it well, draw pictures")
-    last.add_argument("--size", choices=list(vae.OPTIONS), required=True)
-    last.add_argument("--methods", type=names, help="default: all that have runs")
-    last.add_argument("--samples", type=int, default=final.SAMPLES, help="importance samples per test image")
-    last.add_argument("--epochs", type=int, help="of training; default: as in the runs (the paper: 3,280)")
-    collect = commands.add_parser("collect", help="write record, table and figures of the histories that are there")
-    collect.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}; default: all of them")
+    parser.add_argument("--size", choices=list(vae.OPTIONS), required=True)
+    parser.add_argument("--methods", type=names, help="default: all that have runs")
+    parser.add_argument("--samples", type=int, default=final.SAMPLES, help="importance samples per test image")
+    parser.add_argument("--epochs", type=int, help="of training; default: as in the runs (the paper: 3,280)")
     options = parser.parse_args(arguments)
-    if options.command == "collect":
-        unknown = [n for n in options.names if n not in EXPERIMENTS]
-        if unknown:
-            parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
-        return _collect(options.names or list(EXPERIMENTS))
     if min(options.samples, options.epochs or 1) < 1:
         parser.error("--samples and --epochs must be at least 1")
     try:
@@ -55,12 +40,6 @@ def _final(options: argparse.Namespace, progress: Callable[[str], None]) -> int:
     chosen = final.bests(options.size, experiment.suite, methods, group.conventions_of(experiment.suite))
     final.make(options.size, chosen, progress, options.samples, options.epochs)
     print(final.markdown(options.size) or "no method has a run yet")
-    return 0
-
-
-def _collect(names: Sequence[str]) -> int:
-    for name in names:
-        keep_part(name, partial(write, EXPERIMENTS[name]), out(name))
     return 0
 
 

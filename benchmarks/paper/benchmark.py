@@ -1,13 +1,14 @@
 """Registered benchmarks: ``python -m benchmarks run paper-synthetic | paper-xgboost | paper-vae``.
 
 Smoke runs two methods on at most two problems, in seconds, in a temporary folder. Quick and full resume the runs in
-``benchmarks/results/paper/``, and write the record, the table and the figures there.
+``benchmarks/results/paper/``, and write the record and the figures there.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from benchmarks.paper.experiment import Experiment, Group, summary
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.suites import FOLDER
 from benchmarks.peers import runner
-from benchmarks.peers.catalogue import make_method
-from benchmarks.peers.loading import installed
+from benchmarks.peers.catalogue import installed
 from benchmarks.registry import benchmark
 from mipcash.errors import ModelError
 
@@ -61,7 +61,7 @@ def _feasible(experiment: Experiment, size: str, progress: Callable[[str], None]
         except ModelError as error:
             progress(f"{group.title}: left out, {error}")
             continue
-        found.append((group, tuple(installed(group.methods, make_method, progress))))
+        found.append((group, tuple(installed(group.methods, progress))))
     return found
 
 
@@ -84,12 +84,8 @@ def _smoke(experiment: Experiment, progress: Callable[[str], None]) -> dict[str,
 
 
 def write(experiment: Experiment, folder: Path = FOLDER, progress: Callable[[str], None] = print) -> dict[str, Any]:
-    """Collect the histories, write the table and (if matplotlib is installed) the figures, and return the results."""
+    """Collect the histories, write the figures (if matplotlib is installed), and return the results."""
     results = summary(experiment)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{experiment.name}.md").write_text(
-        f"# {experiment.title}\n\n" + report.markdown(experiment, results, "figures"), encoding="utf-8"
-    )
     try:
         report.draw(experiment, results, folder / "figures")
     except ModuleNotFoundError as error:
@@ -97,22 +93,21 @@ def write(experiment: Experiment, folder: Path = FOLDER, progress: Callable[[str
     return results
 
 
-def out(name: str) -> Path:
-    """Return the path of the record of a benchmark."""
-    return FOLDER / f"{name}.json"
+def _registered(name: str, summary: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return benchmark(name, summary, FOLDER / f"{name}.json", partial(write, EXPERIMENTS[name]))
 
 
-@benchmark("paper-synthetic", "Daxberger et al., Appendix A: random functions of bits and reals", out("paper-synthetic"))
+@_registered("paper-synthetic", "Daxberger et al., Appendix A: random functions of bits and reals")
 def run_synthetic(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     return _run(EXPERIMENTS["paper-synthetic"], size, progress)
 
 
-@benchmark("paper-xgboost", "Daxberger et al., Section 4 (a): gradient boosting", out("paper-xgboost"))
+@_registered("paper-xgboost", "Daxberger et al., Section 4 (a): gradient boosting")
 def run_xgboost(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     return _run(EXPERIMENTS["paper-xgboost"], size, progress)
 
 
-@benchmark("paper-vae", "Daxberger et al., Section 4 (b): a variational autoencoder under rules", out("paper-vae"))
+@_registered("paper-vae", "Daxberger et al., Section 4 (b): a variational autoencoder under rules")
 def run_vae(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     return _run(EXPERIMENTS["paper-vae"], size, progress)
 

@@ -8,14 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import mipcash as mc
 from benchmarks.paper import remembered
 from benchmarks.paper.remembered import Remembered
 from benchmarks.peers.problem import LOWER_BOUND, Config, Objective, Problem
 from benchmarks.peers.problems import vae_proxy
-from benchmarks.peers.shape import Shape
 from mipcash.models import vae
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "vae"
@@ -105,23 +102,3 @@ def hours() -> dict[str, float]:
 def machines() -> list[str]:
     """Return the machines of the kept evaluations."""
     return remembered.machines(p.objective for p in problems().values())
-
-
-def uniform_violations(at: tuple[int, ...] = (16, 32), seeds: range = range(8)) -> list[tuple[float, float]]:
-    """Return the illegal draws before a number of legal ones, with parameters drawn uniformly without rules.
-
-    Returns:
-        mean and standard deviation over the seeds, for each number of ``at``: the paper's random search in Table 4.
-    """
-    shape, counts = Shape(_space()), []
-    for seed in seeds:
-        rng, legal, drawn, found = np.random.default_rng(seed), 0, 0, []
-        while legal < max(at):
-            config = shape.active({d.name: d.draw(rng) for d in shape.dimensions})
-            drawn += 1
-            if not shape.violations(config):
-                legal += 1
-                if legal in at:
-                    found.append(drawn - legal)
-        counts.append(found)
-    return [(float(np.mean(c)), float(np.std(c, ddof=1))) for c in zip(*counts, strict=True)]

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.peers run | report | problems``: the peers benchmark in parts.
+"""``python -m benchmarks.peers run | report``: the peers benchmark in parts.
 
 run --methods optuna-tpe,hybrid:samples=4 --problems ising,spring --seeds 0-9 --jobs 1
 report --methods hybrid,botorch,optuna-tpe,random --figures FOLDER
@@ -62,10 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("--budget", type=int, default=60)
     report.add_argument("--results", type=Path, default=RESULTS)
     report.add_argument("--figures", type=Path, help="folder for the figures")
-    commands.add_parser("problems", help="list the problems")
     options = parser.parse_args(arguments)
-    do = {"run": _run, "report": _report, "problems": _problems}
-    return do[options.command](options)
+    return _run(options) if options.command == "run" else _report(options)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -89,9 +87,6 @@ def _run(options: argparse.Namespace) -> int:
             history.drop(*file, keys, folder)
     todo = runner.missing(wanted, budget, folder)
     progress(f"{len(todo)} of {len(wanted)} runs are missing")
-    older = runner.older([t for t in wanted if t not in set(todo)], folder)
-    if older:
-        progress(f"{len(older)} of the others were made by another commit of mipcash; --fresh makes them again")
     if options.jobs:
         return int(runner.coordinate(todo, options.jobs, progress, budget, folder) > 0)
     return int(runner.work(todo, progress, budget, folder) > 0)
@@ -107,15 +102,6 @@ def _report(options: argparse.Namespace) -> int:
         from benchmarks.peers.figures import draw
 
         draw(found, options.figures, options.budget)
-    return 0
-
-
-def _problems(options: argparse.Namespace) -> int:
-    from benchmarks.peers.problem import problems
-
-    for p in problems().values():
-        held = ", held out" if p.held_out else ""
-        print(f"{p.name:18} {p.group:6} optimum {p.optimum:.8g} ({p.certificate}{held}): {p.source}")
     return 0
 
 

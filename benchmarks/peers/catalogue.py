@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.peers.loading import loaded
-from benchmarks.peers.method import Method
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+
+from benchmarks.peers.method import Method, MissingPackageError
 from benchmarks.peers.methods.ours import our_method
 from mipcash.optimizers.registry import optimizer_names
 
@@ -58,5 +61,26 @@ def make_method(name: str) -> Method:
         raise ValueError(
             f"there is no method {name!r}; there are {', '.join(known)}, and of our own {', '.join(optimizer_names())}"
         )
-    made: Method = loaded(name, *known[name])
+    module, kind = known[name]
+    try:
+        made: Method = getattr(import_module(module), kind)()
+        made.stamp()
+    except (ImportError, PackageNotFoundError) as error:
+        raise MissingPackageError(
+            f"method {name!r} needs a package that is not installed ({error}); pip install 'mipcash[peers]'"
+        ) from error
+    made.name = name
     return made
+
+
+def installed(names: Iterable[str], progress: Callable[[str], None]) -> list[str]:
+    """Return the methods whose libraries are installed, and report the missing ones."""
+    found = []
+    for name in names:
+        try:
+            make_method(name)
+        except MissingPackageError as error:
+            progress(f"{name} is left out: {error}")
+        else:
+            found.append(name)
+    return found

@@ -85,22 +85,6 @@ def complete(h: History, budget: int, problem: Problem | None) -> bool:
     return _over(h.losses, budget, convention(h.convention))
 
 
-def older(done: Sequence[Task], folder: Path = RESULTS) -> list[Task]:
-    """Return the runs of our own methods with another commit than the present one, or none."""
-    stamps: dict[tuple[str, str], dict[tuple[str, int], dict[str, Any]]] = {}
-    now = {m: make_method(m).stamp().get("commit") for m in {t.method for t in done}}
-    found = []
-    for task in done:
-        file = (task.method, task.convention)
-        if now[task.method] is None:
-            continue
-        if file not in stamps:
-            stamps[file] = {h.key: h.stamp for h in history.read(*file, folder)}
-        if stamps[file][task.problem, task.seed].get("commit") != now[task.method]:
-            found.append(task)
-    return found
-
-
 def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS, size: int = INITIAL) -> list[dict[str, Any]]:
     """Return uniform legal samples, the same for all peers."""
     kept = history.initial_design(problem.name, seed, folder)

@@ -89,7 +89,6 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["report", "--methods", "random", "--budget", "11", "--results", str(tmp_path)]) == 0
     assert "| random | 1.00 |" in capsys.readouterr().out
     assert main([*run, "--methods", "nothing", "--results", str(tmp_path)]) == 2
-    assert main(["problems"]) == 0
     assert numbers("0-2,5") == [0, 1, 2, 5]
     assert names("a,mivabo:x=1,y=2,b") == ["a", "mivabo:x=1,y=2", "b"]
 
