@@ -28,14 +28,13 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from benchmarks.rivals.joint_gp import GaussianProcess
-from mipcash.errors import SpaceError, at_least
-from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.errors import at_least
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.optimizers.data import Data
@@ -58,75 +57,29 @@ FIT = 0.35
 """Share of the time for the fit."""
 
 
-@dataclass(frozen=True)
-class CoolingSettings:
-    """Cooling schedule and steps of a walk.
-
-    Attributes:
-        steps: steps of each walk.
-        walks: number of walks; the first starts from the best observation, further ones from legal samples.
-        hot, cold: first and last temperature; losses have unit variance.
-        pairs: share of the steps over levels that make two changes.
-        width: standard deviation of a step of a number, on the unit scale.
-    """
-
-    steps: int = 200
-    walks: int = 2
-    hot: float = 1.0
-    cold: float = 1e-3
-    pairs: float = 0.3
-    width: float = 0.15
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or self.walks < 1:
-            raise SpaceError(f"steps and walks must be at least 1, got {self.steps} and {self.walks}")
-        if not 0.0 < self.cold <= self.hot or not self.width > 0.0:
-            raise SpaceError(f"annealing needs 0 < cold <= hot and width > 0, got {self.cold}, {self.hot} and {self.width}")
-
-    def temperature(self, step: int) -> float:
-        """Return T_k."""
-        return float(self.hot * (self.cold / self.hot) ** (step / self.steps))
+STEPS, WALKS = 200, 2
+"""Steps of a walk and number of walks; the first starts from the best observation, further ones from legal samples."""
+HOT, COLD = 1.0, 1e-3
+"""First and last temperature; losses have unit variance."""
+KAPPA = 2.0
+"""Standard deviations below the mean of the confidence bound."""
+INFLATION = 0.25
+"""As in :class:`mipcash.methods.mivabo.mivabo.MiVaBOSettings`."""
 
 
 @dataclass(frozen=True)
 class AnnealingSettings:
-    """Settings of annealing on the linear model.
-
-    Attributes:
-        n_initial: size of the initial design.
-        sizes: numbers of features.
-        inflation, refit: as in :class:`mipcash.methods.mivabo.mivabo.MiVaBOSettings`.
-        cooling: the schedule.
-    """
+    """Settings of annealing: the size of the initial design."""
 
     n_initial: int = 10
-    sizes: FeatureSizes = field(default_factory=FeatureSizes)
-    inflation: float = 0.25
-    refit: int = 25
-    cooling: CoolingSettings = field(default_factory=CoolingSettings)
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, refit=1, inflation=0)
+        at_least(self, n_initial=1)
 
 
-@dataclass(frozen=True)
-class GPAnnealingSettings:
-    """Settings of annealing on a Gaussian process.
-
-    Attributes:
-        n_initial: size of the initial design.
-        ard: a length-scale per column.
-        kappa: standard deviations below the mean of the confidence bound.
-        cooling: the schedule.
-    """
-
-    n_initial: int = 10
-    ard: bool = False
-    kappa: float = 2.0
-    cooling: CoolingSettings = field(default_factory=CoolingSettings)
-
-    def __post_init__(self) -> None:
-        at_least(self, n_initial=1, kappa=0)
+def temperature(step: int, steps: int) -> float:
+    """Return T_k."""
+    return float(HOT * (COLD / HOT) ** (step / steps))
 
 
 class Walk:
@@ -134,13 +87,13 @@ class Walk:
 
     Args:
         domain: domain of the points.
-        settings: the schedule and the distribution of neighbours.
         memory: levels that groups take when they are switched on, shape (G,).
+        steps: their number.
     """
 
-    def __init__(self, domain: Domain, settings: CoolingSettings, memory: Indices) -> None:
-        self.domain, self.settings = domain, settings
-        self.neighbours = Neighbours(domain, memory, settings.pairs, settings.width)
+    def __init__(self, domain: Domain, memory: Indices, steps: int = STEPS) -> None:
+        self.domain, self.steps = domain, steps
+        self.neighbours = Neighbours(domain, memory)
 
     def run(
         self, energy: Energy, start: Point, admitted: Callable[[Point], bool], rng: np.random.Generator
@@ -157,7 +110,7 @@ class Walk:
             return seen[key]
 
         point, here = start, kept(start)
-        for k in range(self.settings.steps):
+        for k in range(self.steps):
             if self.domain.deadline.passed:
                 break
             found = self.neighbours.neighbour(point, rng)
@@ -165,7 +118,7 @@ class Walk:
             if found is None:
                 continue
             there = kept(found)
-            if there <= here or chance < math.exp(-(there - here) / self.settings.temperature(k)):
+            if there <= here or chance < math.exp(-(there - here) / temperature(k, self.steps)):
                 point, here = found, there
                 if (best is None or here < best[1]) and admitted(point):
                     best = (point, here)
@@ -176,7 +129,10 @@ class _Annealing(ModelBased):
     """Annealing over an energy that subclasses define."""
 
     takes_limits = True
-    cooling: CoolingSettings
+
+    def __init__(self, domain: Domain, settings: AnnealingSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: AnnealingSettings = settings or AnnealingSettings()
 
     @abstractmethod
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
@@ -194,9 +150,9 @@ class _Annealing(ModelBased):
             return new and all(e.admits(point.levels) for e in distances)
 
         best = step.data.best(1)
-        fresh = self.domain.encode(sampled(self.domain, self.cooling.walks - 1, step.rng))
+        fresh = self.domain.encode(sampled(self.domain, WALKS - 1, step.rng))
         memory = np.minimum(best.levels[0], self.program.n_levels - 1)
-        walk = Walk(self.domain, self.cooling, memory)
+        walk = Walk(self.domain, memory)
         ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
         found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)
         step.clock.add("annealing", began, self.domain.deadline)
@@ -210,16 +166,13 @@ class MiVaBOAnnealing(_Annealing):
     name: ClassVar[str] = "mivabo-annealing"
 
     def __init__(self, domain: Domain, settings: AnnealingSettings | None = None) -> None:
-        super().__init__(domain)
-        self.settings: AnnealingSettings = settings or AnnealingSettings()
-        self.cooling = self.settings.cooling
-        model = LinearSettings(sizes=self.settings.sizes, refit=self.settings.refit)
-        self.surrogate = LinearSurrogate(self.program, self.scale, model)
+        super().__init__(domain, settings)
+        self.surrogate = LinearSurrogate(self.program, self.scale, LinearSettings())
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         deadline = self.domain.deadline.share(FIT)
         posterior, _ = self.surrogate.fit(data.points, data.merits, {}, rng, data.noise(), deadline)
-        f = believed(posterior, awaited).sample(rng, self.settings.inflation)
+        f = believed(posterior, awaited).sample(rng, INFLATION)
         return _sample_energy(f, self.program)
 
 
@@ -241,21 +194,19 @@ class GPAnnealing(_Annealing):
 
     name: ClassVar[str] = "gp-annealing"
 
-    def __init__(self, domain: Domain, settings: GPAnnealingSettings | None = None) -> None:
-        super().__init__(domain)
-        self.settings: GPAnnealingSettings = settings or GPAnnealingSettings()
-        self.cooling = self.settings.cooling
+    def __init__(self, domain: Domain, settings: AnnealingSettings | None = None) -> None:
+        super().__init__(domain, settings)
         self.cube = UnitCube(self.program, len(self.scale))
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         deadline = self.domain.deadline.share(FIT)
-        gp = GaussianProcess(self.cube.encode(data.points), data.merits, self.settings.ard, deadline, data.noise())
+        gp = GaussianProcess(self.cube.encode(data.points), data.merits, deadline, data.noise())
         gp = gp.given(self.cube.encode(awaited))
 
         def bound(point: Point) -> float:
             on = self.scale.active(point.one_hot(self.program)[None])[0]
             shown = Point(point.levels, np.where(on > 0, point.units, INACTIVE))
             mean, sd = gp(self.cube.encode(Points.of([shown], len(shown.levels), len(shown.units))))
-            return float(mean[0] - self.settings.kappa * sd[0])
+            return float(mean[0] - KAPPA * sd[0])
 
         return bound

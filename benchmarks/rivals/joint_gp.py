@@ -35,7 +35,7 @@ from scipy.optimize import minimize
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, at_least
 from mipcash.methods.admm.jopt import first_new, near
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.optimizer import Proposal
@@ -57,6 +57,14 @@ FIT, SEARCH = 0.35, 0.7
 """Shares of the remaining time for the fit and for the acquisition. The rest is for rounding."""
 
 
+SAMPLES, STARTS, ITERATIONS = 500, 5, 40
+"""Random points from which the starts are chosen, runs of L-BFGS-B, and iterations of each."""
+ATTEMPTS = 20
+"""Random points that are rounded if every optimum rounds to an earlier proposal."""
+JITTER = 0.01
+"""Minimum improvement that counts (GPyOpt's exploration)."""
+
+
 @dataclass(frozen=True)
 class JointGPSettings:
     """Settings of the joint Gaussian process.
@@ -65,31 +73,15 @@ class JointGPSettings:
         n_initial: size of the initial design.
         illegal: treatment of a rounded point that violates a rule: ``nearest`` moves it to the nearest legal
             configuration; ``send`` proposes it unchanged, for comparisons that count violations.
-        ard: a length-scale per column; GPyOpt has one for all.
-        samples: random points from which the starts are chosen.
-        starts: runs of L-BFGS-B.
-        iterations: iterations of each run.
-        attempts: random points that are rounded if every optimum rounds to an earlier proposal.
-        jitter: minimum improvement that counts (GPyOpt's exploration).
     """
 
     n_initial: int = 10
     illegal: str = "nearest"
-    ard: bool = False
-    samples: int = 500
-    starts: int = 5
-    iterations: int = 40
-    attempts: int = 20
-    jitter: float = 0.01
 
     def __post_init__(self) -> None:
+        at_least(self, n_initial=1)
         if self.illegal not in ("nearest", "send"):
             raise SpaceError(f"illegal must be 'nearest' or 'send', got {self.illegal!r}")
-        if self.n_initial < 1 or self.starts < 1 or self.samples < self.starts:
-            raise SpaceError(
-                "n_initial and starts must be at least 1 and samples at least starts, "
-                f"got {self.n_initial}, {self.starts} and {self.samples}"
-            )
 
 
 class GaussianProcess:
@@ -99,12 +91,11 @@ class GaussianProcess:
         noise: variances of the losses in addition to the white noise, a number or one per loss.
     """
 
-    def __init__(self, x: Vector, losses: Vector, ard: bool, deadline: Deadline = NEVER, noise: Noise = 0.0) -> None:
+    def __init__(self, x: Vector, losses: Vector, deadline: Deadline = NEVER, noise: Noise = 0.0) -> None:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        length = np.ones(x.shape[1]) if ard else 1.0
-        kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(length, (5e-2, 1e2), nu=2.5) + WhiteKernel(1e-2, (1e-6, 1.0))
+        kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(1.0, (5e-2, 1e2), nu=2.5) + WhiteKernel(1e-2, (1e-6, 1.0))
         shift, scale = standardisation(losses)
         alpha = 1e-8 + np.asarray(noise) / scale**2 if np.any(noise) else 1e-8
         self.model: Any = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=partial(_maximum, deadline))
@@ -163,10 +154,10 @@ class JointGP(ModelBased):
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
-        gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT), step.data.noise())
+        gp = GaussianProcess(x, step.data.merits, self.domain.deadline.share(FIT), step.data.noise())
         awaited = self.cube.encode(self.awaited(step.request))
         incumbents = np.concatenate([x[step.data.legal & step.data.complete], awaited])
-        log_ei = LogEI(float(np.min(gp(incumbents)[0])) - self.settings.jitter)
+        log_ei = LogEI(float(np.min(gp(incumbents)[0])) - JITTER)
         gp = gp.given(awaited)
 
         def loss(points: Vector) -> Vector:
@@ -184,7 +175,7 @@ class JointGP(ModelBased):
 
     def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, awaited: Vector, rng: np.random.Generator) -> list[Vector]:
         """Return local optima of the acquisition over [0, 1]^d, best first, followed by the best random points."""
-        random, deadline = rng.random((self.settings.samples, x.shape[1])), self.domain.deadline.share(SEARCH)
+        random, deadline = rng.random((SAMPLES, x.shape[1])), self.domain.deadline.share(SEARCH)
         pool = np.concatenate([random, x])
         if len(awaited):  # observed points are no candidates; their best would be close to the pending batch
             pool = np.array([p for p in random if not near(p, awaited)] or random)
@@ -202,9 +193,9 @@ class JointGP(ModelBased):
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, 1.0)] * len(start),
-                options={"maxiter": self.settings.iterations},
+                options={"maxiter": ITERATIONS},
             )
-            for start in pool[: self.settings.starts]
+            for start in pool[:STARTS]
         ]
         optima = [np.clip(e.x, 0.0, 1.0) for e in sorted(ends, key=lambda e: float(e.fun))]
-        return [*optima, *pool[: self.settings.attempts]]
+        return [*optima, *pool[:ATTEMPTS]]
