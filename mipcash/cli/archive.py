@@ -12,6 +12,7 @@ from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import Result
 from mipcash.study.storage.address import SQLITE, Address, is_address
+from mipcash.study.storage.checks import uncollected
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import exists, read_study
 
@@ -92,6 +93,7 @@ def started(storage: Path | str) -> bool:
     return exists(Address.of(storage) if isinstance(storage, str) else Address(SQLITE, path=str(storage)))
 
 
+@uncollected()
 def open_archive(path: Path | str) -> Archive:
     """Read a journal from a path or an address.
 

@@ -22,7 +22,7 @@ from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, u
 from mipcash.study.records.telling import TrialUpdate
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
-from mipcash.study.storage.checks import DamageError, named
+from mipcash.study.storage.checks import DamageError, named, uncollected
 from mipcash.study.storage.protocol import (
     LOST,
     RETURNED,
@@ -76,7 +76,7 @@ class TrialTable:
         self._seen: dict[int, Observation] = {}
         self._unseen: set[int] = set()
         storage.open(record)
-        with self._explained():
+        with self._explained(), uncollected():
             for row, trial in self._checked(storage.rows()):
                 self._hold(row, trial)
         storage.begin()

@@ -23,7 +23,7 @@ from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial, trial_of
 from mipcash.study.result import Result
 from mipcash.study.storage.address import Address, is_address
-from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.checks import DamageError, uncollected
 from mipcash.study.storage.listings import differences, fingerprint
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import read_study
@@ -86,6 +86,7 @@ class Run:
     mode: int = READABLE
 
     @classmethod
+    @uncollected()
     def of(cls, given: Source, space: Space | Place | None = None) -> Run:
         """Make a run from a result, a study, or a journal's path or address.
 
