@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +130,12 @@ def test_tables_with_text_and_missing_values() -> None:
         PipelineSearchCV(n_iter=2).fit(table.rename(columns={"b": "a"}), Y)
     with pytest.raises(ValueError, match=r"X is the single column 'a'; give a table, X.to_frame\(\)"):
         PipelineSearchCV(n_iter=2).fit(table["a"], Y)
-    with pytest.raises(ValueError, match=r"X is an array with texts; give a data frame of pandas, pd.DataFrame\(X\)"):
+    with pytest.raises(
+        ValueError, match=r"X is an array with values that are no numbers; give a data frame .*DataFrame\(X\)"
+    ):
         PipelineSearchCV(n_iter=2).fit(table.to_numpy(), Y)
+    texts = X.astype(str)
+    assert np.array_equal(preparation_of(texts).fit_transform(texts), X)
     gaps = X.copy()
     gaps[0, 0] = np.nan
     assert PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(gaps, Y).score(gaps, Y) > 0.5
@@ -155,6 +160,13 @@ def test_columns_may_have_numbers_as_names_and_other_types_later() -> None:
         ]
     intervals = pd.DataFrame({"a": pd.Series([pd.Interval(0, 2), pd.Interval(1, 3)] * 2, dtype=object)})
     assert preparation_of(intervals).fit_transform(intervals).shape == (4, 2)
+    objects = pd.DataFrame({"a": [pd.NA, 2.0, 3], "b": [Decimal("0.5"), None, 2**70]}, dtype=object)
+    assert preparation_of(objects).fit_transform(objects).tolist() == [[2.5, 0.5], [2.0, 2.0**69], [3.0, 2.0**70]]
+    made = preparation_of(objects).fit(objects)
+    assert made.get_feature_names_out().tolist() == ["a", "b"]
+    for wrong, said in (("?", "values that are no numbers"), (np.inf, "infinite values")):
+        with pytest.raises(MipcashError, match=f"the column 'b' of X has {said}"):
+            made.transform(objects.assign(b=wrong))
     numbers = pd.DataFrame(X, columns=list("abcd"))
     found = PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(numbers, Y)
     assert found.predict(numbers.assign(a=np.nan)).shape == (150,)  # no value was missing before
@@ -232,8 +244,15 @@ def test_dates_and_durations_become_days_and_names_of_rows_are_warned_of() -> No
         assert preparation_of(each).fit_transform(each)[:2].tolist() == [[2932896.0], [-171300.0]]
     made = preparation_of(dated).fit(dated)
     assert np.array_equal(made.transform(dated.astype(str)), of_days)  # texts, where there were dates
-    with pytest.raises(MipcashError, match="the column 'day' of X had dates, and has values that are none"):
-        made.transform(dated.assign(day="soon"))
+    seconds = np.array([each.timestamp() for each in when])
+    assert np.array_equal(made.transform(dated.assign(day=when))[:, 0], seconds / 86400)  # and of another type
+    for wrong in ("soon", "", "NaT", "today", 2020, pd.Timedelta(days=3)):
+        with pytest.raises(MipcashError, match="the column 'day' of X had dates, and has values that are none"):
+            made.transform(dated.assign(day=wrong))
+    took = preparation_of(table[["took"]]).fit(table[["took"]])
+    assert took.transform(pd.DataFrame({"took": [timedelta(days=2), None]}, dtype=object)).tolist()[0] == [2.0]
+    with pytest.raises(MipcashError, match="the column 'took' of X had durations, and has values that are none"):
+        took.transform(table[["when"]].set_axis(["took"], axis=1))
     with pytest.warns(UserWarning, match=r"the column 'day' of X has texts that look like dates.*pd.to_datetime"):
         preparation_of(pd.DataFrame({"day": ["2020-01-01", "2020-02-01", None]}))
     with pytest.warns(UserWarning, match=r"the column 'id' of X has 150 different texts in 150 rows.*names the rows"):
@@ -317,6 +336,7 @@ def test_workers_are_processes_unless_joblib_says_threads() -> None:
         return set(found.cv_results_["split0_test_score"])
 
     assert float(os.getpid()) not in processes(backend="loky", n_jobs=2)
+    assert joblib.Parallel(2)(joblib.delayed(abs)(k) for k in (-1, -2)) == [1, 2]  # in the same processes
     assert processes(backend="threading") == {float(os.getpid())}
 
 
@@ -384,6 +404,8 @@ def test_mistakes_are_named_with_their_cure(made: Callable[[], PipelineSearchCV]
 def test_unusable_targets_are_named() -> None:
     for made, y, said in (
         (search(cv=5), np.r_[Y[:-3], 7, 7, 7], r"class 7 has 3 rows, fewer than the 5 folds: .*cv=3"),
+        (search(cv=5), np.r_[Y[:-1], 7], "class 7 has 1 row, fewer than the 5 folds: merge or drop such a class; if y"),
+        (search(), np.where(Y == 1, 1, Y.astype(str).astype(object)), "y holds values of type int, str"),
         (search(task="regression"), Y.astype(str), "regression needs numbers; use task='classification'"),
         (search(), None, "requires y to be passed"),
         (search(), pd.Series(Y.astype(str), dtype="string").where(Y != 1), "y has 50 missing values"),
@@ -391,6 +413,13 @@ def test_unusable_targets_are_named() -> None:
     ):
         with pytest.raises((ValueError, MipcashError), match=said):
             made.fit(X, y)
+    for numbers, task in (
+        (Y / 7, "regression"),
+        (Y == 1, "classification"),
+        ([Decimal(int(k)) / 7 for k in Y], "regression"),
+    ):
+        found = PipelineSearchCV(n_iter=1, cv=2, refit=False).fit(X, np.array(list(numbers), dtype=object))
+        assert found.task_ == task
 
 
 def test_the_search_works_in_a_pipeline_and_in_cross_validation() -> None:

@@ -298,7 +298,8 @@ def _predictions(
         fits = counted(lost * objective.folds, "fit")
         warnings.warn(
             f"out-of-fold predictions of {counted(lost, 'configuration')} are not here any more and are computed again "
-            f"({fits}); CrossValidated(predictions=FOLDER) keeps them for other processes and for later",
+            f"({fits}); CrossValidated(predictions=FOLDER) keeps them for other processes and for later, and so does a search "
+            "that has storage= and ensemble_size= from the beginning",
             stacklevel=stack_level(),
         )
     found = list(_computed(objective, library))

@@ -46,7 +46,7 @@ class Raised:
         ):
             certain, cure = True, "Take values from the configuration, config['lr'] for trial.suggest_float('lr', ...),"
         elif isinstance(error, AttributeError) and "predict_proba" in str(error):
-            cure = "Use an estimator with probabilities, such as SVC(probability=True), or another scoring,"
+            cure = "Use an estimator with probabilities, such as CalibratedClassifierCV(SVC()), or another scoring,"
         lines = (
             ""
             if isinstance(error, ModelError)

@@ -36,8 +36,10 @@ def identity_of(objective: Any) -> dict[str, str] | None:
     """Return the name and the digest of an objective; None if the source of a function is not available.
 
     Args:
-        objective: a function, a partial function, a callable object, or a dict of them.
+        objective: a function, a partial function, a callable object, or a dict of them. An object with an attribute
+            ``compared_by`` is compared by that.
     """
+    objective = getattr(objective, "__dict__", {}).get("compared_by", objective)
     functions = objective if isinstance(objective, Mapping) else {"": objective}
     try:
         known = [(name, _Reader().callable(function)) for name, function in sorted(functions.items())]

@@ -41,18 +41,20 @@ def executor_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
 
 
 class ReusedExecutor(Executor):
-    """loky's executor, whose processes outlive a search and are reused by the next one, as in joblib.
+    """joblib's executor of loky, whose processes outlive a search and are reused by the next one.
+
+    loky has one such executor in a process, and joblib can use no other than its own.
 
     Args:
         workers: processes.
     """
 
     def __init__(self, workers: int) -> None:
-        from joblib.externals.loky import get_reusable_executor
+        from joblib.executor import get_memmapping_executor
 
         threads = str(max(1, (os.cpu_count() or 1) // workers))  # of BLAS, in each
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-        self._processes: Any = get_reusable_executor(workers, env=dict.fromkeys(names, threads))
+        self._processes: Any = get_memmapping_executor(workers, env=dict.fromkeys(names, threads))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit a call."""
@@ -71,13 +73,19 @@ class FileObjective:
     Args:
         objective: the objective.
         path: of the file.
+
+    Attributes:
+        compared_by: as of the objective.
     """
 
     def __init__(self, objective: Any, path: Path) -> None:
         import cloudpickle
 
         path.write_bytes(cloudpickle.dumps(objective))
-        self.path = str(path)
+        self.path, self.compared_by = str(path), objective.compared_by
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
 
     def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
         """Return the generator of the objective."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.display import counted
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn.search.objective import Splits
 
@@ -80,9 +81,7 @@ def check_classes(y: NDArray[Any], cv: Any) -> None:
     if isinstance(cv, StratifiedKFold):
         names, counts = np.unique(y, return_counts=True)
         if len(names) > 1 and counts.min() < cv.n_splits <= len(y):
-            rare = f"class {names[counts.argmin()].tolist()!r} has {counts.min()} rows"
+            rare = f"class {names[counts.argmin()].tolist()!r} has {counted(int(counts.min()), 'row')}"
+            fewer = f", or use fewer folds (cv={counts.min()})" if counts.min() > 1 else ""
             numbers = "; if y holds numbers and no classes, give task='regression'" if y.dtype.kind in "iu" else ""
-            raise DataError(
-                f"{rare}, fewer than the {cv.n_splits} folds: merge or drop such a class, or use "
-                f"fewer folds (cv={max(2, counts.min())}){numbers}"
-            )
+            raise DataError(f"{rare}, fewer than the {cv.n_splits} folds: merge or drop such a class{fewer}{numbers}")

@@ -139,6 +139,7 @@ class SearchObjective:
 
     Attributes:
         config: scikit-learn's configuration, which threads and processes do not inherit.
+        compared_by: what a resumed study compares; the options of its record have the rest.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class SearchObjective:
     ) -> None:
         import sklearn
 
-        self.build, self.data, self.scores, self.fit = build, data, scores, fit
+        self.build, self.data, self.scores, self.fit, self.compared_by = build, data, scores, fit, build
         self.quiet, self.predictions, self.classes = quiet, predictions, classes
         self.config, self.threads = sklearn.get_config(), FewThreads.of(data.x)
         self.raised: BaseException | None = None
@@ -229,6 +230,8 @@ class SearchObjective:
 
         data, scores = self.data, self.scores
         estimator = self.build(config)
+        if not hasattr(estimator, "fit") or isinstance(estimator, type):
+            raise DataError(f"build returned {shown(estimator)}, which cannot be fitted; return an estimator")
         x, y = _safe_split(estimator, data.x, data.y, train)
         x_out, y_out = _safe_split(estimator, data.x, data.y, held_out, train)
         began = time.perf_counter()

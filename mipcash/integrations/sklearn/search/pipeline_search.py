@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib import import_module
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import has_fit_parameter
 
 from mipcash.errors import DataError, SpaceError
@@ -184,7 +186,7 @@ class PipelineSearchCV(SpaceSearch):
             )
         if (given := np.asarray(y)).dtype.kind == "O":
             refuse_missing("y", given.ravel())
-        y = column_or_1d(y, warn=True)
+        y = _of_one_type(column_or_1d(y, warn=True))
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         self.task_ = self.task or self._task_of(y)
@@ -194,7 +196,6 @@ class PipelineSearchCV(SpaceSearch):
             except ValueError as error:
                 raise DataError(f"{error} For numbers give task={REGRESSION!r}, and a score of regression") from error
         elif y.dtype.kind not in "biuf":
-            type_of_target(y, input_name="y", raise_unknown=True)
             raise DataError(f"y holds {y[:1].tolist()[0]!r}, and regression needs numbers; use task={CLASSIFICATION!r}")
         if len(y) and isinstance(name := self._scoring_name(), str):
             Scoring.of(name).check(y, self.task_ == CLASSIFICATION)
@@ -322,6 +323,23 @@ class PipelineSearchCV(SpaceSearch):
             tags.input_tags.sparse = False
             tags.input_tags.allow_nan = True
         return tags
+
+
+def _of_one_type(y: Any) -> Any:
+    """Return an array of objects that are numbers or bools as such.
+
+    Raises:
+        DataError: it holds objects of several types, or of a type that is neither a text nor a number.
+    """
+    if y.dtype.kind != "O":
+        return y
+    if all(isinstance(v, (Real, Decimal, np.bool_)) for v in y):
+        found = np.array(y.tolist())
+        return found.astype(float) if found.dtype.kind == "O" else found
+    if not all(isinstance(v, str) for v in y):
+        types = ", ".join(sorted({type(v).__name__ for v in y}))
+        raise DataError(f"y holds values of type {types}; give numbers, bools or texts, such as y.astype(str)")
+    return y
 
 
 class Undecided(BaseEstimator):  # type: ignore[misc]

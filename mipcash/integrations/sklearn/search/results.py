@@ -52,8 +52,11 @@ def cv_results(
     return table
 
 
-def check_failures(trials: Sequence[Trial]) -> None:
+def check_failures(trials: Sequence[Trial], hint: str) -> None:
     """Warn of failures, as scikit-learn does.
+
+    Args:
+        hint: added to the message if all failed.
 
     Raises:
         DataError: all configurations failed.
@@ -66,7 +69,7 @@ def check_failures(trials: Sequence[Trial]) -> None:
     if len(failed) == len(trials):
         raise DataError(
             f"all {len(failed)} configurations failed, so that there is nothing to choose from; the pipeline, the data or the "
-            f"scoring is at fault, and error_score='raise' shows where. The reasons:\n{reported}"
+            f"scoring is at fault, and error_score='raise' shows where. The reasons:\n{reported}{hint}"
         )
     from sklearn.exceptions import FitFailedWarning
 

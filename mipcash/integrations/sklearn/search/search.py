@@ -109,6 +109,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _search(self, x: Any, y: Any, params: Mapping[str, Any]) -> Self:
         """Run ``fit``: the search, the table, the refit."""
         self._validate_params()
+        self.__dict__.pop("ensemble_", None)  # of an earlier fit with another ensemble_size
         x, y = self._check(*indexable(x, y))
         self._scoring()
         scorers, metric = self._get_scorers()
@@ -136,7 +137,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             objective = self._objective(build, data, scores, Path(folder))
             self.result_ = replace(self._minimize(objective, space, seed, Path(folder)), objective=None)
             self.space_ = space
-            self._tabulate(scores)
+            self._tabulate(scores, x)
             self.scorer_ = getattr(scorers, "_scorers", scorers)
             self._refit(objective)
         return self
@@ -207,7 +208,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
                 raise objective.raised from None
             raise DataError(
                 f"every evaluation fails, for a reason that does not depend on the configuration:\n{error}"
-                + (_of_texts(objective.data.x) if "could not convert" in str(error) else "")
+                + _of_texts(objective.data.x, str(error))
             ) from error
 
     def _belonging(self, objective: SearchObjective) -> dict[str, str]:
@@ -216,9 +217,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             return {}
         return belonging_of(objective.data, self._scoring_given(), objective.scores.metric, self._built_of())
 
-    def _tabulate(self, scores: Scores) -> None:
+    def _tabulate(self, scores: Scores, x: Any) -> None:
         trials = candidates_of(self.result_)
-        check_failures(trials)
+        check_failures(trials, _of_texts(x, "".join(t.message for t in trials if t.failed)))
         params = [self._params(t.config) for t in trials]
         self.cv_results_ = cv_results(trials, params, self.result_, scores, self.n_splits_)
         if f"mean_test_{SCORE}" not in self.cv_results_:
@@ -379,8 +380,10 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def _of_texts(x: Any) -> str:
-    """Return a sentence on the columns of a table that are no numbers; empty if there are none."""
+def _of_texts(x: Any, failure: str) -> str:
+    """Return a sentence on the columns of a table that are no numbers; empty if that is not why estimators fail."""
+    if "could not convert" not in failure:
+        return ""
     kinds: Any = getattr(x, "dtypes", {})
     names = [repr(n) for n, kind in kinds.items() if kind.kind not in "biufc"] if hasattr(kinds, "items") else []
     if getattr(x, "ndim", 0) == 2 and getattr(getattr(x, "dtype", None), "kind", "") == "O":
