@@ -114,9 +114,9 @@ class Alternation:
             The minimum; None if nothing is left to propose, or nothing was found before the deadline.
         """
         if not self.decides_levels(starts[0]):
-            found = [self._with_proof(f, start, known, excluded, rng, clock) for start in starts]
-            proven = [m for m in found if m is not None]
-            return min(proven, key=lambda m: m.value, default=None)
+            found = [self.proven(f, start, known, excluded, rng, clock) for start in starts]
+            minima = [m for m in found if m is not None]
+            return min(minima, key=lambda m: m.value, default=None)
         descents = []
         for start in starts:
             descents.append(self.descend(f, start, known, excluded, rng, clock))
@@ -125,7 +125,7 @@ class Alternation:
         best, value = min(descents, key=lambda d: d[1])
         if self.domain.deadline.passed:  # no time left for a proof
             return Minimum.unproven(self.domain, best, value) if math.isfinite(value) else None
-        return self._with_proof(f, best, known, excluded, rng, clock)
+        return self.proven(f, best, known, excluded, rng, clock)
 
     def decides_levels(self, point: Point) -> bool:
         """Return True if the legality of levels at a point's numerical values can be checked without a solver."""
@@ -162,7 +162,7 @@ class Alternation:
             best = f.value(here.one_hot(self.domain.program), here.units)
         return here, best
 
-    def _with_proof(
+    def proven(
         self,
         f: MixedFunction,
         start: Point,

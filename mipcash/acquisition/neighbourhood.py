@@ -21,6 +21,8 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
 
+PAIRS = 400
+"""Pair moves tried before a point counts as stuck."""
 ASKED = 12
 """Largest number of moves whose legality a solver checks in one step."""
 
@@ -78,6 +80,15 @@ class Neighbourhood:
     def walk(self, legality: Legality, levels: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """Return the end points of random legal walks: (R, G) -> (R, G)."""
         return legality.effective(self._moves.walk(legality, levels, steps, rng))
+
+    def stuck(self, point: Point, rng: np.random.Generator) -> bool:
+        """Return True if rules forbid every single move of a point, and PAIRS random pair moves, at its numerical values."""
+        legality = self.legality_at(point.units)
+        if legality is None or not len(self.program.groups):
+            return False
+        if legality.check(legality.effective(self.singles(point.levels[None])[1])).any():
+            return False
+        return not legality.check(legality.effective(self.pairs(point.levels, PAIRS, rng))).any()
 
     def legal(self, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
         """Return the effective levels of latent ones, and a mask of those that are legal and admitted.

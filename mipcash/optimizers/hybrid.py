@@ -37,7 +37,7 @@ from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.reductions.pruned_products import PrunedProducts
-from mipcash.backends.reductions.reduction import reduced
+from mipcash.backends.reductions.reduction import Composed, reduced
 from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.data import Data
@@ -48,7 +48,7 @@ from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, 
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
 from mipcash.optimizers.prior import BETA, WeightedPrior
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -316,10 +316,12 @@ class Hybrid(ModelBased):
         """Return the minimised functions and the point found; None if nothing is left to propose."""
         settings, best, began = self.settings, step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples
+        stuck = self._stuck(best[0], step.rng)
+        count = 1 if stuck and count is None else count
         samples = [fitted.loss.sample(step.rng) for _ in range(count or 0)]
         searching, functions = self._for(POOL), [] if count is None else [mean, *samples]
         minima = [
-            searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng)
+            searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng, stuck)
             for k, f in enumerate(functions)
         ]
         drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima[1:], strict=True) if m is not None]
@@ -377,22 +379,48 @@ class Hybrid(ModelBased):
         return kind(self.alternation.step, near, limits)
 
     def _minimum(
-        self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
+        self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator, stuck: bool
     ) -> Point | None:
         """Return a legal minimiser by alternation; None if none is found.
 
-        Local search replaces the MIP of the alternation if legality can be checked without a solver. In a wide space, minimise by
-        moves from the best observation.
+        Local search replaces the MIP of the alternation if legality can be checked without a solver and the best observation is not
+        ``stuck``: no move from it is legal. In a wide space, minimise by moves from the best observation.
         """
+        if stuck:
+            return self._minimum_by_mip(f, best, excluded)
         if self.domain.wide:
             alone = replace(self.local_search, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
             return self._search_of(excluded, best, alone).minimise(f, best[:1], rng)
         start, known = best[0], list(best.levels[:2])
         if not self.alternation.decides_levels(start):
-            found = self.alternation.minimise(f, best[:1], excluded, rng, Clock(), known)
+            found = self.alternation.proven(f, start, known, excluded, rng, Clock())
             return None if found is None else found.point
         point, value = self.alternation.descend(f, start, known[1:], excluded, rng, Clock())
         return point if math.isfinite(value) else None
+
+    def _stuck(self, point: Point, rng: np.random.Generator) -> bool:
+        """Return True if no move over the levels from a point is legal, so that local search cannot leave it."""
+        return Neighbourhood(self.domain, (), point.levels).stuck(point, rng)
+
+    def _minimum_by_mip(self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion]) -> Point | None:
+        """Return the MIP's minimiser of a function at the numerical values of the best observation; None if it finds none.
+
+        In a wide space, the function is replaced by the sum of its changes by single moves, legal or not, from that observation.
+        """
+        start, program = best[0], self.program
+        if not self.domain.wide:
+            _, answer = self._pruned(f, start, excluded, best.levels)
+        else:
+            tried = np.repeat(start.levels[None], program.n_z, axis=0)
+            tried[np.arange(program.n_z), program.group_of] = np.arange(program.n_z) - program.starts[program.group_of]
+            tried = self.domain.free_legality.effective(tried)
+            linear = np.zeros(program.n)
+            linear[: program.n_z] = f.values(Points(tried, np.repeat(start.units[None], len(tried), axis=0)))
+            form = replace(QuadraticForm.zero(program.n), linear=linear)
+            answer = self.domain.minimise(
+                form, self.settings.solver, units=start.units, excluded=excluded, starts=list(best.levels)
+            )
+        return None if answer.columns is None else Point(program.levels_of(answer.columns), start.units)
 
     def _value(self, f: MixedFunction, point: Point) -> float:
         return f.value(point.one_hot(self.program), point.units)
@@ -415,15 +443,22 @@ class Hybrid(ModelBased):
         """
         if self.domain.wide:
             return None, -math.inf, ""
-        task = Task(self.program, self.program.folded(f.form_at(point.units)))
-        pruned = reduced(task, [PrunedProducts(self.settings.product_columns)])
-        answer = self.domain.minimise(
-            pruned.task.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels, *known]
-        )
+        pruned, answer = self._pruned(f, point, excluded, known)
         if answer.columns is None:
             return None, -math.inf, ""
         found = Point(self.program.levels_of(answer.columns), point.units) if answer.status == OPTIMAL else None
         return found, pruned.bound(answer.bound), answer.prover
+
+    def _pruned(
+        self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion], known: Indices
+    ) -> tuple[Composed, Answer]:
+        """Return the MIP of a function at a point's numerical values with its weaker products bounded, and the solver's answer."""
+        task = Task(self.program, self.program.folded(f.form_at(point.units)))
+        pruned, starts = reduced(task, [PrunedProducts(self.settings.product_columns)]), [point.levels, *known]
+        solver = self.settings.solver
+        return pruned, self.domain.minimise(
+            pruned.task.form, solver, units=point.units, excluded=excluded, starts=starts
+        )
 
     def _better(self, acquisition: Acquisition, *points: Point) -> Point:
         """Return the point with the lowest acquisition value, the first one if several have it."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import mipcash as mc
 from benchmarks.proxies import proxy
@@ -109,6 +110,27 @@ def test_levels_move_together_with_the_numbers_that_are_tied_to_them() -> None:
     result = mc.minimize(strength, mixture(), 24, seed=0, progress=False)
     assert result.value < -2.5
     assert len({tuple(n for n in NAMES if t.config[n] > 0) for t in result.history[6:]}) > 1
+
+
+@pytest.mark.parametrize(("n", "real", "within"), [(5, False, 0.0), (5, True, 0.5), (12, False, 180.0)])
+def test_the_model_is_used_where_no_move_is_legal(n: int, real: bool, within: float) -> None:
+    """In 0/1 assignments four binaries move at once. With twelve rows the space is wide."""
+    space, cost = mc.Space("assignment"), np.random.default_rng(1).integers(0, 100, (n, n))
+    x = [[space.integer(f"x{i}_{j}", 0, 1) for j in range(n)] for i in range(n)]
+    for k in range(n):
+        space.rule(f"row {k}", sum(x[k]) == 1)
+        space.rule(f"column {k}", sum(row[k] for row in x) == 1)
+    if real:
+        space.real("u", 0, 1)
+
+    def total(config: Any) -> float:
+        costs = sum(int(cost[i, j]) * config[f"x{i}_{j}"] for i in range(n) for j in range(n))
+        return float(costs + 20 * (config.get("u", 0.3) - 0.3) ** 2)
+
+    method = mc.Method("hybrid", solver="highs")
+    result = mc.minimize(total, space, 24, seed=0, optimizer=method, progress=False)
+    assert [t.origin for t in result.history[6:]] == ["log-ei"] * 18
+    assert result.value <= cost[linear_sum_assignment(cost)].sum() + within
 
 
 # -- solvers of certificates ------------------------------------------------------------------------------------------
