@@ -81,14 +81,12 @@ class Neighbourhood:
         """Return the end points of random legal walks: (R, G) -> (R, G)."""
         return legality.effective(self._moves.walk(legality, levels, steps, rng))
 
-    def stuck(self, point: Point, rng: np.random.Generator) -> bool:
-        """Return True if rules forbid every single move of a point, and PAIRS random pair moves, at its numerical values."""
-        legality = self.legality_at(point.units)
-        if legality is None or not len(self.program.groups):
+    def stuck(self, levels: Indices, rng: np.random.Generator) -> bool:
+        """Return True if rules over levels alone forbid every single move of levels (G,), and PAIRS random pair moves."""
+        legality = self.domain.free_legality
+        if not len(levels) or legality.check(legality.effective(self.singles(levels[None])[1])).any():
             return False
-        if legality.check(legality.effective(self.singles(point.levels[None])[1])).any():
-            return False
-        return not legality.check(legality.effective(self.pairs(point.levels, PAIRS, rng))).any()
+        return not legality.check(legality.effective(self.pairs(levels, PAIRS, rng))).any()
 
     def legal(self, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
         """Return the effective levels of latent ones, and a mask of those that are legal and admitted.

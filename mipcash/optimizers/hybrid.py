@@ -316,7 +316,7 @@ class Hybrid(ModelBased):
         """Return the minimised functions and the point found; None if nothing is left to propose."""
         settings, best, began = self.settings, step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples
-        stuck = self._stuck(best[0], step.rng)
+        stuck = self._stuck(best.levels[0], step.rng)
         count = 1 if stuck and count is None else count
         samples = [fitted.loss.sample(step.rng) for _ in range(count or 0)]
         searching, functions = self._for(POOL), [] if count is None else [mean, *samples]
@@ -398,9 +398,9 @@ class Hybrid(ModelBased):
         point, value = self.alternation.descend(f, start, known[1:], excluded, rng, Clock())
         return point if math.isfinite(value) else None
 
-    def _stuck(self, point: Point, rng: np.random.Generator) -> bool:
-        """Return True if no move over the levels from a point is legal, so that local search cannot leave it."""
-        return Neighbourhood(self.domain, (), point.levels).stuck(point, rng)
+    def _stuck(self, levels: Indices, rng: np.random.Generator) -> bool:
+        """Return True if no move from levels (G,) is legal, so that local search cannot leave them."""
+        return Neighbourhood(self.domain, (), levels).stuck(levels, rng)
 
     def _minimum_by_mip(self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion]) -> Point | None:
         """Return the MIP's minimiser of a function at the numerical values of the best observation; None if it finds none.

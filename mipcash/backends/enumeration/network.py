@@ -14,6 +14,7 @@ rows over many variables.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +34,8 @@ JOIN_LIMIT = 400
 """Maximum number of states of a variable that stands for a rule over several variables."""
 WORK_LIMIT = 200_000
 """Maximum number of joint levels that are checked for one variable."""
+TOTAL_WORK = 10 * WORK_LIMIT
+"""Maximum number of joint levels that are checked for all joins of a network."""
 STATE_LIMIT = 1_500
 """Maximum number of states in all, since the matrix of pairs is dense."""
 
@@ -149,6 +152,8 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
     if general is None or bound is None:
         return None
     joined = _Joining(general.tables + bound.tables, set(general.rejected)).run(general.variables, bound.tables)
+    if joined is None:
+        return None
     return _assembled(program, _Rules(general.tables + bound.tables, general.wide + bound.wide, joined))
 
 
@@ -168,13 +173,14 @@ def _free_rules(
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
-    """Return the rules that hold at any numerical values and the variables that they join; None if ``_as_tables`` gives None."""
+    """Return the rules that hold at any numerical values and the variables that they join; None if there is no network of them."""
     rules = _as_tables(program, [t for t, free in tables if free], [r for r, free in rows if free])
     if rules is None:
         return None
     single = [Variable((g,), np.flatnonzero(allowed[x.start : x.stop])[:, None]) for g, x in enumerate(program.groups)]
     joining = _Joining(rules.tables, set())
-    return replace(rules, variables=joining.run(single, rules.tables), rejected=joining.rejected)
+    joined = joining.run(single, rules.tables)
+    return None if joined is None else replace(rules, variables=joined, rejected=joining.rejected)
 
 
 def _as_tables(program: BinaryProgram, tables: Sequence[RuleTable], rows: Sequence[BaseRow]) -> _Rules | None:
@@ -209,6 +215,8 @@ class _Joining:
 
     tables: Sequence[RuleTable]
     rejected: set[tuple[tuple[int, ...], ...]]
+    work: int = 0
+    """Number of joint levels checked so far; above TOTAL_WORK the network is given up."""
 
     @cached_property
     def _of_group(self) -> Mapping[int, list[int]]:
@@ -220,12 +228,17 @@ class _Joining:
         return found
 
     def _join(self, members: Sequence[Variable]) -> Variable | None:
+        self.work += min(math.prod(len(v.levels) for v in members), WORK_LIMIT)
         inside = {g for v in members for g in v.groups}
         near = sorted({k for g in inside for k in self._of_group.get(g, ())})
         return _join(members, [self.tables[k] for k in near if inside.issuperset(self.tables[k].scope)])
 
-    def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable]:
-        """Return the variables, filtered and joined; ``news`` are new tables, because of which a rejected join is tried again."""
+    def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable] | None:
+        """Return the variables, filtered and joined; None if that takes more than TOTAL_WORK.
+
+        Args:
+            news: new tables, because of which a rejected join is tried again.
+        """
         left = {k: self._join([v]) or v for k, v in enumerate(variables)}
         of = {g: k for k, variable in left.items() for g in variable.groups}
         new_scopes, seen = {t.scope for t in news}, set[frozenset[int]]()
@@ -241,6 +254,8 @@ class _Joining:
                 if len(members) < 2 or (key in self.rejected and chosen not in fresh):
                     continue
                 joint = self._worth([left[k] for k in members])
+                if self.work > TOTAL_WORK:
+                    return None
                 if joint is None:
                     self.rejected.add(key)
                 else:
