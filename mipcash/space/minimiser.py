@@ -21,6 +21,8 @@ from mipcash.space.exclusion import Exclusion, Exclusions
 RESTARTS = 48
 ANCHORS = 4
 ANCHOR_SECONDS = 10.0
+LOCAL = 0.3
+"""Share of the time left for local search, before the solver."""
 LOOKED_AT = 32
 """Number of local search solutions that are checked against the exclusions at a time, best first."""
 
@@ -101,7 +103,8 @@ class Minimiser:
         if rng is None:
             incumbent = self._best_of(folded, numbers, excluded, starts)
         else:
-            incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
+            first = self.until(self.deadline.share(LOCAL))
+            incumbent = first.incumbent(folded, numbers, excluded, starts, rng, restarts)
         cuts = [e.cut(self.program) for e in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self.columns(incumbent[0], numbers)
