@@ -58,6 +58,11 @@ class Objectives:
         """Names of the outputs."""
         return tuple(objective.output for objective in self.each)
 
+    @property
+    def directions(self) -> dict[str, str]:
+        """Direction of each objective, and of the loss, by name."""
+        return {LOSS: MAXIMIZE if self.maximised else MINIMIZE, **{o.output: o.direction for o in self.each}}
+
     def completed(self, outcome: Outcome) -> Outcome:
         """Return an outcome of several objectives with its loss added: the objective named loss, or else the first objective.
 

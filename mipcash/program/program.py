@@ -252,16 +252,26 @@ class BinaryProgram:
         mask[[g.stop - 1 for g in self.groups if g.conditional]] = 0.0
         return mask
 
-    @cached_property
+    @property
     def tied(self) -> bool:
         """True if a rule relates numbers to levels or auxiliary variables, so that a level can only move together with a number."""
+        return bool(self._tying)
+
+    @property
+    def equated(self) -> bool:
+        """True if such a rule is an equation."""
+        return any(row.low == row.high for row in self._tying)
+
+    @cached_property
+    def _tying(self) -> list[BaseRow]:
         numbers = np.zeros(self.n, dtype=bool)
         numbers[[c for n in self.numbers for c in (n.column, n.latent) if c >= 0]] = True
+        found = []
         for row in self.base_rows:
             touched = numbers[np.concatenate([np.flatnonzero(row.form.linear), row.form.rows, row.form.cols])]
             if row.rule and touched.any() and not touched.all():
-                return True
-        return False
+                found.append(row)
+        return found
 
     @cached_property
     def product_index(self) -> Mapping[tuple[int, int], Product]:

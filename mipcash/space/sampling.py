@@ -331,7 +331,7 @@ def seed(
     linear[program.starts + target] -= pull * rng.exponential(size=len(target))
     if bonus is not None:
         linear[: program.n_z] -= bonus
-    if pins_numbers(program):
+    if pins_numbers(program) or program.equated:  # the ends of the numbers would be those of the levels
         return _near_numbers(minimiser, settings, rng, linear, excluded)
     for number in program.numbers:
         span = max(1e-12, program.high[number.latent] - program.low[number.latent])

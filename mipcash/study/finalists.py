@@ -23,7 +23,7 @@ import numpy as np
 from mipcash.display import aligned
 from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.feasibility import violated
+from mipcash.study.feasibility import Violation, violated
 from mipcash.study.text import one_line
 
 
@@ -36,7 +36,7 @@ class Finalist:
         searched: loss of that trial.
         fresh: known losses of its repeats, shape (R,).
         steps: losses of the single steps of each repeat; empty tuples if the objective yielded none.
-        problem: why it cannot be recommended (a repeat failed or violated a constraint); empty if it can.
+        problem: why it cannot be recommended (a repeat failed, or the mean of the repeats violates a constraint); empty if it can.
     """
 
     number: int
@@ -100,19 +100,29 @@ def finalists_of(history: History, limits: Sequence[Limit] = ()) -> list[Finalis
 
 def _finalist(number: int, o: Observation, repeats: History, limits: Sequence[Limit]) -> Finalist:
     reported = [r for r in repeats if r.status != PENDING]
-    problem = ""
-    for r in reported:
-        broken = violated(r.outcome, limits)
-        if r.loss is None:
-            problem = f"repeat {r.repeat} failed: {one_line(r.outcome.message, 80)}"
-        elif broken:
-            problem = f"repeat {r.repeat} violates {', '.join(map(str, broken))}"
-        if problem:
-            break
+    failed = next((r for r in reported if r.loss is None), None)
+    problem = "" if failed is None else f"repeat {failed.repeat} failed: {one_line(failed.outcome.message, 80)}"
+    if not problem and (broken := violated_by(reported, limits)):
+        which = f"repeat {reported[0].repeat}" if len(reported) == 1 else f"the mean of {len(reported)} repeats"
+        problem = f"{which} violates {', '.join(map(str, broken))}"
     kept = [r for r in reported if r.loss is not None]
     losses = tuple(float(r.loss) for r in kept if r.loss is not None)
     assert o.loss is not None
     return Finalist(number, o.loss, losses, tuple(r.folds for r in kept), problem)
+
+
+def violated_by(repeats: History, limits: Sequence[Limit]) -> tuple[Violation, ...]:
+    """Return the constraints that the means of finished repeats violate, or an output that failed in one of them."""
+    found = []
+    for limit in limits:
+        each = [b for r in repeats for b in violated(r.outcome, [limit])]
+        values = [float(v) for r in repeats if (v := r.outcome[limit.output].value) is not None]
+        unknown = next((b for b in each if b.value is None), None)
+        if unknown is not None:
+            found.append(unknown)
+        elif each and (by := limit.violation(fmean(values))):
+            found.append(Violation(limit, fmean(values), by=by))
+    return tuple(found)
 
 
 def best_of(finalists: Sequence[Finalist]) -> Finalist | None:

@@ -93,20 +93,23 @@ def unread(output: Output) -> bool:
     return output.status == FAILED and output.value is None and output.message.startswith((RETURNED, YIELDED))
 
 
-def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
+def statement(returned: Any, wanted: Sequence[str] = (LOSS,), several: bool = False) -> bool:
     """Return True if an outcome is a statement about its configuration: a number (nan and inf included) or ``Failed``.
 
     Any other outcome (None, a text, a dict without a wanted output) is a mistake in the objective.
 
     Args:
         wanted: outputs, at least one of which must be such a value.
+        several: of several objectives, so that a number alone does not say which one it is.
     """
     try:
         if isinstance(
             returned, Folds
         ):  # an invalid partial result ends the evaluation, so only the last can be invalid
             reported = returned.outcome if returned.outcome is not None else next(reversed(returned.values), None)
-            return reported is not None and statement(reported, wanted)
+            return reported is not None and statement(reported, wanted, several)
+        if several and not isinstance(returned, (Mapping, Failed)):
+            return False
         given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
         return any(isinstance(v, Failed) or (not _is_boolean(v) and _number(v) is not None) for v in given)
     except BaseException as error:

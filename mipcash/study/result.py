@@ -180,7 +180,7 @@ class Result:
     def observed(self) -> str:
         """Text that says what was observed where ``value`` is corrected for noise; else empty."""
         best = self.best
-        differs = best is not None and best.loss is not None and f"{best.loss:.6g}" != f"{self.value:.6g}"
+        differs = best is not None and best.loss is not None and f"{best.loss + 0.0:.6g}" != f"{self.value:.6g}"
         return f"; observed {best.loss:.6g}, which is corrected for noise" if differs and best is not None else ""
 
     @cached_property

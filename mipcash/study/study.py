@@ -564,12 +564,15 @@ def _check_outcome(study: Study, trial: Trial, mine: Trial, given: Any, whole: A
     Raises:
         TellError: it is none.
     """
-    names = (LOSS, *study.objectives.names, *(limit.output for limit in study.limits), *mine.evaluate)
+    told, names = study.objectives, (LOSS, *(limit.output for limit in study.limits), *mine.evaluate)
     of_parts = isinstance(given, Mapping) and (partial is not None or bool(mine.outcome.outputs))
     unfinished = trial.reports is not None and trial.reports.missing_return(given)
-    if not of_parts and (unfinished or not statement(whole, names)):
+    wanted = [mine.evaluate or (name,) for name in told.names] if told.several else [names]
+    if not of_parts and (unfinished or not all(statement(whole, each, told.several) for each in wanted)):
+        named = " and ".join(map(repr, told.names)) if told.several else f"{LOSS!r}"
+        number = "" if told.several else "a finite number, "
         raise TellError(
-            f"tell() got {shown(given)}, which is no outcome; give a finite number, a dict with {names[0]!r}, or "
+            f"tell() got {shown(given)}, which is no outcome; give {number}a dict with {named}, or "
             f"mc.Failed('why'). Trial {mine.number} is still pending"
         )
 

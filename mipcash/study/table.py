@@ -208,7 +208,7 @@ class TrialTable:
 
     def unknown(self, given: Sequence[Known]) -> list[Known]:
         """Return the evaluations that are not in the table yet. Of an evaluation that is given twice, the table must hold two."""
-        there = Counter(Known.of_trial(self.trials[number]).key(self._space) for number in self._known)
+        there = Counter(Known.of_trial(trial).key(self._space) for trial in self.trials if not trial.pending)
         left = []
         for one in given:
             key = one.key(self._space)

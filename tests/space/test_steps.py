@@ -1,13 +1,17 @@
-"""Reals with a step against brute force: samples, optima, bounds, journals and runs to the last configuration."""
+"""Reals and wide integers with a step: samples, optima, bounds, and runs to the last configuration, against brute force."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mipcash as mc
+from mipcash.space.numbers.lattice import directions_of
 from tests.named import installed
 
 Config = dict[str, Any]
@@ -89,3 +93,52 @@ def test_products_of_wide_steps_are_exact() -> None:
     found = {(c["x"], c["y"]) for c in space.sample(40) if c["kind"] == "a"}
     assert found == expected
     assert space.optimum(x, "maximize").value == 0.5
+
+
+# -- equations over wide integers -------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_moves_preserve_equations_and_span_their_whole_solutions(data: st.DataObject) -> None:
+    m, k = data.draw(st.integers(1, 3)), data.draw(st.integers(2, 5))
+    rows = np.array([[data.draw(st.integers(-9, 9)) for _ in range(k)] for _ in range(m)], dtype=float)
+    step = np.array([data.draw(st.sampled_from([0.5, 1.0, 6.0])) for _ in range(k)])
+    moves = directions_of(rows, np.ones(k, dtype=bool), step)
+    assert np.array_equal(moves @ rows.T, np.zeros((len(moves), m)))
+    assert np.array_equal(moves / step, np.round(moves / step))
+    if m > 1:
+        assert np.linalg.matrix_rank(moves) == k - np.linalg.matrix_rank(rows)
+
+
+def equations(*steps: int, total: int, factors: tuple[int, ...] = ()) -> mc.Space:
+    space = mc.Space("equation")
+    x = [space.integer(f"x{k}", 0, 1000 // step * step, step=step) for k, step in enumerate(steps)]
+    space.rule("sum", sum(c * v for c, v in zip(factors or (1,) * len(x), x, strict=True)) == total)
+    return space
+
+
+def table() -> mc.Space:
+    space = mc.Space("table")
+    x = [[space.integer(f"x{i}{j}", 0, 1000) for j in range(3)] for i in range(3)]
+    for i in range(3):
+        space.rule(f"row {i}", sum(x[i]) == 900)
+        space.rule(f"column {i}", sum(row[i] for row in x) == 900)
+    return space
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        equations(1, 1, total=900, factors=(2, 3)),
+        equations(12, 18, total=1002),
+        equations(6, 10, 15, total=1001),
+        table(),
+    ],
+    ids=["coefficients", "steps", "three steps", "fixed sums"],
+)
+def test_samples_of_wide_integers_in_equations_are_spread(space: mc.Space) -> None:
+    found = space.sample(30)
+    assert all(map(space.is_legal, found))
+    (name, *_), middle = space.parameters, [500 < v + 250 < 1000 for c in found for v in c.values()]
+    assert len({c[name] for c in found}) >= 12
+    assert sum(middle) > len(middle) / 6  # not at the ends alone

@@ -63,6 +63,7 @@ def test_known_evaluations_are_added_once_and_do_not_count_towards_the_budget(sp
     assert [t.loss for t in again if t.known] == [v for _, v in known] + [known[0][1], 9.0]
     assert [t.number for t in again if not t.known] == [3, 4, 7]
     assert len(go(space, 3, storage=journal, known=more).history) == 8
+    assert len(go(space, 3, storage=journal, known=journal).history) == 8  # its own evaluations
 
 
 def test_add_accepts_the_same_outcomes_as_tell(space: mc.Space, journal: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from statistics import fmean
 from typing import Any
 
@@ -166,6 +167,28 @@ def test_the_next_repeat_is_chosen_by_lower_confidence_bounds() -> None:
     assert next_repeat([], ()) is None
     limit = Limit("ms", -math.inf, 1.0)
     assert next_repeat(history(("a", 0, 1.0)), (limit,)) is None  # the trial is not known to be feasible
+    assert next_repeat(history(*[("a", 0, 1.0)] * 5), ()) == (0, 1)  # given five times, and not repeated yet
+
+
+def test_a_noisy_constraint_is_judged_by_the_mean_of_the_repeats() -> None:
+    """Of four levels the third has the lowest loss whose mean keeps the limit; single measurements of it often violate it."""
+    answers = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+
+        def press(config: Any, rng: np.random.Generator = rng) -> dict[str, float]:
+            return {"loss": 0.1 * rng.normal() - config["k"], "ms": config["k"] + 0.5 * rng.normal()}
+
+        space = mc.Space("levels")
+        space.integer("k", 0, 3)
+        given = {"optimizer": "random", "confirm": "replicate", "limits": {"ms": 2.4}, "progress": False}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = mc.minimize(press, space, 60, seed=seed, **given)
+        answers.append(result.config["k"])
+        assert all(f.problem == "" or "the mean of" in f.problem for f in result.finalists if len(f.fresh) > 1)
+    assert answers.count(2) >= 5
+    assert 3 not in answers
 
 
 def test_an_estimate_is_shrunk_by_the_share_of_noise() -> None:

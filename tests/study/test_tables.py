@@ -279,6 +279,17 @@ def test_a_table_is_known_without_being_read_first(kind: str, tmp_path: Path) ->
         mc.Study(oven(), "random", known=[{"heat": 180, "fan": None}])
     both = mc.minimize(bake, oven(), 1, known=table, direction=["loss", "smoke"], optimizer="random", progress=False)
     assert both.n_known == 2
+    with mc.Study(oven(), known=[{"heat": 180, "fan": None, "loss": 0.4, "variance": 0.5}]) as study:
+        assert study.trials[0].values == {"variance": 0.5}
+    assert mc.read_trials([{"heat": "18_0", "fan": "on", "speed": 1.5, "loss": 1}], oven(), illegal="skip") == []
+
+
+def test_a_journal_with_another_direction_is_refused(tmp_path: Path) -> None:
+    given = {"optimizer": "random", "storage": tmp_path / "run.db", "progress": False}
+    mc.minimize(bake, oven(), 2, direction="maximize", **given)
+    with pytest.raises(ValueError, match="has 'loss' to maximize, and this study has it to minimize"):
+        mc.Study(oven(), "random", known=given["storage"])
+    assert mc.Study(oven(), "random", direction="maximize", known=given["storage"]).result.n_known == 2
 
 
 def test_columns_of_parameters_are_no_marks_of_a_run(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mipcash.backends.polytope import Polytope
 from mipcash.modelling.domains import SNAP
 from mipcash.program.forms import Indices, Vector
+from mipcash.space.numbers.lattice import directions_of
 
 EPS = float(np.finfo(float).eps)
 STRICT = 16.0
@@ -434,27 +435,8 @@ class NumberRules:
 
     @cached_property
     def directions(self) -> Vector:
-        """Directions of single integers, with the reals adjusted to preserve linear equations; shape (d, k)."""
-        flat = self.equal & ~self.curved
-        rows, real = self.linear[flat], ~self.integer
-        found = []
-        for i in np.flatnonzero(self.integer):
-            one = np.zeros(len(self.low))
-            one[i] = self.step[i]
-            found.append(one)
-            for j in np.flatnonzero(self.integer & (np.arange(len(self.low)) > i)):
-                if np.any(rows[:, i] * rows[:, j]):
-                    found += _exchanges(rows, int(i), int(j), self.step)
-        kept = []
-        inverse = np.linalg.pinv(rows[:, real]) if np.any(flat) and np.any(real) else None
-        for direction in found:
-            rest = rows @ direction
-            if inverse is not None:
-                direction[real] -= inverse @ rest
-                rest = rows @ direction
-            if np.all(np.abs(rest) <= 1e-9 * np.abs(rows).max(axis=1, initial=0.0)):
-                kept.append(direction)
-        return np.array(kept).reshape(len(kept), len(self.low))
+        """Directions of integers, with the reals adjusted to preserve linear equations; shape (d, k)."""
+        return directions_of(self.linear[self.equal & ~self.curved], self.integer, self.step)
 
     @cached_property
     def null_space(self) -> Vector:
@@ -479,18 +461,3 @@ def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -
             break
         x = float(np.nextafter(x, inward))
     return x
-
-
-def _exchanges(rows: Vector, i: int, j: int, step: Vector) -> list[Vector]:
-    """Return the smallest joint moves of integers i and j that preserve an equation with integer coefficients, one per equation."""
-    found = []
-    for row in rows[(rows[:, i] != 0) & (rows[:, j] != 0)]:
-        a, b = row[i] * step[i], row[j] * step[j]
-        scale = 1.0 / min(abs(a), abs(b))
-        if abs(a * scale - round(a * scale)) < 1e-9 and abs(b * scale - round(b * scale)) < 1e-9:
-            direction = np.zeros(rows.shape[1])
-            common = float(np.gcd(round(a * scale), round(b * scale)))
-            direction[i] = step[i] * round(b * scale) / common
-            direction[j] = -step[j] * round(a * scale) / common
-            found.append(direction)
-    return found

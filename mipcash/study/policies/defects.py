@@ -15,11 +15,9 @@ its failures do not count. The rules are:
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 
 from mipcash.errors import DefectError
 from mipcash.optimizers.optimizer import Limit
@@ -119,11 +117,9 @@ class Defects:
             trials: returns all trials of the study.
         """
         self._succeeded |= reported.done
-        statements = (statement(returned, reported.evaluate or (name,)) for name in reported.objectives.names)
-        unnamed = (
-            reported.objectives.several and isinstance(returned, Real) and math.isfinite(returned)
-        )  # it is unknown which objective the number belongs to
-        at_fault = reported.failed and (raised is not None or unnamed or not all(statements))
+        told = reported.objectives
+        statements = (statement(returned, reported.evaluate or (n,), told.several) for n in told.names)
+        at_fault = reported.failed and (raised is not None or not all(statements))
         at_fault = (
             at_fault and kind_of_failure(reported.message) != OUT_OF_MEMORY
         )  # memory use depends on the configuration

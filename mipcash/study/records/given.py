@@ -96,7 +96,7 @@ class Known:
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
         # an outcome without a number is refused; it is often a table whose numbers were read as texts
-        if not all(statement(outcome, apart if part else (n,)) for n in objectives.names):
+        if not all(statement(outcome, apart if part else (n,), objectives.several) for n in objectives.names):
             raise ValueError(
                 f"the outcome of {what} is invalid: {read.message.replace('the objective returned', 'it is')}"
             )

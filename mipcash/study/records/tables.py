@@ -31,7 +31,7 @@ from mipcash.modelling.domains import (
 )
 from mipcash.modelling.validation import check
 from mipcash.optimizers.objectives import Objectives
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, VARIANCE
 from mipcash.space.compiled import compiled
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.given import REFUSE
@@ -165,24 +165,25 @@ def pairs_of(given: Any, space: Space, objectives: Objectives, others: Iterable[
         others: outputs whose columns it may have.
 
     Raises:
-        ConfigurationError, ValueError: as ``read_trials``.
+        ConfigurationError, ValueError: as ``read_trials``, or a journal has an objective with the other direction.
     """
     if not is_table(given):
         return given
-    rows = _rows(given)
+    rows = _rows(given, objectives)
     there = {name for row in rows for name in row}
+    others = (*others, *([] if VARIANCE in space.parameters else [VARIANCE]))
     outputs = dict.fromkeys([*(objectives.names if objectives.several else ()), *(n for n in others if n in there)])
     return read_trials(rows, space, loss=None if objectives.several else LOSS, outputs=list(outputs))
 
 
-def _rows(table: Any) -> list[Mapping[str, Any]]:
+def _rows(table: Any, objectives: Objectives | None = None) -> list[Mapping[str, Any]]:
     if isinstance(table, (str, os.PathLike)):
         path = Path(table)
         if path.suffix.lower() in TEXTS:
             return _of_csv(path)
         if path.suffix.lower() in (".json", ".xlsx", ".xls", ".parquet"):
             raise TypeError(f"{path} is no table that is read here; read it by pandas, and give the data frame")
-        return _of_journal(table)
+        return _of_journal(table, objectives)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         _check_distinct([str(name) for name in table.columns], "the data frame")
         # a frame has nan for what is missing
@@ -228,11 +229,17 @@ def _check_distinct(columns: Sequence[str], where: str) -> None:
         raise ValueError(f"{where} has the column {twice[0]!r} twice; rename one of them, or leave it out")
 
 
-def _of_journal(where: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
-    """Return the trials of a journal, whose space is not needed."""
+def _of_journal(where: str | os.PathLike[str], objectives: Objectives | None) -> list[Mapping[str, Any]]:
+    """Return the trials of a journal, whose space is not needed, after comparing its directions with those of ``objectives``."""
     from mipcash.study.storage.registry import read_study
 
     record, rows = read_study(where)
+    then, now = ({} if each is None else each.directions for each in (record.objectives, objectives))
+    for name in (n for n in now if then.get(n, now[n]) != now[n]):
+        raise ValueError(
+            f"the journal {where} has {name!r} to {then[name]}, and this study has it to {now[name]}; give direction= as there, or "
+            "read it by mc.read_trials, and negate the values"
+        )
     return [flat_row(readable_trial(row, record.objectives)) for row in rows]
 
 
@@ -286,7 +293,7 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
 
 
 def _number(cell: Any) -> Any:
-    if not isinstance(cell, str):
+    if not isinstance(cell, str) or "_" in cell:  # Python reads 1_0 as 10
         return cell
     for kind in (int, float):
         try:
