@@ -36,6 +36,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.reductions.mccormick import ROUNDING, linearised, relaxation
+from mipcash.backends.reductions.scaling import ScaledProgram
 from mipcash.backends.task import (
     ABSOLUTE_GAP,
     FEASIBLE,
@@ -142,6 +143,8 @@ class _Search:
 
     def run(self) -> Answer:
         """Return the best point known, with a bound."""
+        if ScaledProgram.of(self.program).contradictory:  # seen before wide integers are relaxed to reals
+            return Answer(INFEASIBLE, None, math.nan, math.inf, 0.0)
         most, limit = NODES if self.native is self.solve else NATIVE_NODES, self.settings.node_limit
         n = self.program.n
         root = _Box(self.program.low[:n], self.program.high[:n]).held(dict(self.task.fixed))

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
+from mipcash.backends.reductions.scaling import divisor
 from mipcash.backends.task import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import NEVER
@@ -24,7 +25,7 @@ from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text, shortened
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
-from mipcash.program.rewriting import with_columns, without_rules
+from mipcash.program.rewriting import with_coefficients, with_columns, without_rules
 
 BOXES = 200
 """Limit of branch-and-bound nodes in the search for the least relaxation if rules multiply reals. A relaxation is optional."""
@@ -138,7 +139,9 @@ def least_relaxation(
         rough
     ):  # spatial branch and bound needs many nodes over the whole slack range: find the move roughly, then solve again
         settings = replace(settings, node_limit=BOXES)
-    answer = backend.solve(_move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings)
+    answer = _to_multiple(program, rows, backend, settings) or backend.solve(
+        _move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings
+    )
     if answer.columns is not None and answer.value > 0.0 and (rough or answer.value < NARROW * most):
         # a solver's precision is relative to the range of a column: solve again over twice the move found
         nearer = backend.solve(_move(program, rows, 2.0 * answer.value), settings)
@@ -160,6 +163,30 @@ def least_relaxation(
     visible = rule.bound_is_written and rule.lower != 0 != rule.upper
     cure = f"{_text(value)} suffices" if visible else f"relax it by {_text(by)}"
     return RelaxedRule(rule.name, by, f"{rule.name!r} ({shortened(written, 60)}): {cure}")
+
+
+def _to_multiple(program: BinaryProgram, rows: list[int], backend: Backend, settings: SolverSettings) -> Answer | None:
+    """Return the least move of a row over integers whose bounds contain no multiple of its divisor, as ``2 a + 4 b == 7``.
+
+    One of its bounds moves to the next multiple, if that is enough; else, and for other rows, return None. A solver would search
+    all integers for a smaller move.
+    """
+    unit = divisor(program, rows[0]) if len(rows) == 1 else 0.0
+    if not unit:
+        return None
+    at = rows[0]
+    ends, slack = (float(program.row_low[at]), float(program.row_high[at])), float(program.row_slack[at])
+    below, above = unit * np.floor((ends[0] + slack) / unit), unit * np.ceil((ends[1] - slack) / unit)
+    if not (below < ends[0] - slack and above > ends[1] + slack and above - below < 1.5 * unit):
+        return None
+    for move, new in sorted([(ends[0] - below, (below, ends[1])), (above - ends[1], (ends[0], above))]):
+        low, high = program.row_low.copy(), program.row_high.copy()
+        low[at], high[at] = new
+        moved = with_coefficients(program, program.matrix, low, high)
+        answer = backend.solve(Task(moved, QuadraticForm.zero(program.n)), settings)
+        if answer.columns is not None:
+            return replace(answer, status=OPTIMAL, value=move, bound=move)
+    return None
 
 
 def _move(program: BinaryProgram, rows: list[int], most: float) -> Task:

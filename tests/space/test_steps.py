@@ -142,3 +142,14 @@ def test_samples_of_wide_integers_in_equations_are_spread(space: mc.Space) -> No
     (name, *_), middle = space.parameters, [500 < v + 250 < 1000 for c in found for v in c.values()]
     assert len({c[name] for c in found}) >= 12
     assert sum(middle) > len(middle) / 6  # not at the ends alone
+
+
+def test_equations_without_solutions_are_seen_by_their_divisor() -> None:
+    """A solver alone would search a billion integers for a smaller move."""
+    for steps, factors, total, nearest in (((1, 1), (2, 4), 777, "776"), ((12, 18), (1, 1), 10**8 + 1, "100000002")):
+        space = mc.Space("empty")
+        x = [space.integer(f"x{k}", 0, 10**9 // step * step, step=step) for k, step in enumerate(steps)]
+        space.rule("sum", sum(c * v for c, v in zip(factors, x, strict=True)) == total)
+        assert f"{nearest} suffices" in space.explain()
+        with pytest.raises(mc.errors.InfeasibleSpaceError):
+            space.sample(1)

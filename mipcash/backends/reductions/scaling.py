@@ -2,14 +2,15 @@
 
 Notation
     c (n_columns,)  factor of each column, v = c v':  a power of two near its largest value, 1 for integers and their products.
-                    Reals with a step have a unit of which all their values are multiples.
+                    Reals and integers with a step have a unit of which all their values are multiples.
     r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones.
 
 A solver's tolerances are absolute. For a conditional numerical parameter x in [0, 1e6], the row ``x <= 1e6 on`` allows x = 1 with
 on = 1e-6, which rounds to 0. After scaling the row is ``x' <= on``. Powers of two leave every digit unchanged.
 
 Rows that are multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients) are
-written in that unit, with integer bounds. Points that are legal within the slack stay legal, and a solver's tolerance no longer
+written in that unit, with integer bounds, and with coprime coefficients, so that ``2 a + 4 b == 7`` is seen to have no solution.
+Points that are legal within the slack stay legal, and a solver's tolerance no longer
 decides which points are legal.
 
 An integer ``w = low + step k`` with a large step becomes a real in units of about the step: k is an integer, and w follows from it.
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -261,7 +263,7 @@ def _size(low: Vector, high: Vector) -> Vector:
 
 
 def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector) -> Vector:
-    """Return for each row the factor that makes its coefficients whole numbers, 0 if there is none: shape (m,).
+    """Return for each row the factor that makes its coefficients whole and coprime, 0 if there is none: shape (m,).
 
     Args:
         matrix: over columns of which the integral ones take whole numbers.
@@ -275,6 +277,8 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
     largest = np.zeros(matrix.shape[0])
     np.maximum.at(largest, rows, np.abs(matrix.data))
     found = np.where(~some & ~numbers & (largest <= LARGEST), 1.0, 0.0)
+    for r in np.flatnonzero((found > 0) & (largest > 1.0)):
+        found[r] = 1.0 / np.gcd.reduce(matrix.data[matrix.indptr[r] : matrix.indptr[r + 1]].astype(np.int64))
     for r in np.flatnonzero(some & ~numbers & (np.diff(matrix.indptr) <= LONGEST)):
         found[r] = _unit(matrix.data[matrix.indptr[r] : matrix.indptr[r + 1]].tolist())
     return found
@@ -292,17 +296,27 @@ def _stepped(program: BinaryProgram) -> tuple[Stepped, ...]:
 def _column_units(program: BinaryProgram) -> Vector:
     """Return a unit of which each column is a multiple if all integers are whole, 0 if there is none: shape (n_columns,).
 
-    It is 1 for integers; products with binaries have the unit of their other factor.
+    It is 1 for integers, or their step if they are multiples of it. Products with binaries have the unit of their other factor.
     """
     unit = np.where(program.integer > 0, 1.0, 0.0)
     for number in program.numbers:
-        domain = program.domains[number.label]
+        domain: Any = program.domains[number.label]
         if number.place >= 0 and isinstance(domain, Real):
             unit[[number.column, number.latent]] = domain.values.unit
+        elif number.place >= 0 and unit[number.column] and domain.low % domain.step == 0:
+            unit[[number.column, number.latent]] = domain.step
     for product in program.products:
         _, h = product.key
         unit[product.start : product.start + product.size] = 1.0 if h >= 0 else unit[-1 - h]
     return unit
+
+
+def divisor(program: BinaryProgram, row: int) -> float:
+    """Return a number of which the body of a row is a multiple at all points with whole integers; 0 if there is none."""
+    entries = program.matrix[[row]]
+    values = entries.data * _column_units(program)[entries.indices]
+    factor = _unit(values.tolist()) if len(values) and np.all(values) else 0.0
+    return 1.0 / factor if factor else 0.0
 
 
 def _unit(values: Sequence[float]) -> float:
