@@ -13,8 +13,8 @@ sub-space s = S. Its proposal x is evaluated at the fidelity with the largest ga
 
 the augmented expected improvement of Huang, Allen, Notz and Miller (2006) without its factor for noise. EI(x, S) does not depend
 on s. In rho the variance of f(x, s) includes the fitted noise, so that 1 - rho(s)^2 is the share of the variance of f(x, S) that
-remains after the evaluation. A fidelity at which x was evaluated is not chosen again, so a promising x is evaluated at higher and
-higher fidelities.
+remains after the evaluation. A fidelity at which x was evaluated, or a point within NEAR of x, is not chosen again, so a promising x
+is evaluated at higher and higher fidelities.
 
 The first evaluation is at full fidelity, so that there is an incumbent. As long as it failed or violated an outcome constraint, low
 fidelities may cost as much as one evaluation before the next one at full fidelity. Before a surrogate can be fitted, fidelities
@@ -40,6 +40,8 @@ from mipcash.space.domain import Domain
 
 RATIO = 3.0
 """Ratio of the costs of successive fidelities among which one is chosen."""
+NEAR = 0.01
+"""Largest difference on the unit scale of points with the same levels of which one is enough at a low fidelity."""
 STATE = "fidelity"
 """Key of the hyperparameters of the model that chooses the fidelity, in the state of the optimizer."""
 
@@ -129,10 +131,11 @@ class MultiFidelity(Optimizer):
     def _ladder(self, config: Configuration, before: Sequence[Configuration]) -> list[Configuration]:
         """Return the configuration at full fidelity, then at lower ones, as far as these are legal and new."""
         lower = [{**config, self.fidelity.label: value} for value in self.values if value != self.full]
-        return [
-            config,
-            *(c for c in lower if not self.domain.repeats(c, before) and not self.domain.space.violations(c)),
-        ]
+        known, tried = self.domain.encode(before), self.domain.encode(lower)
+        same = (tried.levels[:, None] == known.levels).all(axis=2)
+        near = same & (np.abs(tried.units[:, None] - known.units) <= NEAR).all(axis=2)
+        new = (c for c, there in zip(lower, near.any(axis=1).tolist(), strict=True) if not there)
+        return [config, *(c for c in new if not self.domain.space.violations(c))]
 
     def _gains(self, model: LossModel, ladder: Sequence[Configuration]) -> list[float]:
         """Return log rho(s) - log c(s) of a configuration at each fidelity."""
