@@ -13,8 +13,8 @@ sub-space s = S. Its proposal x is evaluated at the fidelity with the largest ga
 
 the augmented expected improvement of Huang, Allen, Notz and Miller (2006) without its factor for noise. EI(x, S) does not depend
 on s. In rho the variance of f(x, s) includes the fitted noise, so that 1 - rho(s)^2 is the share of the variance of f(x, S) that
-remains after the evaluation. A fidelity at which x was evaluated, or a point within NEAR of x, is not chosen again, so a promising x
-is evaluated at higher and higher fidelities.
+remains after the evaluation. A fidelity at which x was evaluated, or a point within NEAR of x, is not chosen again: a promising x
+is evaluated at higher and higher ones.
 
 The first evaluation is at full fidelity, so that there is an incumbent. As long as it failed or violated an outcome constraint, low
 fidelities may cost as much as one evaluation before the next one at full fidelity. Before a surrogate can be fitted, fidelities

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -352,7 +353,15 @@ class Optimizer(ABC):
             The observations, best first.
         """
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
-        kept = [k for row in rows if row.merged.legal and keeps(row.merged, limits) for k in row.parts]
+        same: dict[str, list[Observation]] = {}
+        for row in rows if limits else ():
+            same.setdefault(repr(row.merged.config), []).append(row.merged)
+        kept = [
+            k
+            for row in rows
+            if row.merged.legal and keeps(row.merged, limits, same.get(repr(row.merged.config), ()))
+            for k in row.parts
+        ]
         kept = [k for k in kept if not history[k].outcome.pruned]
         done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
         return [history[k] for _, k in sorted(done)]
@@ -375,5 +384,12 @@ class Optimizer(ABC):
         return list(found.values())[:count]
 
 
-def keeps(observation: Observation, limits: Sequence[Limit]) -> bool:
-    return not any(limit.violation(observation.outcome[limit.output].value) for limit in limits)
+def keeps(observation: Observation, limits: Sequence[Limit], same: History = ()) -> bool:
+    """Return True if an observation satisfies all outcome constraints, on average over those of the ``same`` configuration."""
+    for limit in limits:
+        value = observation.outcome[limit.output].value
+        if value is not None and len(same) > 1:
+            value = fmean(v for o in same if (v := o.outcome[limit.output].value) is not None)
+        if limit.violation(value):
+            return False
+    return True

@@ -4,6 +4,8 @@ Notation
     t observations, m outcome constraints
     W (t, m)    violations: distance of output m from its bounds on the scale, 0 if feasible, inf if the output is not known
                 (``mipcash.surrogates.limit_scale``)
+
+A configuration that was measured several times violates a constraint if the mean of its measurements does.
 """
 
 from __future__ import annotations
@@ -28,9 +30,14 @@ def present(reported: History, output: str) -> tuple[Indices, Vector]:
 def violations(reported: History, limits: Sequence[Limit]) -> tuple[Vector, dict[str, LimitScale]]:
     """Return W, and by name the scales of the constrained outputs that are known at least once."""
     apart, scales = np.full((len(reported), len(limits)), np.inf), dict[str, LimitScale]()
+    numbers = dict[str, int]()
+    configs = np.array([numbers.setdefault(repr(o.config), len(numbers)) for o in reported if limits], dtype=np.int64)
     for m, limit in enumerate(limits):
         rows, values = present(reported, limit.output)
         if len(rows):
             scale = scales[limit.output] = LimitScale.of(limit.low, limit.high, values)
+            if len(numbers) < len(reported):
+                of = configs[rows]
+                values = (np.bincount(of, values) / np.maximum(1, np.bincount(of)))[of]
             apart[rows, m] = scale.violation(values)
     return apart, scales
