@@ -21,7 +21,7 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
 
-PAIRS = 400
+PAIRS = 2000
 """Pair moves tried before a point counts as stuck."""
 ASKED = 12
 """Largest number of moves whose legality a solver checks in one step."""
@@ -81,12 +81,26 @@ class Neighbourhood:
         """Return the end points of random legal walks: (R, G) -> (R, G)."""
         return legality.effective(self._moves.walk(legality, levels, steps, rng))
 
-    def stuck(self, levels: Indices, rng: np.random.Generator) -> bool:
-        """Return True if rules over levels alone forbid every single move of levels (G,), and PAIRS random pair moves."""
-        legality = self.domain.free_legality
-        if not len(levels) or legality.check(legality.effective(self.singles(levels[None])[1])).any():
-            return False
-        return not legality.check(legality.effective(self.pairs(levels, PAIRS, rng))).any()
+    def stuck(self, levels: Indices, few: int, rng: np.random.Generator) -> bool:
+        """Return True if some block of groups has fewer than ``few`` moves from levels (G,), at any numerical values.
+
+        Single moves of a group in the block count, and PAIRS random pair moves in it, if they are legal and admitted.
+        """
+        latent, legality = self.latent(levels), self.domain.free_legality
+
+        def possible(moves: Indices, block: Indices) -> int:
+            moves = moves[np.any(moves[:, block] != latent[block], axis=1)]
+            reached = legality.effective(moves)
+            return int(np.count_nonzero(legality.check(reached) & self.admitted(reached)))
+
+        singles = self.singles(levels[None])[1]
+        for block in self._moves.blocks:
+            found = possible(singles, block)
+            if found < few:
+                found += possible(self._moves.pairs(levels, latent, PAIRS, rng, block), block)
+            if found < few:
+                return True
+        return False
 
     def legal(self, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
         """Return the effective levels of latent ones, and a mask of those that are legal and admitted.

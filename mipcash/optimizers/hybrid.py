@@ -73,6 +73,8 @@ FAILURE = ""
 """Name of the output that indicates failures; no output of an objective has this name."""
 EXCHANGES = 4
 """Minimum number of exchanges under outcome constraints and if rules tie numbers to levels, so that no level can move alone."""
+FEW = 8
+"""Number of moves over the levels from which on a mixed space is searched by moves alone."""
 SAMPLED = "thompson"
 """The acquisition function that needs posterior samples, of the loss and of the constrained outputs."""
 FIT, POOL, SEARCH, CERTIFY = 0.35, 0.5, 0.75, 0.75
@@ -316,7 +318,7 @@ class Hybrid(ModelBased):
         """Return the minimised functions and the point found; None if nothing is left to propose."""
         settings, best, began = self.settings, step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         mean, count = fitted.loss.mean(), self._samples
-        stuck = self._stuck(best.levels[0], step.rng)
+        stuck = self._stuck(best.levels[0], excluded, step.rng)
         count = 1 if stuck and count is None else count
         samples = [fitted.loss.sample(step.rng) for _ in range(count or 0)]
         searching, functions = self._for(POOL), [] if count is None else [mean, *samples]
@@ -345,6 +347,8 @@ class Hybrid(ModelBased):
             limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES), forbidden=forbidden)
         search = local._search_of(excluded, step.data.best(), limits)
         found = search.minimise(acquisition, self._batch(pool), step.rng)
+        if found is None and not stuck:  # the legal moves lead to evaluated configurations only
+            found = self._minimum_by_mip(mean, best, excluded)
         step.clock.add("local search", began, local.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
 
@@ -398,9 +402,10 @@ class Hybrid(ModelBased):
         point, value = self.alternation.descend(f, start, known[1:], excluded, rng, Clock())
         return point if math.isfinite(value) else None
 
-    def _stuck(self, levels: Indices, rng: np.random.Generator) -> bool:
-        """Return True if no move from levels (G,) is legal, so that local search cannot leave them."""
-        return Neighbourhood(self.domain, (), levels).stuck(levels, rng)
+    def _stuck(self, levels: Indices, excluded: Sequence[Exclusion], rng: np.random.Generator) -> bool:
+        """Return True if local search can leave levels (G,) by no move, or in a mixed space by fewer than FEW."""
+        few = FEW if self._samples is None else 1
+        return Neighbourhood(self.domain, excluded, levels).stuck(levels, few, rng.spawn(1)[0])
 
     def _minimum_by_mip(self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion]) -> Point | None:
         """Return the MIP's minimiser of a function at the numerical values of the best observation; None if it finds none.

@@ -50,6 +50,16 @@ class Moves:
         return np.array(sorted(self.program.parents(conditions)), dtype=np.int64)
 
     @cached_property
+    def blocks(self) -> list[Indices]:
+        """Groups that rules over levels relate, directly or through other groups, with at least two groups each."""
+        of = list(range(len(self.program.groups)))
+        for row in self.program.base_rows:
+            columns = np.concatenate([np.flatnonzero(row.form.linear), row.form.rows, row.form.cols])
+            related = {of[g] for g in self.program.group_of[columns[columns < self.program.n_z]].tolist()}
+            of = [min(related) if k in related else k for k in of]
+        return [np.flatnonzero(np.array(of) == k) for k in sorted(set(of)) if of.count(k) > 1]
+
+    @cached_property
     def plain_columns(self) -> NDArray[np.bool_]:
         """True for binaries of levels on which no other group depends, shape (n_z,), without orderings and off columns."""
         plain = ~self._ordered
@@ -105,9 +115,17 @@ class Moves:
         owner, swapped = self._swapped(latent)
         return np.concatenate([*owners, owner]), np.concatenate([*moved, swapped])
 
-    def pairs(self, levels: Indices, latent: Indices, count: int, rng: np.random.Generator) -> Indices:
-        """Return random pair moves of one point, (G,): latent levels (count, G), or all pair moves if there are fewer."""
+    def pairs(
+        self, levels: Indices, latent: Indices, count: int, rng: np.random.Generator, within: Indices | None = None
+    ) -> Indices:
+        """Return random pair moves of one point, (G,): latent levels (count, G), or all pair moves if there are fewer.
+
+        Args:
+            within: groups, (k,), one of which both moves change; None: all groups.
+        """
         _, first = self.singles(levels[None], latent[None])
+        if within is not None:
+            first = first[np.any(first[:, within] != latent[within], axis=1)]
         if len(first) < 2:
             return first
         total = len(first) * (len(first) - 1) // 2

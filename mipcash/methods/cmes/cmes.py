@@ -284,7 +284,7 @@ class Cmes(Hybrid):
         """Return the acquisition and the point found, or None if no new point is left."""
         best, began = step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         searching, mean = self._for(POOL), fitted.loss.mean()
-        stuck = self._stuck(best.levels[0], step.rng)
+        stuck = self._stuck(best.levels[0], excluded, step.rng)
         lowest = searching._for(0.5)._minimum(mean, best, excluded, step.rng, stuck)
         starts = [best] if lowest is None else [self._batch([lowest]), best]
         minima, places = self._minima(searching, fitted, Points.joined(*starts), step)
