@@ -37,6 +37,8 @@ ALIKE = 0.02
 """Largest difference on the unit scale of points that are near duplicates."""
 NEARBY = 6
 """Number of starts near which the solver looks for legal points."""
+DISTINCT, SAMPLES = 0.25, 16
+"""Share of distinct walks below which legal samples are added, and their number."""
 LEAST_GAIN = 1e-12
 """Least improvement by a move over the levels."""
 
@@ -201,7 +203,25 @@ class MixedSearch:
             for moved in (self.step.perturbed(start, rng), self.step.beside(start, rng)):
                 if moved is not None:
                     found.append(self._walks_at(moved, start.levels[None], share, rng))
-        return Points.joined(*found, self._nearby(starts, rng) if self.step.domain.pinned else starts[:0])
+        walked = Points.joined(*found, self._nearby(starts, rng) if self.step.domain.pinned else starts[:0])
+        return walked if self.step.domain.wide else self._diverse(walked, starts, rng)
+
+    def _diverse(self, walked: Points, starts: Points, rng: np.random.Generator) -> Points:
+        """Return walks without copies, with legal samples and perturbed points in the place of these if most walks are copies.
+
+        Walks over the levels go nowhere if rules forbid every move at the given numerical values.
+        """
+        rows = np.concatenate([walked.levels, np.round(walked.units, 3)], axis=1)
+        _, first = np.unique(rows, axis=0, return_index=True)
+        if len(first) >= DISTINCT * len(walked):
+            return walked
+        samples = self.step.domain.legal_samples(SAMPLES)
+        found = [walked[np.sort(first)], samples]
+        for point in [*starts, *samples]:
+            if self.step.domain.deadline.passed:
+                break
+            found.append(Points(point.levels[None], self.step.perturbed(point, rng)[None]))
+        return Points.joined(*found)
 
     def _walks_at(self, moved: Vector, levels: Indices, share: int, rng: np.random.Generator) -> Points:
         """Return the end points of ``share`` walks over the levels at unit values, (D,), other numbers being perturbed."""

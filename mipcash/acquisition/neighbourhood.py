@@ -84,7 +84,8 @@ class Neighbourhood:
     def stuck(self, levels: Indices, few: int, rng: np.random.Generator) -> bool:
         """Return True if some block of groups has fewer than ``few`` moves from levels (G,), at any numerical values.
 
-        Single moves of a group in the block count, and PAIRS random pair moves in it, if they are legal and admitted.
+        Single moves of a group in the block count, and PAIRS random pair moves in it, if they are legal and admitted. A block of at
+        most ``few`` combinations of levels is left out.
         """
         latent, legality = self.latent(levels), self.domain.free_legality
 
@@ -95,6 +96,8 @@ class Neighbourhood:
 
         singles = self.singles(levels[None])[1]
         for block in self._moves.blocks:
+            if np.prod(self.domain.program.sizes[block], dtype=float) <= few:
+                continue
             found = possible(singles, block)
             if found < few:
                 found += possible(self._moves.pairs(levels, latent, PAIRS, rng, block), block)

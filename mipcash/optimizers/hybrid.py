@@ -3,8 +3,8 @@
 1. Initial design: solver-made configurations that cover the values a legal configuration can take.
 2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations are imputed with their posterior
    means (``mipcash.optimizers.pending``).
-3. Pool: the best observations. In a purely discrete space, or if samples are asked for, also minimisers of the posterior mean and
-   of a few samples over the legal configurations, by alternation.
+3. Pool: the best observations. In a purely discrete space, where rules leave few moves, or if samples are asked for, also
+   minimisers of the posterior mean and of a few samples over the legal configurations, by alternation.
 4. Search: the acquisition function is minimised from that pool by legal moves and L-BFGS-B.
 5. Certificate: a MIP minimises the structured part of the posterior mean at the numerical values of the proposal. Its minimiser
    replaces the proposal if its acquisition is better. Its bound certifies that no legal configuration at these values that was

@@ -252,10 +252,15 @@ class BinaryProgram:
         mask[[g.stop - 1 for g in self.groups if g.conditional]] = 0.0
         return mask
 
-    @property
+    @cached_property
     def tied(self) -> bool:
-        """True if a rule relates numbers to levels or auxiliary variables, so that a level can only move together with a number."""
-        return bool(self._tying)
+        """True if a rule relates numbers to levels or auxiliary variables, so that a level can only move together with a number.
+
+        A rule over conditional numbers does so too, by their conditions.
+        """
+        conditional = np.zeros(self.n, dtype=bool)
+        conditional[[n.column for n in self.numbers if n.conditions]] = True
+        return bool(self._tying) or any(conditional[row.form.linear != 0.0].any() for row in self.base_rows if row.rule)
 
     @property
     def equated(self) -> bool:

@@ -20,7 +20,7 @@ from mipcash.backends.registry import DEFAULT
 from mipcash.backends.task import Answer, Backend, SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.display import counted
-from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceError
+from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceError, UndecidedError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.modelling.quadratic import Quadratic, Variable
@@ -350,6 +350,19 @@ class Domain:
             InfeasibleSpaceError: nothing is legal.
         """
         return sample(self.space, self.minimiser, n, rng)
+
+    def legal_samples(self, n: int) -> Points:
+        """Return n legal samples, the same at each call; fewer if the deadline passes."""
+        kept: Points | None = self.program.derived.get("legal samples")
+        if kept is not None:
+            return kept
+        try:
+            found = self.encode(self.sample(n, np.random.default_rng(0)))
+        except UndecidedError:
+            found = self.encode([])
+        if not self.deadline.passed:
+            self.program.derived["legal samples"] = found
+        return found
 
     def design(
         self,

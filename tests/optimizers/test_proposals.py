@@ -112,6 +112,20 @@ def test_levels_move_together_with_the_numbers_that_are_tied_to_them() -> None:
     assert len({tuple(n for n in NAMES if t.config[n] > 0) for t in result.history[6:]}) > 1
 
 
+def test_components_of_a_mixture_change_where_no_move_is_legal() -> None:
+    """At given shares no component can be exchanged. The search once kept the components of the design, with losses up to 1."""
+    space, best = mc.Space("conditional mixture"), np.array([0.0, 0.5, 0.0, 0.0, 0.3, 0.0, 0.2, 0.0])
+    used = [space.categorical(f"use {k}", ["no", "yes"]) for k in range(8)]
+    share = [space.real(f"share {k}", 0.1, 1.0, when=u["yes"]) for k, u in enumerate(used)]
+    space.rule("whole", sum(share) == 1)
+    space.rule("few", sum(u["yes"] for u in used) <= 3)
+
+    def distance(config: Any) -> float:
+        return float(np.abs(np.array([config.get(f"share {k}", 0.0) for k in range(8)]) - best).sum())
+
+    assert mc.minimize(distance, space, 24, seed=1, progress=False).value < 0.2
+
+
 @pytest.mark.parametrize(("n", "real", "within"), [(5, False, 0.0), (5, True, 0.5), (12, False, 180.0)])
 def test_the_model_is_used_where_no_move_is_legal(n: int, real: bool, within: float) -> None:
     """In 0/1 assignments four binaries move at once. With twelve rows the space is wide."""
