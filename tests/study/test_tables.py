@@ -232,6 +232,9 @@ def test_rows_and_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path.write_text("heat,fan,loss\n180,on,0.4,7\n")
     with pytest.raises(ValueError, match=r"row 1 of .*runs.csv has more cells than the header has columns: '7'"):
         mc.read_trials(path, oven())
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"runs.csv is empty; its first line must name the columns"):
+        mc.read_trials(path, oven())
     path.write_text("heat,fan,loss,loss\n180,on,0.4,0.5\n")
     twice = pd.DataFrame([[180, "on", 0.4, 0.5]], columns=["heat", "fan", "loss", "loss"])
     for table in (path, twice):

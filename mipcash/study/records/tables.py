@@ -214,7 +214,9 @@ def _of_csv(path: Path) -> list[Mapping[str, Any]]:
     first = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count))
     rows: list[Any] = list(reader)
-    _check_distinct(reader.fieldnames or (), str(path))
+    if not reader.fieldnames:
+        raise ValueError(f"{path} is empty; its first line must name the columns")
+    _check_distinct(reader.fieldnames, str(path))
     for k, row in enumerate(rows, start=1):
         if any(beyond := row.pop(None, None) or ()):
             raise ValueError(
