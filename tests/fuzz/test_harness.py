@@ -267,10 +267,10 @@ def test_a_question_without_an_answer_is_a_disagreement(monkeypatch: pytest.Monk
 
 
 def test_a_worker_that_dies_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
-    killed, wait = [], engine.wait
+    killed, wait, before = list[Any](), engine.wait, set(multiprocessing.active_children())
 
     def killing(pipes: Any, timeout: float) -> Any:
-        killed.extend(multiprocessing.active_children()[: not killed])
+        killed.extend([p for p in multiprocessing.active_children() if p not in before][: not killed])
         killed[0].kill()
         return wait(pipes, timeout)
 

@@ -127,7 +127,7 @@ def limited(*outcomes: tuple[float, float] | None) -> Result:
         Outcome.failure("melted") if o is None else Outcome({"loss": Output.of(o[0]), "heat": Output.of(o[1])})
         for o in outcomes
     ]
-    trials = (Trial(k, {}, o.status(), o) for k, o in enumerate(told))
+    trials = (Trial(k, {"x": k}, o.status(), o) for k, o in enumerate(told))
     return Result(tuple(trials), "limited", under=(Limit("heat", high=0.5),))
 
 
