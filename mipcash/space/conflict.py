@@ -172,10 +172,11 @@ def _to_multiple(program: BinaryProgram, rows: list[int], backend: Backend, sett
     all integers for a smaller move.
     """
     unit = divisor(program, rows[0]) if len(rows) == 1 else 0.0
-    if not unit:
-        return None
     at = rows[0]
-    ends, slack = (float(program.row_low[at]), float(program.row_high[at])), float(program.row_slack[at])
+    ends = float(program.row_low[at]), float(program.row_high[at])
+    if not unit or not np.all(np.isfinite(ends)):
+        return None
+    slack = float(program.row_slack[at]) + 4.0 * float(np.spacing(max(map(abs, ends))))  # the divisor is rounded
     below, above = unit * np.floor((ends[0] + slack) / unit), unit * np.ceil((ends[1] - slack) / unit)
     if not (below < ends[0] - slack and above > ends[1] + slack and above - below < 1.5 * unit):
         return None

@@ -153,3 +153,15 @@ def test_equations_without_solutions_are_seen_by_their_divisor() -> None:
         assert f"{nearest} suffices" in space.explain()
         with pytest.raises(mc.errors.InfeasibleSpaceError):
             space.sample(1)
+
+
+def test_equations_with_a_solution_have_it_after_division_by_a_common_divisor() -> None:
+    """24500000 times the double nearest to 1 / 3500000 is a little more than 7, and no whole number."""
+    for unit, at in ((3_500_000, 7), (1_507_004, 14), (450_000, 58), (1_693_179, 21), (3_559_000, 57)):
+        space = mc.Space("divided", expand_limit=64)
+        a, _ = space.integer("a", 0, 60), space.real("x", 0, 1)
+        space.rule("equation", unit * a == unit * at)
+        best = space.optimum(a, direction="maximize", solver="highs")
+        assert best.status == "optimal"
+        assert best.value == at
+        assert space.explain(solver="highs") == "space 'divided' is not empty"

@@ -10,8 +10,7 @@ on = 1e-6, which rounds to 0. After scaling the row is ``x' <= on``. Powers of t
 
 Rows that are multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients) are
 written in that unit, with integer bounds, and with coprime coefficients, so that ``2 a + 4 b == 7`` is seen to have no solution.
-Points that are legal within the slack stay legal, and a solver's tolerance no longer
-decides which points are legal.
+Points that are legal within the slack stay legal, and a solver's tolerance no longer decides which points are legal.
 
 An integer ``w = low + step k`` with a large step becomes a real in units of about the step: k is an integer, and w follows from it.
 As an integer, w would not be scaled, and solvers drop a coefficient of 1 beside a step of 1e14.
@@ -109,7 +108,7 @@ class ScaledProgram:
         whole = units > 0
         rows = np.where(whole, units, rows)
         low, high = program.row_low * rows, program.row_high * rows
-        slack = program.row_slack * rows
+        slack = program.row_slack * rows + 2.0 * np.spacing(_size(low, high))  # a product by a factor is rounded
         scaled_matrix = sparse.csr_array(sparse.diags_array(rows) @ matrix)
         at = np.repeat(whole, np.diff(scaled_matrix.indptr))
         scaled_matrix.data[at] = np.round(scaled_matrix.data[at])
