@@ -9,7 +9,7 @@ feasible, moving the rule's bound by t admits a configuration, and no smaller mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from mipcash.deadline import NEVER
 from mipcash.errors import UndecidedError
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text, shortened
-from mipcash.program.forms import QuadraticForm
+from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients, with_columns, without_rules
 
@@ -125,12 +125,17 @@ def conflicting(
 
 
 def least_relaxation(
-    program: BinaryProgram, rule: Rule, body: QuadraticForm, written: str, backend: Backend, settings: SolverSettings
+    program: BinaryProgram,
+    rule: Rule,
+    value_at: Callable[[Vector], float],
+    written: str,
+    backend: Backend,
+    settings: SolverSettings,
 ) -> RelaxedRule | None:
     """Return the least relaxation of one rule, all other rules kept, or None if it does not help or is not proven to be least.
 
     Args:
-        body: of the rule, over the base columns.
+        value_at: the value of the rule's body at base columns, shape (n,).
         written: the rule as its user wrote it.
     """
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
@@ -155,7 +160,7 @@ def least_relaxation(
     base = answer.columns[: program.n]
     held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
     moved = max([0.0, *(row.low - at for row, at in held)]) + max([0.0, *(at - row.high for row, at in held)])
-    value = body.value(base)
+    value = value_at(base)
     by = max(rule.lower - value, value - rule.upper)
     # rows with other units than the body, such as clauses over levels, do not tell how far the bound is to be moved
     if by <= max(1e-12, rule.slack) or abs(by - moved) > loose + CLOSE * by:

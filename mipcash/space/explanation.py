@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mipcash.backends.task import INFEASIBLE, Backend
 from mipcash.errors import SolverError, SpaceError
 from mipcash.modelling.rules import Rule
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation
-from mipcash.space.optimum import form_of
+from mipcash.space.optimum import value_at
 
 
 def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
@@ -28,8 +30,8 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
         if rule.name in names and not (rule.name in logic or listed.count(rule.name) > 1 or _of_truths(space, rule)):
             try:
                 written = str(space.declaration.rules.get(rule.name, rule))
-                body = form_of(space.declaration, space.program, rule.body)
-                found = least_relaxation(space.program, rule, body, written, space.backend, QUESTION)
+                value = partial(value_at, space.declaration, space.program, rule.body)
+                found = least_relaxation(space.program, rule, value, written, space.backend, QUESTION)
             except (SolverError, SpaceError):  # the conflict is known, and the relaxation is optional
                 continue
             relaxations += [] if found is None else [found]

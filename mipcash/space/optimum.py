@@ -27,7 +27,7 @@ from mipcash.modelling.parameters import ChoiceParameter
 from mipcash.modelling.quadratic import Quadratic, parse_quadratic
 from mipcash.modelling.validation import check
 from mipcash.modelling.wording import shortened, written
-from mipcash.program.forms import Indices, QuadraticForm
+from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import CompiledSpace
 from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
@@ -90,6 +90,19 @@ def form_of(declaration: Declaration, program: BinaryProgram, body: Quadratic) -
         constant, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
     )
     return program.folded(form)
+
+
+def value_at(declaration: Declaration, program: BinaryProgram, body: Quadratic, columns: Vector) -> float:
+    """Return the value of a polynomial over the model's variables at base columns, shape (n,).
+
+    Raises:
+        SpaceError: a numerical parameter occurs in no rule (it has no column).
+    """
+    images, values = _images(declaration, program), dict[int, float]()
+    for i, variable in body.variables.items():
+        base, terms = _image(images, variable)
+        values[i] = base + sum(t * float(columns[column]) for column, t in terms.items())
+    return body.value(values)
 
 
 def _shifted(program: BinaryProgram, form: QuadraticForm, levels: Indices | None = None) -> QuadraticForm:

@@ -124,3 +124,12 @@ def test_illegal_numbers_are_moved_into_few_of_many_parts(monkeypatch: pytest.Mo
     assert len(legal.parts) == 60
     legal.clean(np.array([1.0, 1.0]))
     assert 0 < len(cleaned) <= NEAREST
+
+
+@pytest.mark.parametrize("kind", ["integer", "real"])
+def test_a_rule_over_a_product_is_relaxed_too(kind: str) -> None:
+    space = mc.Space("product")
+    a, b = getattr(space, kind)("a", 2, 90), getattr(space, kind)("b", 2, 90)
+    space.rule("product", a * b <= 50)
+    space.rule("sum", a + b >= 30)
+    assert "'product' (a * b <= 50): 56 suffices; or 'sum' (a + b >= 30): 27 suffices" in space.explain()
