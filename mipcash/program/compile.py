@@ -340,7 +340,8 @@ class _Compiler:
             return self.mixed[key]
         (la, ua), (lb, ub) = (self.low[a], self.high[a]), (self.low[b], self.high[b])
         ends = (la * lb, la * ub, ua * lb, ua * ub)
-        w = self.column(f"{self.names[a]}*{self.names[b]}", min(ends), max(ends), False)
+        whole = self.integer[a] and self.integer[b]
+        w = self.column(f"{self.names[a]}*{self.names[b]}", min(ends), max(ends), whole)
         # (a - la)(b - lb) >= 0, (ua - a)(ub - b) >= 0, (ua - a)(b - lb) >= 0, (a - la)(ub - b) >= 0
         for p, q, at_least in ((la, lb, True), (ua, ub, True), (ua, lb, False), (la, ub, False)):
             row = _Row("", {w: 1.0})

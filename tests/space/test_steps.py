@@ -165,3 +165,14 @@ def test_equations_with_a_solution_have_it_after_division_by_a_common_divisor() 
         assert best.status == "optimal"
         assert best.value == at
         assert space.explain(solver="highs") == "space 'divided' is not empty"
+
+
+def test_an_optimum_at_the_border_of_a_rule_over_a_product_of_integers() -> None:
+    """The product is whole, so that no tolerance decides. As a real, HiGHS called 104 optimal."""
+    space = mc.Space("border", expand_limit=4)
+    v, c = space.integer("v", 1, 2), space.integer("c", -3, 0, step=3)
+    w = [space.integer("w0", 0, 15, step=3), space.integer("w1", 100, 110, step=2), space.integer("w2", 0, 5)]
+    space.rule("r0", -200.0 * w[0] - 0.02 * v == -3000.04)
+    space.rule("r1", c * v.is_(1) + w[2] == 2.0, when=v.is_(2))
+    space.rule("r2", 3.0 * v * c.is_(-3) + 0.002 * w[2] * w[1] + 2000.0 * v <= 4000.424)
+    assert space.optimum(w[1], "maximize", solver="highs").value == 106
