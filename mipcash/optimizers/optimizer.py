@@ -353,13 +353,14 @@ class Optimizer(ABC):
             The observations, best first.
         """
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
-        same: dict[str, list[Observation]] = {}
-        for row in rows if limits else ():
-            same.setdefault(repr(row.merged.config), []).append(row.merged)
+        keys = [repr(row.merged.config) if limits else "" for row in rows]
+        same = dict[str, list[Observation]]()
+        for key, row in zip(keys, rows, strict=True):
+            same.setdefault(key, []).append(row.merged)
         kept = [
             k
-            for row in rows
-            if row.merged.legal and keeps(row.merged, limits, same.get(repr(row.merged.config), ()))
+            for key, row in zip(keys, rows, strict=True)
+            if row.merged.legal and keeps(row.merged, limits, same[key])
             for k in row.parts
         ]
         kept = [k for k in kept if not history[k].outcome.pruned]
