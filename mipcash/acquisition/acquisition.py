@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Section, Sectioned
@@ -23,6 +25,16 @@ class Acquisition(Sectioned, Protocol):
 
     def values(self, points: Points) -> Vector:
         """Return the values at a batch: shape (B,)."""
+
+
+DIGITS = 7
+"""Digits by which values are compared. Processors and versions of numpy differ in the last ones of their sixteen."""
+
+
+def compared(function: Acquisition, points: Points) -> Vector:
+    """Return the values at a batch to DIGITS significant digits, so that the same points tie on every processor: shape (B,)."""
+    digits, exponent = np.frexp(function.values(points))
+    return np.asarray(np.ldexp(np.round(digits, DIGITS), exponent))
 
 
 @dataclass(frozen=True)

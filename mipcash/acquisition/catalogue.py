@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition, compared
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.feasible_first import FeasibleFirst
@@ -79,7 +79,7 @@ class Screened:
         """Return the acquisition at the most promising points of a batch, and inf at the others: shape (B,)."""
         if len(points) <= KEPT:
             return self.exact.values(points)
-        rows = np.argsort(self.rough.values(points), kind="stable")[:KEPT]
+        rows = np.argsort(compared(self.rough, points), kind="stable")[:KEPT]
         values = np.full(len(points), np.inf)
         values[rows] = self.exact.values(points[rows])
         return values

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, compared
 from mipcash.acquisition.continuous_step import NEARER, ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.errors import SolverError, at_least
@@ -170,11 +170,11 @@ class MixedSearch:
             admitted, size = np.concatenate([admitted[admitted < len(starts)], rng.permutation(walked)]), PART
         for first in range(0, len(admitted), size):
             rows = admitted[first : first + size]
-            values[rows] = acquisition.values(points[rows])
+            values[rows] = compared(acquisition, points[rows])
             if deadline.passed:
                 break
         if not np.isfinite(values).any():  # every point is excluded, but the moves may still start there
-            return Pool(points, acquisition.values(points) + 1e6)
+            return Pool(points, compared(acquisition, points) + 1e6)
         return Pool(points, values)
 
     def walks(self, starts: Points, rng: np.random.Generator) -> Points:
@@ -295,7 +295,7 @@ class MixedSearch:
         owner, to = owner[keep], Points(levels[keep], pool.points.units[owner[keep]])
         if not len(owner):
             return pool, owner
-        values = acquisition.values(to)
+        values = compared(acquisition, to)
         order = np.lexsort((values, owner))
         first = order[np.unique(owner[order], return_index=True)[1]]
         first = first[values[first] < pool.values[owner[first]] - LEAST_GAIN]
@@ -311,7 +311,7 @@ class MixedSearch:
                 break
             mine, u = latent[owner == r], pool.points.units[r]
             guess = self.near.domain.free_legality.effective(mine)
-            values = acquisition.values(Points(guess, np.repeat(u[None], len(guess), axis=0)))
+            values = compared(acquisition, Points(guess, np.repeat(u[None], len(guess), axis=0)))
             order = np.argsort(values, kind="stable")
             order = order[values[order] < pool.values[r] - LEAST_GAIN]
             if not len(order):
@@ -337,7 +337,7 @@ class MixedSearch:
             levels = levels[~beside.check(levels)]
         if not len(levels):  # all neighbours are illegal or left out
             return pool
-        guess = acquisition.values(Points(levels, np.repeat(units[None], len(levels), axis=0)))
+        guess = compared(acquisition, Points(levels, np.repeat(units[None], len(levels), axis=0)))
         for k in np.argsort(guess, kind="stable")[: self.settings.exchanges].tolist():
             if self.step.domain.deadline.passed:
                 break
@@ -345,7 +345,7 @@ class MixedSearch:
             if moved is None:
                 continue
             to = Points(levels[k][None], moved[None])
-            value = acquisition.values(to)
+            value = compared(acquisition, to)
             better = value[0] < pool.values[best] - LEAST_GAIN
             if better and self.near.domain.is_legal(
                 to[0]
@@ -364,7 +364,7 @@ class MixedSearch:
             if np.array_equal(units, point.units):
                 continue
             to = Points(point.levels[None], units[None])
-            value = acquisition.values(to)
+            value = compared(acquisition, to)
             if value[0] < pool.values[r]:
                 pool = pool.moved(np.array([r]), to, value)
         return pool

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, compared
 from mipcash.acquisition.mixed_search import LEAST_GAIN, MixedSearch, Pool
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
@@ -66,7 +66,7 @@ class WideSearch(MixedSearch):
         levels = legality.effective(latent)
         if not len(levels):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        values = acquisition.values(Points(levels, np.repeat(units[None], len(levels), axis=0)))
+        values = compared(acquisition, Points(levels, np.repeat(units[None], len(levels), axis=0)))
         rows = np.flatnonzero(values < now - LEAST_GAIN)
         rows = rows[legality.check(levels[rows])]
         rows = rows[self.near.admitted(levels[rows])]

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
+from mipcash.acquisition.acquisition import Acquisition, SumAcquisition, compared
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.catalogue import ACQUISITIONS, Screened, rough
 from mipcash.acquisition.clock import Clock
@@ -467,7 +467,7 @@ class Hybrid(ModelBased):
 
     def _better(self, acquisition: Acquisition, *points: Point) -> Point:
         """Return the point with the lowest acquisition value, the first one if several have it."""
-        values = acquisition.values(self._batch(points))
+        values = compared(acquisition, self._batch(points))
         return points[int(np.argmin(values))]
 
     def _answer(self, f: MixedFunction, point: Point, bound: float, prover: str) -> Answer:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import Group
@@ -69,11 +70,17 @@ def _centred(k: Vector) -> Vector:
 
 
 def factor_of(kernel: Vector) -> Vector:
-    """Return C with C C' = kernel, shape (size, rank). Zero rows of the kernel stay zero."""
-    values, vectors = np.linalg.eigh(kernel)
-    keep = values > 1e-9
-    factor: Vector = vectors[:, keep] * np.sqrt(values[keep])
-    factor[~np.any(kernel != 0.0, axis=1)] = 0.0
+    """Return C with C C' = kernel, shape (size, rank). The zero rows of the kernel, at its end, stay zero.
+
+    C is a Cholesky factor: eigenvectors of equal eigenvalues, as of categories, would differ from one processor to another.
+    """
+    n = int(np.count_nonzero(np.diag(kernel)))
+    # the effects of levels add up to 0, unless the group is conditional
+    rank = max(0, n - int(np.sum(kernel) <= 1e-9 * np.trace(kernel)))
+    factor = np.zeros((len(kernel), rank))
+    if rank:
+        lower = np.linalg.cholesky(kernel[:rank, :rank])
+        factor[:n] = solve_triangular(lower, kernel[:rank, :n], lower=True).T
     return factor
 
 

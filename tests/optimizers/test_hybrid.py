@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import product
 from typing import Any
 
@@ -220,3 +223,37 @@ def test_an_output_is_left_out_until_it_has_observations(acquisition: str) -> No
     state = optimizer.ask(limited_request(0, 1, 2, 4, 5, 6)).state
     assert asked == ["loss", "loss", "g"]
     assert state["outputs"]["g"]["theta"] != state["theta"]
+
+
+DECISIONS = """
+import mipcash as mc
+
+ties, mixture = mc.Space("ties"), mc.Space("mixture")
+for k in range(25):
+    ties.integer(f"b{k}", 0, 1)
+kind = mixture.categorical("kind", list("abc"))
+mixture.rule("whole", sum(mixture.real(name, 0, 1) for name in "xyz") == 1)
+method = mc.Method("hybrid", solver="highs", seconds_per_proposal=None)
+for space, loss in [
+    (ties, lambda c: sum((1 + k % 3) * abs(c[f"b{k}"] - k % 2) for k in range(25))),
+    (mixture, lambda c: (c["x"] - 0.3) ** 2 + "bca".index(c["kind"]) * c["y"]),
+]:
+    for trial in mc.minimize(loss, space, 12, optimizer=method, seed=3, progress=False).history:
+        print({name: value if isinstance(value, (str, int)) else round(value, 6) for name, value in trial.config.items()})
+"""
+
+
+def test_the_same_seed_decides_the_same_where_blas_rounds_differently() -> None:
+    """On processors without these two variants of OpenBLAS the runs are equal in any case."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", DECISIONS],
+            env=os.environ | {"OPENBLAS_CORETYPE": kind},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for kind in ("Haswell", "Prescott")
+    ]
+    assert runs[0].count("\n") == 24
+    assert runs[0] == runs[1]

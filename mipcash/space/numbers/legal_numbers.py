@@ -211,7 +211,8 @@ class _Lines:
         if self._corners is not None and kind < 0.6:
             a, b = rng.choice(len(self._corners), size=2, replace=False)
             return self._corners[a] - self._corners[b], False
-        return (rng.normal(size=len(self._null)) @ self._null) * self._part._width, False
+        # a projection, which does not depend on the basis that a processor finds
+        return (self._null @ rng.normal(size=self._null.shape[1])) @ self._null * self._part._width, False
 
 
 def _from_box(part: NumberRules, rng: np.random.Generator) -> Vector | None:
