@@ -239,7 +239,7 @@ def _further(
     """Return the next point of a design. Levels that admit no other numerical values are excluded one by one."""
     program, settings = space.program, replace(QUESTION, gap=DESIGN_GAP)
     shown, seen = [program.encode(c) for c in before], _units(before, space.tuned)
-    excluded, indistinct = exclusions(space, before, min_distance), ""
+    excluded, indistinct = exclusions(space, program.encode, before, min_distance), ""
     while True:
         began = time.perf_counter()
         try:

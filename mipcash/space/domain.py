@@ -399,7 +399,7 @@ class Domain:
         with active numerical parameters is not excluded, since its levels may be proposed again with other values. Each
         configuration of ``min_distance`` excludes all levels within the minimum distance.
         """
-        return exclusions(self.space, configs, min_distance)
+        return exclusions(self.space, lambda config: self._encoded(config).levels, configs, min_distance)
 
     def repeats(self, config: Configuration, before: Iterable[Configuration]) -> bool:
         """Return True if a configuration is in ``before``, up to differences of 1e-6 on the unit scale in numerical parameters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,10 +63,22 @@ class Exclusions:
         """Return which levels keep their distance from all exclusions: (R, G) -> (R,)."""
         admitted = np.ones(len(levels), dtype=bool)
         share = max(1, COMPARED // max(1, self.levels.size))
-        for a in range(0, len(levels), share):
-            differ = np.sum((levels[a : a + share, None, :] != self.levels) & (self.levels != ANY), axis=2)
-            admitted[a : a + share] = np.all(differ >= self.distances, axis=1)
+        near = np.arange(len(levels)) if self._keys is None else np.flatnonzero(np.isin(_keys(levels), self._keys))
+        for a in range(0, len(near), share):
+            rows = near[a : a + share]
+            differ = np.sum((levels[rows, None, :] != self.levels) & (self.levels != ANY), axis=2)
+            admitted[rows] = np.all(differ >= self.distances, axis=1)
         return admitted
+
+    @cached_property
+    def _keys(self) -> Indices | None:
+        """Keys of the exclusions, (E,), if each forbids one level vector only: levels with other keys need no comparison."""
+        return None if np.any(self.levels == ANY) or np.any(self.distances != 1) else _keys(self.levels)
+
+
+def _keys(levels: Indices) -> Indices:
+    """Return numbers that are equal for equal levels, and rarely else: (R, G) -> (R,)."""
+    return np.asarray(levels @ np.cumprod(np.full(levels.shape[1], 1_000_003)))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mipcash.modelling.domains import Configuration, Value, same_value
+from mipcash.program.forms import Indices
 from mipcash.space.compiled import CompiledSpace
 from mipcash.space.exclusion import Exclusion, MinimumDistance
 
@@ -13,19 +14,25 @@ REPEAT_TOLERANCE = 1e-6
 
 
 def exclusions(
-    space: CompiledSpace, configs: Iterable[Configuration], min_distance: MinimumDistance | None = None
+    space: CompiledSpace,
+    encode: Callable[[Configuration], Indices],
+    configs: Iterable[Configuration],
+    min_distance: MinimumDistance | None = None,
 ) -> list[Exclusion]:
     """Return the exclusions that a new proposal must respect.
 
     A configuration without active numerical parameters is identified by its levels, which are excluded exactly. A configuration
     with active numerical parameters is not excluded, since its levels may be proposed again with other values. Each configuration
     of ``min_distance`` excludes all levels within the minimum distance.
+
+    Args:
+        encode: gives the levels of a configuration.
     """
-    numbers, program = {x.label for x in space.tuned}, space.program
-    closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
+    numbers = {x.label for x in space.tuned}
+    closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (encode(c),)}
     found = [Exclusion(levels) for levels in closed.values()]
     if min_distance is not None and min_distance.distance > 0:
-        found += [Exclusion(program.encode(c), min_distance.distance) for c in min_distance.configs]
+        found += [Exclusion(encode(c), min_distance.distance) for c in min_distance.configs]
     return found
 
 

@@ -97,9 +97,10 @@ def all_states(network: PairwiseNetwork) -> Indices | None:
 
 def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices) -> tuple[Indices, Vector]:
     """Return up to REPORTED of the states (n, V) that have no forbidden pairs, ordered by cost, and the costs: (k, V), (k,)."""
-    states = states[~network.forbidden[states[:, :, None], states[:, None, :]].any(axis=(1, 2))]
-    costs: Vector = theta[states].sum(axis=1) + pairs[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
+    allowed = np.where(network.forbidden, np.inf, pairs)
+    costs: Vector = theta[states].sum(axis=1) + allowed[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
     order = np.argsort(costs, kind="stable")[:REPORTED]
+    order = order[np.isfinite(costs[order])]
     return states[order], costs[order]
 
 
