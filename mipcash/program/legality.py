@@ -270,9 +270,9 @@ class Legality:
             bound += further
         self._blocks: list[tuple[Indices, Indices]] | None = None
         self._direct = direct
-        self._bound = _Rows.of(bound, program.n_z)
-        thin = sparse.issparse(plan.free.linear) or sparse.issparse(self._bound.linear)
-        self._rows = _Rows.of(direct, program.n_z) if thin else plan.free.and_also(self._bound)
+        of_numbers = _Rows.of(bound, program.n_z)
+        thin = sparse.issparse(plan.free.linear) or sparse.issparse(of_numbers.linear)
+        self._rows = _Rows.of(direct, program.n_z) if thin else plan.free.and_also(of_numbers)
         self._activity = group_activity(program)
         self.numbers = numbers
         self._declared = declared
@@ -305,28 +305,17 @@ class Legality:
         """Return levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
         return self._activity.effective(latent)
 
-    def check(self, levels: Indices, *, free: bool = True) -> Booleans:
-        """Return which effective level vectors are legal: (B, G) -> (B,).
-
-        Args:
-            free: also check the rules that do not depend on the numbers; False if the levels are known to satisfy them.
-        """
-        tables, rows = (self._tables, self._rows) if free else self._with_numbers
-        eliminations = [e for e, of in self.eliminations if free or not self._free(of)]
-        legal = np.ones(len(levels), dtype=bool)
-        for table in tables:
+    def check(self, levels: Indices) -> Booleans:
+        """Return which effective level vectors are legal: (B, G) -> (B,)."""
+        legal, rows = np.ones(len(levels), dtype=bool), self._rows
+        for table in self._tables:
             legal &= table.legal[tuple(levels[:, list(table.scope)].T)]
         share = max(1, CHECKED // max(1, self.program.n_z))
         for a in range(0, len(levels) if len(rows.high) else 0, share):
             legal[a : a + share] &= rows.hold(self.program.one_hot(levels[a : a + share]))
-        for elimination in eliminations:  # vectors that are already illegal are not checked again
+        for elimination, _ in self.eliminations:  # vectors that are already illegal are not checked again
             legal[legal] = elimination.check(levels[legal])
         return legal
-
-    @cached_property
-    def _with_numbers(self) -> tuple[list[RuleTable], _Rows]:
-        """The tables and rows that depend on the numbers."""
-        return [t for t, free in self.constraints()[0] if not free], self._bound
 
     def blocks(self) -> list[tuple[Indices, Indices]]:
         """Return the groups of each table that is not too large, with their legal joint levels: [(groups (k,), levels (N, k))].
@@ -349,17 +338,15 @@ class Legality:
                 self._blocks.append((np.array(table.scope, dtype=np.int64), tuples))
         return self._blocks
 
-    def _free(self, rows: Sequence[BaseRow]) -> bool:
-        """Return True if none of the rows depends on the numbers."""
-        return all(id(row) in self._declared for row in rows)
-
     def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:
         """Return the tables and rows over the binaries that ``check`` evaluates besides ``eliminations``.
 
         Each comes with True if it does not depend on the numbers.
         """
-        clusters = zip(self._tables, self._tabulated, strict=True)
-        tables = [(table, self._free(rows)) for table, rows in clusters]
+        tables = [
+            (table, all(id(row) in self._declared for row in rows))
+            for table, rows in zip(self._tables, self._tabulated, strict=True)
+        ]
         return tables, [(row, id(row) in self._declared) for row in self._direct]
 
     def completed(self, levels: Indices) -> Vector:

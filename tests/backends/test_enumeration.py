@@ -10,13 +10,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import mipcash as mc
 from mipcash.backends.enumeration.backend import EnumerationBackend
-from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
+from mipcash.backends.enumeration.network import PairwiseNetwork, make_network, network_at
 from mipcash.backends.heuristics.local_search import LocalSearch, all_states, evaluated, random_states, tabu_search
 from mipcash.backends.task import SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
-from mipcash.program.legality import Legality
+from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import without_rules
 from mipcash.space.compiled import compiled
@@ -135,6 +136,16 @@ def test_programs_beyond_enumeration_are_refused() -> None:
     outside = {n.latent: wide.high[n.latent] + (n is x) for n in wide.numbers}
     with pytest.raises(SolverError, match=f"its number {x.label!r} is fixed outside its domain"):
         enumeration.solve(Task(wide, free, outside), EXACT)
+
+
+def test_few_configurations_are_listed_where_rules_bind_three_parameters() -> None:
+    space = mc.Space("triple")
+    a, b, c = (space.integer(name, 0, 12) for name in "abc")
+    space.rule("together", a * b + b * c + a * c <= 120)
+    program = compiled(space).program
+    assert network_at(legality_at(program, None), np.ones(program.n_z, dtype=bool)) is None
+    best = max(x + 2 * y + 2 * z for x, y, z in itertools.product(range(13), repeat=3) if x * y + y * z + x * z <= 120)
+    assert space.optimum(a + 2 * b + 2 * c, "max", solver="enumeration").value == best
 
 
 def test_a_program_without_some_rules_is_solved_separately() -> None:

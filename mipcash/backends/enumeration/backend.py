@@ -1,9 +1,10 @@
 """``solver="enumeration"``: proof by soft consistency and enumeration, without a solver, for programs that allow it.
 
 A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
-pairs and linear rows over few states (``mipcash.backends.enumeration.network``). A wide program (``mipcash.program.width``) is
-accepted only if no rule or cost connects its groups. The effort is limited in nodes, so that a proof does not depend on the clock;
-without a proof the answer is the best point found and a bound.
+pairs and linear rows over few states (``mipcash.backends.enumeration.network``). Otherwise its combinations of levels must be few:
+they are then listed, which takes milliseconds, where a solver takes tenths of a second. A wide program (``mipcash.program.width``)
+is accepted only if no rule or cost connects its groups. The effort is limited in nodes, so that a proof does not depend on the
+clock; without a proof the answer is the best point found and a bound.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ from mipcash.backends.task import (
     Task,
 )
 from mipcash.errors import SolverError
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 from mipcash.program.width import is_wide
 
 KEPT_SPACES = 16
+LISTED = 20_000
+"""Number of combinations of levels, legal or not, up to which they are listed."""
 WORTHWHILE_GAP = 1e-5
 """Smallest relative gap that is used to prune; proofs with a smaller one are exact and take no longer."""
 PRECISION = 1e-11
@@ -48,12 +51,14 @@ class _Space:
     """A program with some columns fixed. The program is referenced so that its id is not reused.
 
     Attributes:
-        network: the rules; None if enumeration cannot take the program.
+        network: the rules; None if they are no network.
+        levels: the legal level vectors, (S, G), if there is no network; None if there may be too many.
     """
 
     program: BinaryProgram
     legality: Legality
     network: PairwiseNetwork | None
+    levels: Indices | None
 
 
 class EnumerationBackend:
@@ -93,8 +98,12 @@ class EnumerationBackend:
             return _separated(task, began)
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
+        if space.levels is not None:
+            return _least(space.levels, space.legality, task, settings, began)
         if space.network is None:
-            raise _out_of_reach("its rules are no tables of pairs of parameters")
+            raise _out_of_reach(
+                "its rules are no tables of pairs of parameters, and it has too many configurations to list"
+            )
         network = space.network.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
@@ -139,7 +148,36 @@ class EnumerationBackend:
         # a required level excludes the other levels of its group
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
-        return _Space(program, legality, network_at(legality, allowed))
+        network = network_at(legality, allowed)
+        return _Space(program, legality, network, _listed(legality, allowed) if network is None else None)
+
+
+def _listed(legality: Legality, allowed: Booleans) -> Indices | None:
+    """Return the legal level vectors over allowed columns, (S, G); None if there may be too many, or only a solver can tell."""
+    choices = [np.flatnonzero(allowed[x.start : x.stop]) for x in legality.program.groups]
+    if not legality.complete or math.prod(map(len, choices)) > LISTED:
+        return None
+    levels: Indices = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1)
+    levels = levels[np.all(legality.effective(levels) == levels, axis=1)]
+    return levels[legality.check(levels)]
+
+
+def _least(levels: Indices, legality: Legality, task: Task, settings: SolverSettings, began: float) -> Answer:
+    """Return the answer with the least cost among listed levels, (S, G), that satisfy the cuts; the first one of several."""
+    columns, form = legality.program.starts + levels, task.form
+    matrix, values = form.symmetric(), form.constant + form.linear[columns].sum(axis=1)
+    for g in range(1, columns.shape[1]):
+        values += matrix[columns[:, :g], columns[:, g, None]].sum(axis=1)
+    for cut in task.cuts:
+        body = cut.weights(legality.program.n_z)[columns].sum(axis=1)
+        values[(body < cut.low - CUT_SLACK) | (body > cut.high + CUT_SLACK)] = math.inf
+    if not np.isfinite(values).any():
+        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
+    point = legality.completed(levels[int(np.argmin(values))])
+    value = form.value(point)
+    bound = value - PRECISION * float(np.ptp(values[np.isfinite(values)]))
+    status = OPTIMAL if closes(value, bound, settings) else FEASIBLE
+    return Answer(status, point, value, bound, time.perf_counter() - began, EnumerationBackend.name)
 
 
 def _separated(task: Task, began: float) -> Answer:
