@@ -11,12 +11,15 @@ from mipcash.cli.json_lines import write_result
 from mipcash.cli.printing import say
 
 
-def close(old: archive.Archive, picture: Path | None, report: str = "", stream: TextIO | None = None) -> None:
+def close(
+    old: archive.Archive, picture: Path | None, report: str = "", stream: TextIO | None = None, beyond: str = ""
+) -> None:
     """Print the end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal.
 
     Args:
         picture: the file to draw the convergence in; None: nothing is drawn.
         stream: gets the result as JSON instead; None: text is printed.
+        beyond: options to append to the command that resumes the run.
     """
     if stream is not None:
         write_result(stream, old)
@@ -34,7 +37,7 @@ def close(old: archive.Archive, picture: Path | None, report: str = "", stream: 
     if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
         from mipcash.cli import consent  # imports Pyomo
 
-        say(f"to go on: {consent.resume_command(old.path, old.record)}")
+        say(f"to go on: {consent.resume_command(old.path, old.record)}{beyond}")
 
 
 def _picture(old: archive.Archive, plot: Path) -> str:

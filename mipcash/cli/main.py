@@ -170,7 +170,12 @@ def resume(
         old = archive.open_archive(journal)
         record = old.record
         total = budget or record.budget or old.n_evaluated
-        if cost is None and steps is None and record.model is not None and old.finished(total, confirm):
+        by_number = cost is None and steps is None and record.model is not None
+        if by_number and not total:
+            raise ModelError(
+                f"the run of {journal} was stopped before it began, and its budget is not known; give --budget N"
+            )
+        if by_number and old.finished(total, confirm):
             say(old.ended)
             ending.close(old, None, stream=stream)
             return

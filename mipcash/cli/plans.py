@@ -65,6 +65,10 @@ def read_confirm(given: Any) -> ConfirmGiven:
     return parsed
 
 
+BEYOND = ("cost", "steps", "timeout", "workers", "seconds_per_proposal", "evaluation_timeout", "evaluation_memory")
+"""Settings of a run that its journal does not store, or that resuming does not read from it, besides pruning and confirm."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """One run: the options of ``mipcash run``, completed by the model's defaults.
@@ -134,12 +138,14 @@ class Plan:
 
     @property
     def beyond(self) -> str:
-        """Options to append to ``mipcash resume RUN.DB``, for the settings that a journal does not store."""
+        """Options to append to ``mipcash resume RUN.DB``, for the settings that the command does not take from a journal."""
         pruning = {True: "on", HALVING: HALVING}.get(self.pruning) if isinstance(self.pruning, (bool, str)) else None
-        reported = {"cost": self.cost, "steps": self.steps, "pruning": pruning}
+        reported = {name: getattr(self, name) for name in BEYOND if getattr(self, name) != STANDARD.get(name)}
+        reported["pruning"] = pruning
         if isinstance(self.confirm, (int, str)) and self.confirm not in (True, 1):
             reported["confirm"] = int(self.confirm) if isinstance(self.confirm, int) else self.confirm
-        return "".join(f" --{name} {value}" for name, value in reported.items() if value is not None)
+        options = {name.replace("_", "-"): value for name, value in reported.items() if value is not None}
+        return "".join(f" --{name} {value}" for name, value in options.items())
 
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
         """Return the costs of a model with one function per output; empty for a single function.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -14,7 +15,7 @@ from mipcash.cli import archive, consent, ending, modelfile
 from mipcash.cli.json_lines import JsonLines, write_result
 from mipcash.cli.plans import Plan
 from mipcash.cli.printing import fail, say
-from mipcash.errors import DefectError, ModelError, StorageError
+from mipcash.errors import ConfigurationError, DefectError, ModelError, StorageError
 from mipcash.study.minimize import run as run_study
 from mipcash.study.spending import Budget
 from mipcash.study.study import Study
@@ -43,7 +44,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
     if not plan.quiet:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
         say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))
-    starts = loaded.starts()
+    starts = loaded.starts()[: plan.amount if isinstance(plan.amount, int) else None]
     try:
         # an objective may change the folder; paths of the user are relative to the current one
         with (
@@ -61,8 +62,11 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
                 options=plan.options,
             ) as study,
         ):
-            for config in starts[: plan.amount if isinstance(plan.amount, int) else None]:
-                study.enqueue(config)
+            for config in starts:
+                try:
+                    study.enqueue(config)
+                except ConfigurationError as error:
+                    raise ModelError(f"starts() of {loaded.title}: {error}") from error
             result = run_study(
                 study,
                 loaded.objective,
@@ -79,13 +83,11 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
         )
         _interrupted(plan, stream)
     except DefectError as error:
-        raise DefectError(
-            f"{error}.\nTo go on, once it is corrected: {_resume_command(plan.storage)}{plan.beyond}"
-        ) from error
+        raise DefectError(f"{error}.\nTo go on, once it is corrected: {_resume_command(plan)}") from error
     old = archive.open_archive(plan.storage)
     closing = _report(loaded, result) if stream is None else ""
     picture = archive.picture_path(old.path) if isinstance(old.path, Path) else None
-    ending.close(old, picture, closing, stream)
+    ending.close(old, picture, closing, stream, plan.beyond)
     if result.best is None:
         raise typer.Exit(1)
 
@@ -95,7 +97,7 @@ def _interrupted(plan: Plan, stream: TextIO | None = None) -> NoReturn:
         with contextlib.suppress(StorageError):  # interrupted before anything was written
             write_result(stream, archive.open_archive(plan.storage))
     say("\nstopped; nothing that was evaluated is lost. To go on:\n")
-    say(f"    {_resume_command(plan.storage)}{plan.beyond}\n")
+    say(f"    {_resume_command(plan)}\n")
     if plan.workers > 1:
         # Python waits for the threads of running evaluations before it exits, which Ctrl-C should cut short. The journal is
         # closed and holds their trials.
@@ -105,11 +107,12 @@ def _interrupted(plan: Plan, stream: TextIO | None = None) -> NoReturn:
     raise typer.Exit(INTERRUPTED)
 
 
-def _resume_command(storage: Path | str) -> str:
+def _resume_command(plan: Plan) -> str:
     try:
-        return consent.resume_command(storage, archive.open_archive(storage).record)
-    except StorageError:  # interrupted before anything was written
-        return consent.resume_command(storage)
+        return consent.resume_command(plan.storage, archive.open_archive(plan.storage).record) + plan.beyond
+    except StorageError:  # interrupted before anything was written; an address may have a password
+        again = shlex.join(["mipcash", *sys.argv[1:]])
+        return again if isinstance(plan.storage, Path) else consent.resume_command(plan.storage) + plan.beyond
 
 
 def _report(loaded: modelfile.Model, result: Any) -> str:

@@ -170,7 +170,7 @@ class Halving:
 
     def __post_init__(self) -> None:
         for name, least in (("factor", 2), ("least", 2), ("first", 1)):
-            whole_number(f"{name} of racing", getattr(self, name), least)
+            whole_number(f"{name} of halving", getattr(self, name), least)
 
     def rungs(self, fits: int) -> list[int]:
         """Return the rungs below a number of steps.

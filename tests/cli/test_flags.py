@@ -173,8 +173,21 @@ def test_an_interrupted_run_prints_its_flags_in_the_resume_command(write: Write)
         LUCK.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1"),
         "stops.py",
     )
-    flags = ["--steps", "99", "--pruning", "halving", "--confirm", "3"]
-    assert " ".join(flags) in said(130, "run", "stops.py", *flags, "--storage", "run.db", "--quiet")
+    flags = ["--steps", "99", "--timeout", "600.0", "--pruning", "halving", "--confirm", "3"]
+    told = said(130, "run", "stops.py", *flags, "--storage", "run.db", "--quiet")
+    assert " ".join(flags) in told
+    assert "--seconds-per-proposal" not in told
+
+
+def test_a_run_that_never_began_is_not_called_finished(write: Write) -> None:
+    write(LUCK + "\n\ndef starts():\n    return [{'n': 1000}]\n", "luck.py")
+    assert "starts() of luck: the configuration cannot be evaluated: " in said(
+        2, "run", "luck.py", "--budget", "4", "--storage", "run.db", "--quiet"
+    )
+    write(LUCK, "luck.py")
+    resume = ("resume", "run.db", "--model", "luck.py", "--quiet")
+    assert "was stopped before it began, and its budget is not known; give --budget N" in said(2, *resume)
+    assert "best" in said(0, *resume, "--budget", "4")
 
 
 def test_a_cost_budget_is_kept_and_extended_on_resume(write: Write) -> None:

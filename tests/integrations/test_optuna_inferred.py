@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -110,3 +111,36 @@ def test_samplers_around_it_may_fix_a_parent_and_search_spaces_of_others_are_sam
     drawn = alone.sampler.sample_relative(alone, alone.trials[0], wanted)
     assert drawn.keys() == {"x"}
     assert -1.0 <= drawn["x"] <= 1.0
+
+
+def test_values_of_a_parent_count_as_those_of_its_domain() -> None:
+    """Optuna computes 0.1 + 2 * 0.1, and random samplers of steps return such numbers too."""
+
+    def objective(trial: Any) -> float:
+        a = trial.suggest_float("a", 0, 1, step=0.1)
+        return float(a + (trial.suggest_float("b", 0, 1) if 0.25 < a < 0.65 else 1))
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=60)
+    assert inferred(study.trials)["b"].values == (0.3, 0.4, 0.5, 0.6)
+    study = optuna.create_study(sampler=MipcashSampler(seed=0))
+    for a in (0.1, 3 * 0.1, 0.9):
+        study.enqueue_trial({"a": a})
+    study.optimize(objective, n_trials=6)
+    assert len(study.trials) == 6
+
+
+def test_a_huge_value_is_no_measure_of_a_pruned_one() -> None:
+    def objective(trial: Any) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number == 1:
+            return sys.float_info.max
+        trial.report(x, 0)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+        return x
+
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=2)
+    study = optuna.create_study(sampler=MipcashSampler(seed=0), pruner=pruner)
+    study.optimize(objective, n_trials=12)
+    assert {t.state.name for t in study.trials} == {"COMPLETE", "PRUNED"}

@@ -228,8 +228,9 @@ def _loss(trial: Any, sign: float, whole: Sequence[Any]) -> Output:
 
 def _off(step: int, whole: Sequence[Any]) -> tuple[float, float]:
     """Return mean and variance of the difference between final values of complete trials and their values at a step."""
-    ends = np.array([t.value for t in whole if math.isfinite(t.value)])
-    there = [t for t in whole if math.isfinite(t.value) and math.isfinite(t.intermediate_values.get(step, math.nan))]
+    usable = [t for t in whole if not loss_problem(t.value)]
+    ends = np.array([t.value for t in usable])
+    there = [t for t in usable if not loss_problem(t.intermediate_values.get(step, math.nan))]
     if len(there) >= THREE:
         off = np.array([t.value - t.intermediate_values[step] for t in there])
         return float(off.mean()), float(off.var(ddof=1))

@@ -18,9 +18,7 @@ from mipcash.modelling.domains import (
     is_number,
     level_of,
 )
-
-NEAR = 1e-9
-"""Relative difference up to which two numbers of a list are equal: 0.1 + 2 * 0.1 and 0.3 are."""
+from mipcash.study.records.tables import NEAR
 
 
 def same_values(name: str, domain: ParameterDomain, distribution: Any) -> bool:

@@ -28,7 +28,7 @@ from optuna.trial import TrialState
 from mipcash.errors import SpaceError, SpaceExhaustedError, stack_level
 from mipcash.integrations.optuna.history import Key, key_of, number_of, objectives_of
 from mipcash.integrations.optuna.notes import Note
-from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
+from mipcash.integrations.optuna.ranges import as_asked, as_declared, same_values, suggestion
 from mipcash.integrations.optuna.search import Search
 from mipcash.integrations.spaces.optuna_distributions import domain_of
 from mipcash.modelling.domains import Permutation, short_list
@@ -155,7 +155,8 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         parameters |= {n: InferredParameter(d) for n, d in search_space.items() if n not in parameters}
         if not search_space:
             return {}
-        note = self._proposed(study, trial, self._inferred(parameters))
+        with self._lock:  # another thread may infer other parameters meanwhile
+            note = self._proposed(study, trial, self._inferred(parameters))
         return {n: as_asked(note.config[n], d) for n, d in search_space.items() if n in note.config}
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
@@ -223,10 +224,9 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
 
     def _inferred(self, parameters: Mapping[str, InferredParameter]) -> Space:
         """Return the space of inferred parameters; it is reused while they stay the same."""
-        with self._lock:
-            if self._search is None or self._search.inferred != parameters:
-                self._search = Search(space_of(parameters), *self._how, self._limits, parameters)
-            return self._search.space
+        if self._search is None or self._search.inferred != parameters:
+            self._search = Search(space_of(parameters), *self._how, self._limits, parameters)
+        return self._search.space
 
     # -- errors and warnings ------------------------------------------------------------------------------------
 
@@ -340,7 +340,10 @@ class Inference:
 def _agrees(parameters: Mapping[str, InferredParameter], trial: Any) -> bool:
     """Return True if a trial has exactly the parameters that are active in it, in their ranges."""
     params = {n: v for n, v in trial.params.items() if not trial.distributions[n].single()}
-    active = {n for n, p in parameters.items() if not p.parent or (p.parent in params and params[p.parent] in p.values)}
+    declared = {n: _declared(n, trial.distributions[n], v) for n, v in params.items()}
+    active = {
+        n for n, p in parameters.items() if not p.parent or (p.parent in params and declared[p.parent] in p.values)
+    }
     return params.keys() == active and all(trial.distributions[n] == parameters[n].distribution for n in active)
 
 
@@ -378,11 +381,23 @@ def _parent(
         values = getattr(domain_of(parent, candidate.distribution), "values", ())
         if not 2 <= len(values) <= MOST or any(name in t.params and parent not in t.params for t in complete):
             continue
-        seen = [(t.params[parent], name in t.params) for t in complete if parent in t.params]
+        seen = [
+            (_declared(parent, candidate.distribution, t.params[parent]), name in t.params)
+            for t in complete
+            if parent in t.params
+        ]
         on, off = ([v for v, has in seen if has is kind] for kind in (True, False))
-        if on and (off or candidate.parent) and not any(v in off for v in on):
-            return InferredParameter(distribution, parent, tuple(v for v in values if v in on))
+        active = tuple(v for v in values if v in on)
+        if active and (off or candidate.parent) and not any(v in off for v in on):
+            return InferredParameter(distribution, parent, active)
     return None
+
+
+def _declared(name: str, distribution: Any, value: Any) -> Any:
+    """Return a value as the domain of a distribution has it, 0.3 for 0.1 + 2 * 0.1; unchanged if there is no such value."""
+    with suppress(SpaceError, ValueError):
+        return as_declared(domain_of(name, distribution), value)
+    return value
 
 
 def _has_domain(name: str, distribution: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 import warnings
@@ -38,6 +39,9 @@ from mipcash.study.records.given import REFUSE
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.text import shown
 from mipcash.study.trial import COLUMNS, Failed, flat_row
+
+NEAR = 1e-9
+"""Relative difference up to which two numbers of a list are equal: 0.1 + 2 * 0.1 and 0.3 are."""
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
@@ -101,7 +105,9 @@ def read_trials(
     wanted = [*([] if loss is None else [loss]), *outputs]
     columns = dict.fromkeys(name for row in rows for name in row)
     if rows and (missing := [n for n in wanted if n not in columns and f"values.{n}" not in columns]):
-        raise ValueError(f"{_without(missing, columns)}. Name the columns by loss= and outputs=")
+        raise ValueError(
+            f"{_without(missing, columns)}. Name the columns: mc.read_trials(table, space, loss=..., outputs=[...])"
+        )
     conditions = compiled(space).declaration.conditions  # compiled looks at the live model at every call
     always = [n for n in space.parameters if n not in conditions and n not in (fill or {})]
     if rows and (missing := [n for n in always if n not in columns and f"config.{n}" not in columns]):
@@ -290,7 +296,14 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
             return domain.values[level]
     text = str(cell).strip()
     written = [text, *([text.capitalize()] if text.lower() in ("true", "false") else [])]  # spreadsheets write TRUE
-    alike = [v for v in domain.values if str(v) in written or plain(v) == cell]  # plain: as journals write it
+    number = _number(cell)
+    alike = [
+        v
+        for v in domain.values
+        if str(v) in written
+        or plain(v) == cell  # as journals write it
+        or (is_number(v) and is_number(number) and math.isclose(v, number, rel_tol=NEAR))
+    ]
     return alike[0] if len(alike) == 1 else cell
 
 
