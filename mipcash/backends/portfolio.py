@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from mipcash.backends.enumeration.backend import EnumerationBackend
-from mipcash.backends.registry import make_backend, solver_info
+from mipcash.backends.registry import make_backend
 from mipcash.backends.task import Answer, Backend, SolverSettings, Task
 from mipcash.errors import SolverError
 
@@ -59,7 +60,7 @@ class PortfolioBackend:
             )
         self._enumeration: Backend = EnumerationBackend(nodes=NODES, most=MOST_NODES)
         self._briefly: Backend = EnumerationBackend(nodes=LINEAR_NODES, most=LINEAR_NODES)
-        self._backends: dict[str, Backend] = {}
+        self._backends: dict[str, Backend | None] = {}
         self._named = make_backend(solver, given) if solver else None
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
@@ -81,14 +82,14 @@ class PortfolioBackend:
             return self._named.solve(task, settings)
         began, early = time.perf_counter(), None
         for name in _suited(task):
-            if not solver_info(name.split()[0]).installed:
+            backend = self._backend(name)
+            if backend is None:
                 continue
-            solve = self._backend(name).solve
             try:
                 if early is None:
-                    early = solve(task, _limited(task, settings))
+                    early = backend.solve(task, _limited(task, settings))
                 else:
-                    early = _continued(early, solve, task, _limited(task, settings), time.perf_counter())
+                    early = _continued(early, backend.solve, task, _limited(task, settings), time.perf_counter())
             except SolverError:
                 # too many values, a continuous auxiliary variable, or more than a licence allows
                 continue
@@ -96,12 +97,18 @@ class PortfolioBackend:
                 return early
             if not _is_linear(task):
                 break
-        general = self._backend(GENERAL).solve
-        return general(task, settings) if early is None else _continued(early, general, task, settings, began)
+        general = self._backend(GENERAL)
+        assert general is not None, "HiGHS comes with mipcash"
+        return (
+            general.solve(task, settings) if early is None else _continued(early, general.solve, task, settings, began)
+        )
 
-    def _backend(self, name: str) -> Backend:
+    def _backend(self, name: str) -> Backend | None:
+        """Return a backend; None if its solver is not installed."""
         if name not in self._backends:
-            self._backends[name] = make_backend(name)
+            self._backends[name] = None
+            with suppress(SolverError):
+                self._backends[name] = make_backend(name)
         return self._backends[name]
 
 

@@ -135,7 +135,7 @@ class MultiFidelity(Optimizer):
         same = (tried.levels[:, None] == known.levels).all(axis=2)
         near = same & (np.abs(tried.units[:, None] - known.units) <= NEAR).all(axis=2)
         new = (c for c, there in zip(lower, near.any(axis=1).tolist(), strict=True) if not there)
-        return [config, *(c for c in new if not self.domain.space.violations(c))]
+        return [config, *(c for c in new if self.domain.space.is_legal(c))]
 
     def _gains(self, model: LossModel, ladder: Sequence[Configuration]) -> list[float]:
         """Return log rho(s) - log c(s) of a configuration at each fidelity."""

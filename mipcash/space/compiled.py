@@ -41,6 +41,8 @@ QUESTION = SolverSettings(time_limit=60.0)
 """Solver limits of one question."""
 KEPT = 256
 """Number of level vectors whose legal numerical values are cached."""
+COMPLETED = 1024
+"""Number of configurations that are remembered as legal or not after the solver was asked."""
 DECIDING = 0.5
 """Least number of seconds that a solver gets to decide about one configuration. It needs milliseconds, and a point that was
 already found should not be lost to the deadline."""
@@ -126,31 +128,48 @@ class CompiledSpace:
         """
         verdict = check(self.declaration, config, self.rules, self._slots)
         violations = list(verdict.violations)
-        if not violations and verdict.undecided:
-            violations += self._ask_solver(config, verdict.undecided)
+        if not violations and verdict.undecided and not self._is_completed(config):
+            violations.append(self._contradicted(config, verdict.undecided))
         return violations
 
-    def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
-        """Check feasibility with the configuration fixed. The rules named in the violation form an irreducible conflict."""
+    def is_legal(self, config: Configuration) -> bool:
+        """Return True if there are no ``violations``; their rules, which take the solver long to find, are not searched for."""
+        verdict = check(self.declaration, config, self.rules, self._slots)
+        return not verdict.violations and (not verdict.undecided or self._is_completed(config))
+
+    def _is_completed(self, config: Configuration) -> bool:
+        """Return True if the solver finds auxiliary values with which a configuration satisfies all rules.
+
+        Answers are cached, since searches come to the same configurations again and again.
+        """
+        kept: Recent[bool] = self.program.derived.setdefault("completed", Recent(COMPLETED))
+
+        def solved() -> bool:
+            backend = timed(self.backend, self.deadline.later(DECIDING))
+            return decided(emptiness(self.program, backend, QUESTION, self._held_at(config))).columns is not None
+
+        return kept.get(repr(sorted(config.items())), solved)
+
+    def _held_at(self, config: Configuration) -> dict[int, float]:
+        """Return the columns that a configuration fixes, and their values."""
         program = self.program
         held = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
         for number in program.numbers:
             if number.label in config:
                 held[number.column] = float(config[number.label])
-        backend = timed(self.backend, self.deadline.later(DECIDING))
-        if decided(emptiness(program, backend, QUESTION, held)).columns is not None:
-            return []
-        culprits = list[str]()
+        return held
+
+    def _contradicted(self, config: Configuration, undecided: Sequence[str]) -> Violation:
+        """Return the violation of an irreducible conflict of rules that a configuration does not satisfy."""
+        backend, culprits = timed(self.backend, self.deadline.later(DECIDING)), list[str]()
         with suppress(SolverError):  # the configuration is proven to be infeasible in any case
-            culprits += conflicting(program, backend, QUESTION, held)
+            culprits += conflicting(self.program, backend, QUESTION, self._held_at(config))
         if not culprits:
             culprits = list(undecided) or ["the structure of the space"]
         names = ", ".join(map(repr, culprits))
-        return [
-            Violation(
-                culprits[0], f"{'rule' if len(culprits) == 1 else 'rules'} {names} cannot hold for this configuration"
-            )
-        ]
+        return Violation(
+            culprits[0], f"{'rule' if len(culprits) == 1 else 'rules'} {names} cannot hold for this configuration"
+        )
 
     def checked(self, config: Configuration) -> Configuration:
         """Return the configuration if it is legal.

@@ -256,7 +256,7 @@ class Domain:
     def is_legal(self, point: Point) -> bool:
         """Return True if a point is known to be legal without corrections, by the declared rules or the solver."""
         try:
-            return not self.space.violations(self.raw(point))
+            return self.space.is_legal(self.raw(point))
         except SolverError:  # the solver could not decide in time
             return False
 

@@ -39,7 +39,7 @@ def nearest(space: CompiledSpace, config: Configuration, soft: Collection[str] =
     """
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
-    if not space.violations(config):
+    if space.is_legal(config):
         return {
             **config,
             **space.fixed,
@@ -72,7 +72,7 @@ def _restored(space: CompiledSpace, found: Configuration, config: Configuration)
         if label in config and domain.problem(given) is None and label not in space.fixed:
             trial = {**found, label: domain.canonical(given)}
             with suppress(SolverError):  # the solver could not decide in time
-                if not space.violations(trial) and (now := _missed(space, trial)) <= missed:
+                if space.is_legal(trial) and (now := _missed(space, trial)) <= missed:
                     found, missed = trial, now
     return found
 
@@ -99,7 +99,7 @@ def why_illegal(space: CompiledSpace, config: Configuration) -> str:
     except InfeasibleSpaceError:
         return f"{text}. No configuration is legal: {explained(space, space.backend)}"
     changes = [
-        f"{name} = {repaired[name]!r}" if name in repaired else f"without {name}"
+        f"{name} = {repaired[name]!r}" if name in repaired else f"no {name}"
         for name in {**repaired, **config}
         if not (name in config and name in repaired and config[name] == repaired[name])
     ]
@@ -179,8 +179,9 @@ def _costs(group: Group, config: Configuration) -> Vector:
         cost[: len(values)] = np.arange(len(values)) != at
     elif ordered and is_number(given) and all(is_number(v) for v in values):
         natural = np.array([float(v) for v in values])
-        span = (natural.max() - natural.min()) or 1.0
-        cost[: len(values)] = np.minimum(np.abs(natural - float(given)) / span, 10.0)
+        low, high = float(natural.min()), float(natural.max())
+        # of two numbers outside the range the same level is nearest, and costs without bound would hide those of other parameters
+        cost[: len(values)] = np.abs(natural - min(max(float(given), low), high)) / ((high - low) or 1.0)
     return cost
 
 

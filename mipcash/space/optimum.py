@@ -79,9 +79,9 @@ def form_of(declaration: Declaration, program: BinaryProgram, body: Quadratic) -
                 if a >= program.n_z and b >= program.n_z:
                     first, second = (user_name(body.variables[k]) for k in (i, j))
                     raise SpaceError(
-                        f"the objective multiplies two numbers ({first} and {second}); "
-                        "a product may hold at most one real or wide integer; declare a real, set it equal to the product by a "
-                        "rule, and optimise that"
+                        f"the objective multiplies two numbers ({first} and {second}); a product may hold at most one real, "
+                        "wide integer or integer auxiliary variable; declare a real, set it equal to the product by a rule, and "
+                        "optimise that"
                     )
                 rows.append(a)
                 cols.append(b)

@@ -506,7 +506,7 @@ class Space(ExchangeMixin):
         Returns:
             True if it is legal.
         """
-        return not self.validate(config)
+        return compiled(self).is_legal(config)
 
     def why_illegal(self, config: Configuration) -> str:
         """Return everything that is wrong with a configuration, and the nearest legal one; "" if it is legal.

@@ -51,7 +51,6 @@ def test_solvers_are_tried_in_the_expected_order(
         "make_backend",
         lambda name: Recorder(name, asked, bool(refusing) and name.startswith(refusing), proves),
     )
-    monkeypatch.setattr(portfolio, "solver_info", lambda name: type("Info", (), {"installed": True}))
     backend = PortfolioBackend()
     backend._enumeration = EnumerationBackend(nodes=10)
     program = compiled(bits(n)).program

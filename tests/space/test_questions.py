@@ -262,3 +262,30 @@ def test_a_number_far_outside_of_its_range_counts_as_the_nearest_value() -> None
     found = space.nearest({"x": 1e30, "kind": "a"})
     assert found == {"x": pytest.approx(0.25), "kind": "a"}
     assert space.nearest({"x": -1e30, "kind": "a"}) == {"x": 0.0, "kind": "a"}
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0, 1e6, -1e6])
+def test_levels_far_below_or_above_all_numbers_count_as_the_lowest_or_highest(factor: float) -> None:
+    space = mc.Space()
+    threads = space.integer("threads", 1, 4)
+    space.ordinal("size", [1, 2, 4, 8])
+    space.real("x", 0, 1, step=0.25)
+    space.rule("cap", threads <= 3)
+    high = {"threads": 3, "size": 8, "x": 1.0}
+    assert space.nearest(dict.fromkeys(high, 64 * factor)) == (
+        high if factor > 0 else {"threads": 1, "size": 1, "x": 0.0}
+    )
+
+
+def test_whether_a_configuration_is_legal_is_asked_without_a_search_for_the_conflict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    space = mc.Space()
+    a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+    t = space.auxiliary("t", 0, 9)
+    space.rule("above", t >= a)
+    space.rule("below", t <= b)
+    given = [{"a": 7, "b": 3}, {"a": 3, "b": 7}]
+    assert [v.name for v in space.validate(given[0])] == ["above"]
+    monkeypatch.setattr("mipcash.space.compiled.conflicting", None)
+    assert [space.is_legal(config) for config in given] == [False, True]

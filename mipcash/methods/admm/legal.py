@@ -45,7 +45,7 @@ class Projection:
             UndecidedError: a limit stopped the solver before this was known.
         """
         config = self.domain.raw(self._rounded(z, theta))
-        if self._has(config, z) and not self.domain.space.violations(config):
+        if self._has(config, z) and self.domain.space.is_legal(config):
             return {**config, **self.domain.fixed}  # exact values: the unit scale changes last digits
         return self._nearest(z, theta)
 

@@ -231,7 +231,7 @@ def legal_points(domain: Domain, moved: Points, until: float) -> Booleans:
         if time.perf_counter() > until:
             break
         try:
-            legal[k] = not domain.space.violations(domain.raw(moved[int(k)]))
+            legal[k] = domain.space.is_legal(domain.raw(moved[int(k)]))
         except SolverError:
             continue
     return np.asarray(legal, dtype=bool)
