@@ -134,6 +134,16 @@ class Data:
         reported = [o.outcome[LOSS].status != MISSING for o in self.observations]
         return np.flatnonzero(self.failed | np.array(reported, dtype=bool))
 
+    def level(self, first: int) -> bool:
+        """Return True if more than half of the feasible losses are the best one, and one of the ``first`` observations has it.
+
+        Such losses say little about where a better one may be.
+        """
+        rows = self.known[(self.feasible & self.complete)[self.known]]
+        losses = self.losses[rows]
+        best = losses == np.min(losses, initial=np.inf)
+        return bool(np.any(rows[best] < first)) and 2 * int(np.count_nonzero(best)) > len(rows) > 1
+
     def best(self, count: int | None = None) -> Points:
         """Return the ``count`` best observations of ``order``; None for all of them."""
         return self.points[self.order[:count]]

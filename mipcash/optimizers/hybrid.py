@@ -42,6 +42,7 @@ from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer, SolverSettings, Tas
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
+from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.noise import by_posterior_mean, measured_noise
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
@@ -71,6 +72,8 @@ VALUES = ("structured part of the predicted loss", "sampled loss")
 """Meaning of the value of a proposal's solution: under the posterior mean, and under the sample of Thompson sampling."""
 FAILURE = ""
 """Name of the output that indicates failures; no output of an objective has this name."""
+PLATEAU = "plateau"
+"""Origin of a configuration of the design that is proposed where the best loss is shared by many observations."""
 EXCHANGES = 4
 """Minimum number of exchanges under outcome constraints and if rules tie numbers to levels, so that no level can move alone."""
 FEW = 8
@@ -217,6 +220,8 @@ class Hybrid(ModelBased):
             return by_posterior_mean(usual, self._loss_surrogate(data), data, noise)
 
     def _search(self, step: Step) -> Proposal | None:
+        if step.data.level(self.settings.n_initial):
+            return solver_made(self.domain, PLATEAU, step.request)
         began, fitting = time.perf_counter(), self._for(FIT)
         awaited = partial(self.awaited, step.request) if step.request.pending else None
         fitted, state = fitting._fitted(self.learned(step.data), step.request.state, step.rng, awaited)

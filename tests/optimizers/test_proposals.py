@@ -191,3 +191,32 @@ def test_a_certificate_is_decoded_as_it_was_encoded() -> None:
     assert str(space.optimum(space["a"] * space["b"])).startswith("optimal, value 1, proven by enumeration")
     proof = mc.minimize(product, space, 1, progress=False).history[0].proof
     assert decode_solution(space, encode_solution(space, proof)) == proof
+
+
+# -- plateaus -----------------------------------------------------------------------------------------------------------
+
+
+def solver_tuning() -> mc.Space:
+    space = mc.Space("tuning")
+    space.categorical("algorithm", list("abcd"))
+    space.real("tolerance", 1e-9, 1e-1, log=True)
+    space.integer("restart", 10, 5000, log=True)
+    space.integer("cuts", 0, 40)
+    return space
+
+
+def seconds(config: dict[str, Any]) -> float:
+    """Return a run time with a limit of 600 s, which more than nine in ten configurations reach."""
+    digits = math.log10(config["tolerance"]) - {"a": -4, "b": -6, "c": -3, "d": -5}[config["algorithm"]]
+    x = 2 * digits**2 + 2 * (math.log10(config["restart"]) - 2) ** 2 + (config["cuts"] - 12) ** 2 / 40
+    return min(600.0, 60 * math.exp(x))
+
+
+def test_on_a_plateau_configurations_of_the_design_follow_until_the_losses_differ() -> None:
+    history = mc.minimize(seconds, solver_tuning(), 40, seed=0, progress=False).history
+    origins, losses = [t.origin for t in history], [t.loss for t in history]
+    found = next(k for k, loss in enumerate(losses) if loss != 600.0)
+    assert found > 6, "the initial design had one loss"
+    assert set(origins[6 : found + 1]) == {"plateau"}
+    assert set(origins[found + 1 :]) == {"log-ei"}
+    assert min(losses) < 100.0

@@ -25,7 +25,7 @@ from mipcash.surrogates.structured.posterior import StructuredPosterior, factor
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 from mipcash.surrogates.structured.training_tables import Tables
-from mipcash.surrogates.structured.warping import STRENGTHS, Warp
+from mipcash.surrogates.structured.warping import SHAPES, Warp
 from tests.surrogates.conformance import Conformance, Observed, nested, observed_in
 
 
@@ -199,8 +199,8 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
         _, state = surrogate.fit(surrogate.prepare(observed.points[:t]), observed.values[:t], state)
         counts.append(len(searches))
         assert searches or state["theta"] == before
-    # a restart compares three warps on five observations, chooses a start there, and continues with all
-    assert counts == [5, 1, 1, 5, 0, 0, 1, 0, 0]
+    # a restart compares five warps on five observations, chooses a start there, and continues with all
+    assert counts == [7, 1, 1, 7, 0, 0, 1, 0, 0]
     assert state["fits"] == 9
 
 
@@ -212,10 +212,12 @@ LOSSES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=3, max_size=30
 )
 
 
-@given(LOSSES, st.sampled_from(STRENGTHS))
-def test_the_warp_standardises_keeps_the_order_and_is_invertible(values: list[float], strength: float) -> None:
+@given(LOSSES, st.sampled_from(SHAPES))
+def test_the_warp_standardises_keeps_the_order_and_is_invertible(
+    values: list[float], shape: tuple[float, float]
+) -> None:
     losses = np.sort(np.array(values))
-    warp = Warp.of(losses, strength)
+    warp = Warp.of(losses, *shape)
     warped = warp(losses)
     assert np.all(np.diff(warped) >= 0)
     assert abs(warped.mean()) < 1e-6
@@ -224,14 +226,13 @@ def test_the_warp_standardises_keeps_the_order_and_is_invertible(values: list[fl
     np.testing.assert_allclose(back, losses, rtol=1e-6, atol=1e-6 * (losses[-1] - losses[0]))
 
 
-@pytest.mark.parametrize("strength", STRENGTHS)
-def test_slopes_and_the_jacobian_agree_with_finite_differences(strength: float) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_slopes_and_the_jacobian_agree_with_finite_differences(shape: tuple[float, float]) -> None:
     losses = np.random.default_rng(0).lognormal(size=20)
-    warp, step = Warp.of(losses, strength), 1e-7
+    warp, step = Warp.of(losses, *shape), 1e-7
     slopes = (warp(losses + step) - warp(losses - step)) / (2 * step)
-    expected = np.sum(np.log(slopes)) + len(losses) * np.log(warp.unit)
     np.testing.assert_allclose(warp.slope(losses), slopes, rtol=1e-5)
-    assert warp.log_jacobian(losses) == pytest.approx(expected, abs=1e-4)
+    assert warp.log_jacobian(losses) == pytest.approx(np.sum(np.log(slopes)), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -245,8 +246,8 @@ def test_slopes_and_the_jacobian_agree_with_finite_differences(strength: float) 
     ],
 )
 def test_constant_and_huge_losses_stay_finite(losses: np.ndarray) -> None:
-    for strength in STRENGTHS:
-        warp = Warp.of(losses, strength)
+    for shape in SHAPES:
+        warp = Warp.of(losses, *shape)
         assert np.all(np.isfinite(warp(losses)))
         assert np.isfinite(warp.inverse(0.0))
 
@@ -260,3 +261,17 @@ def test_a_warp_does_not_depend_on_the_unit_and_one_penalty_leaves_the_other_los
             Warp.of(factor * values, 4.0)(factor * values), Warp.of(values, 4.0)(values), atol=1e-9
         )
     assert np.std(Warp.of(penalised, 4.0)(penalised)[:20]) > 0.01
+
+
+def test_a_low_turn_is_chosen_for_losses_over_many_orders_of_magnitude() -> None:
+    """Their logarithm is a smooth function of the point, and the median says nothing about the small ones."""
+    observed = observed_in("bound_numbers")
+    smooth = ((observed.points.units - 0.3) ** 2).sum(axis=1)
+    losses = 10.0 ** (12.0 * smooth / smooth.max())
+    surrogate = StructuredSurrogate(structure_of(observed))
+    tables = surrogate.prepare(observed.points)
+    shapes = {
+        scale: surrogate.fit(tables, values, {})[1]["shape"] for scale, values in [("log", smooth), ("wide", losses)]
+    }
+    assert shapes["log"][1] == 0.5
+    assert shapes["wide"][1] < 0.5

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +24,10 @@ from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.training_tables import Tables
-from mipcash.surrogates.structured.warping import STRENGTHS, Warp
+from mipcash.surrogates.structured.warping import SHAPES, Warp
 
+MARGIN = 3.0
+"""Logarithm of the factor by which the evidence of a low turn must be higher."""
 COMPARED = 80
 """Largest number of observations used to compare warps."""
 
@@ -42,7 +45,7 @@ class StructuredSettings:
         iterations: L-BFGS-B iterations on the evidence per search, from the last maximum.
         restart_every: every so many searches, one search takes twice as long, also starts at the prior's medians, and refits the
             length-scales of ordered groups and the warp.
-        warp: True to allow a warp that compresses the worse half of the values; its strength is chosen by evidence.
+        warp: True to allow a warp that compresses the worse values; its shape is chosen by evidence.
     """
 
     iterations: int = 12
@@ -60,12 +63,12 @@ class StructuredSurrogate:
     Attributes:
         structure: the space.
         settings: schedule of the refits of the hyperparameters.
-        turn: a warp compresses only values above the median and above this value; None: above the median.
+        turn: a warp compresses only values above this value.
     """
 
     structure: Structure
     settings: StructuredSettings = StructuredSettings()
-    turn: float | None = None
+    turn: float = -math.inf
 
     def prepare(self, points: Points) -> Tables:
         """See ``mipcash.surrogates.protocols.Surrogate.prepare``."""
@@ -85,7 +88,7 @@ class StructuredSurrogate:
         theta, warp, searched = self._hyperparameters(observed, state, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
         posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v, searched)
-        after = {"theta": theta.tolist(), "strength": warp.strength, "fits": state.get("fits", 0) + 1}
+        after = {"theta": theta.tolist(), "shape": list(warp.shape), "fits": state.get("fits", 0) + 1}
         return posterior, {**after, "searched": searched}
 
     def _hyperparameters(self, observed: _Observed, before: State, deadline: Deadline) -> tuple[Vector, Warp, int]:
@@ -93,7 +96,7 @@ class StructuredSurrogate:
         t = len(observed.values)
         if "theta" not in before:
             return *self._restarted(observed, self.structure.prior[0], deadline), t
-        theta, warp = np.array(before["theta"]), observed.warp(before["strength"])
+        theta, warp = np.array(before["theta"]), observed.warp(*before["shape"])
         search, rest = divmod(before["fits"], every(t))
         if rest:
             return theta, warp, before["searched"]
@@ -105,10 +108,11 @@ class StructuredSurrogate:
         """Return hyperparameters fitted from several starts, with the warp of the highest evidence."""
         iterations, part = self.settings.iterations, observed.part(COMPARED)
         found = []
-        for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
-            warp = observed.warp(strength)
+        # lower turns would all be moved up to ``turn``
+        for shape in SHAPES[: (len(SHAPES) if self.turn == -math.inf else 3) if self.settings.warp else 1]:
+            warp = observed.warp(*shape)
             theta, value = fit(part.evidence(warp, start), [start], iterations, deadline)
-            found.append((value - warp.log_jacobian(part.values), theta, warp))
+            found.append((value - warp.log_jacobian(part.values) + MARGIN * (warp.quantile < 0.5), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
         starts = [theta, self.structure.prior[0]]
         if len(part.values) < len(observed.values):  # the warps were compared on a part of the observations
@@ -123,10 +127,10 @@ class _Observed:
     tables: Tables
     values: Vector
     noise: Noise
-    turn: float | None = None
+    turn: float
 
-    def warp(self, strength: float) -> Warp:
-        return Warp.of(self.values, strength, self.turn)
+    def warp(self, strength: float, quantile: float) -> Warp:
+        return Warp.of(self.values, strength, quantile, self.turn)
 
     def part(self, limit: int) -> _Observed:
         """Return a part of at most ``limit`` observations."""
