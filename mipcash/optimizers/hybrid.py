@@ -1,6 +1,7 @@
 """The default optimizer, ``hybrid``: a structured surrogate, and an acquisition function minimised over the legal points.
 
-1. Initial design: solver-made configurations that cover the values a legal configuration can take.
+1. Initial design: solver-made configurations that cover the values a legal configuration can take. It goes on while its best loss
+   is that of most observations (``Data.level``).
 2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations are imputed with their posterior
    means (``mipcash.optimizers.pending``).
 3. Pool: the best observations. In a purely discrete space, where rules leave few moves, or if samples are asked for, also

@@ -136,7 +136,7 @@ def test_the_posterior_equals_scikit_learns_without_noise_and_keeps_its_mean_wit
 def test_the_energy_is_the_sample_and_annealing_finds_the_minimum_of_a_small_space() -> None:
     for name in (*MIXED, "discrete"):
         space = ALL[name]()
-        f, domain = drawn(space, 2)
+        f, domain = drawn(space, 3)
         energy = _sample_energy(f, domain.program)
         for point in domain.encode(space.sample(5, 2)):
             assert energy(point) == pytest.approx(f.value(point.one_hot(domain.program), point.units), abs=1e-9)
