@@ -135,11 +135,13 @@ class Data:
         return np.flatnonzero(self.failed | np.array(reported, dtype=bool))
 
     def level(self, first: int) -> bool:
-        """Return True if more than half of the feasible losses are the best one, and one of the ``first`` observations has it.
+        """Return True if more than half of the losses are the best one, and one of the ``first`` observations has it.
 
-        Such losses say little about where a better one may be.
+        Such losses say little about where a better one may be. Outcome constraints and failures say more: the answer is False then.
         """
-        rows = self.known[(self.feasible & self.complete)[self.known]]
+        if self.limits or self.failed.any():
+            return False
+        rows = self.known[(self.legal & self.complete)[self.known]]
         losses = self.losses[rows]
         best = losses == np.min(losses, initial=np.inf)
         return bool(np.any(rows[best] < first)) and 2 * int(np.count_nonzero(best)) > len(rows) > 1
