@@ -134,7 +134,7 @@ class Data:
         reported = [o.outcome[LOSS].status != MISSING for o in self.observations]
         return np.flatnonzero(self.failed | np.array(reported, dtype=bool))
 
-    def level(self, first: int) -> bool:
+    def on_plateau(self, first: int) -> bool:
         """Return True if more than half of the losses are the best one, and one of the ``first`` observations has it.
 
         Such losses say little about where a better one may be. Outcome constraints and failures say more: the answer is False then.

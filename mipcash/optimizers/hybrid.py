@@ -1,7 +1,7 @@
 """The default optimizer, ``hybrid``: a structured surrogate, and an acquisition function minimised over the legal points.
 
 1. Initial design: solver-made configurations that cover the values a legal configuration can take. It goes on while its best loss
-   is that of most observations (``Data.level``).
+   is that of most observations (``Data.on_plateau``).
 2. Fit: hyperparameters of the structured kernel by MAP evidence, warm-started. Pending evaluations are imputed with their posterior
    means (``mipcash.optimizers.pending``).
 3. Pool: the best observations. In a purely discrete space, where rules leave few moves, or if samples are asked for, also
@@ -221,7 +221,7 @@ class Hybrid(ModelBased):
             return by_posterior_mean(usual, self._loss_surrogate(data), data, noise)
 
     def _search(self, step: Step) -> Proposal | None:
-        if step.data.level(self.settings.n_initial):
+        if step.data.on_plateau(self.settings.n_initial):
             return solver_made(self.domain, PLATEAU, step.request)
         began, fitting = time.perf_counter(), self._for(FIT)
         awaited = partial(self.awaited, step.request) if step.request.pending else None
@@ -316,7 +316,7 @@ class Hybrid(ModelBased):
         kept = data.losses[data.known[data.feasible[data.known]]]
         if not data.limits or not len(kept) or not isinstance(surrogate, StructuredSurrogate):
             return surrogate
-        return replace(surrogate, turn=float(np.median(kept)))
+        return replace(surrogate, least=float(np.median(kept)))
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class Exclusions:
         """Return which levels keep their distance from all exclusions: (R, G) -> (R,)."""
         admitted = np.ones(len(levels), dtype=bool)
         share = max(1, COMPARED // max(1, self.levels.size))
-        near = np.arange(len(levels)) if self._keys is None else np.flatnonzero(np.isin(_keys(levels), self._keys))
+        near = np.arange(len(levels)) if self._keys is None else np.flatnonzero(np.isin(_hashed(levels), self._keys))
         for a in range(0, len(near), share):
             rows = near[a : a + share]
             differ = np.sum((levels[rows, None, :] != self.levels) & (self.levels != ANY), axis=2)
@@ -73,10 +73,10 @@ class Exclusions:
     @cached_property
     def _keys(self) -> Indices | None:
         """Keys of the exclusions, (E,), if each forbids one level vector only: levels with other keys need no comparison."""
-        return None if np.any(self.levels == ANY) or np.any(self.distances != 1) else _keys(self.levels)
+        return None if np.any(self.levels == ANY) or np.any(self.distances != 1) else _hashed(self.levels)
 
 
-def _keys(levels: Indices) -> Indices:
+def _hashed(levels: Indices) -> Indices:
     """Return numbers that are equal for equal levels, and rarely else: (R, G) -> (R,)."""
     return np.asarray(levels @ np.cumprod(np.full(levels.shape[1], 1_000_003)))
 

@@ -340,9 +340,10 @@ class Inference:
 def _agrees(parameters: Mapping[str, InferredParameter], trial: Any) -> bool:
     """Return True if a trial has exactly the parameters that are active in it, in their ranges."""
     params = {n: v for n, v in trial.params.items() if not trial.distributions[n].single()}
-    declared = {n: _declared(n, trial.distributions[n], v) for n, v in params.items()}
+    parents = {p.parent for p in parameters.values()} & params.keys()
+    declared = {n: _declared(n, trial.distributions[n], params[n]) for n in parents}
     active = {
-        n for n, p in parameters.items() if not p.parent or (p.parent in params and declared[p.parent] in p.values)
+        n for n, p in parameters.items() if not p.parent or (p.parent in parents and declared[p.parent] in p.values)
     }
     return params.keys() == active and all(trial.distributions[n] == parameters[n].distribution for n in active)
 

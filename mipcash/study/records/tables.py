@@ -290,13 +290,13 @@ def _value(domain: ParameterDomain, cell: Any) -> Value:
         if isinstance(domain, Integer) and isinstance(number, float) and number.is_integer():
             return int(number)
         return float(number) if isinstance(domain, Real) and type(number) is int else number
-    for stated in (cell, _number(cell)):
+    number = _number(cell)
+    for stated in (cell, number):
         level = level_of(domain, stated)
         if level is not None:
             return domain.values[level]
     text = str(cell).strip()
     written = [text, *([text.capitalize()] if text.lower() in ("true", "false") else [])]  # spreadsheets write TRUE
-    number = _number(cell)
     alike = [
         v
         for v in domain.values

@@ -63,12 +63,12 @@ class StructuredSurrogate:
     Attributes:
         structure: the space.
         settings: schedule of the refits of the hyperparameters.
-        turn: a warp compresses only values above this value.
+        least: a warp compresses only values above this one.
     """
 
     structure: Structure
     settings: StructuredSettings = StructuredSettings()
-    turn: float = -math.inf
+    least: float = -math.inf
 
     def prepare(self, points: Points) -> Tables:
         """See ``mipcash.surrogates.protocols.Surrogate.prepare``."""
@@ -84,7 +84,7 @@ class StructuredSurrogate:
         deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
         """See ``mipcash.surrogates.protocols.Surrogate.fit``; no random numbers are drawn."""
-        observed = _Observed(prepared, values, noise, self.turn)
+        observed = _Observed(prepared, values, noise, self.least)
         theta, warp, searched = self._hyperparameters(observed, state, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
         posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v, searched)
@@ -104,12 +104,17 @@ class StructuredSurrogate:
             return *self._restarted(observed, theta, deadline), t
         return fit(observed.evidence(warp, theta), [theta], self.settings.iterations, deadline)[0], warp, t
 
+    @property
+    def _shapes(self) -> list[tuple[float, float]]:
+        """The shapes of warps to compare, the trivial one first; low turns would all be moved up to ``least``."""
+        lowest = 0.5 if self.least > -math.inf else 0.0
+        return [shape for shape in SHAPES if shape[1] >= lowest] if self.settings.warp else [SHAPES[0]]
+
     def _restarted(self, observed: _Observed, start: Vector, deadline: Deadline) -> tuple[Vector, Warp]:
         """Return hyperparameters fitted from several starts, with the warp of the highest evidence."""
         iterations, part = self.settings.iterations, observed.part(COMPARED)
         found = []
-        # lower turns would all be moved up to ``turn``
-        for shape in SHAPES[: (len(SHAPES) if self.turn == -math.inf else 3) if self.settings.warp else 1]:
+        for shape in self._shapes:
             warp = observed.warp(*shape)
             theta, value = fit(part.evidence(warp, start), [start], iterations, deadline)
             found.append((value - warp.log_jacobian(part.values) + MARGIN * (warp.quantile < 0.5), theta, warp))
@@ -127,15 +132,15 @@ class _Observed:
     tables: Tables
     values: Vector
     noise: Noise
-    turn: float
+    least: float
 
     def warp(self, strength: float, quantile: float) -> Warp:
-        return Warp.of(self.values, strength, quantile, self.turn)
+        return Warp.of(self.values, strength, quantile, self.least)
 
     def part(self, limit: int) -> _Observed:
         """Return a part of at most ``limit`` observations."""
         rows = chosen_part(self.values, limit)
-        return _Observed(self.tables.part(rows), self.values[rows], taken(self.noise, rows), self.turn)
+        return _Observed(self.tables.part(rows), self.values[rows], taken(self.noise, rows), self.least)
 
     def evidence(self, warp: Warp, held: Vector | None = None) -> Evidence:
         return Evidence.of(self.tables, warp(self.values), self.warped_noise(warp), held)
