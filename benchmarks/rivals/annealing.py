@@ -36,7 +36,7 @@ import numpy as np
 from benchmarks.rivals.joint_gp import GaussianProcess
 from mipcash.errors import at_least
 from mipcash.methods.mivabo.functions import WeightSample
-from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
+from mipcash.methods.mivabo.mivabo import LinearSurrogate, MiVaBOSettings
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
@@ -167,7 +167,7 @@ class MiVaBOAnnealing(_Annealing):
 
     def __init__(self, domain: Domain, settings: AnnealingSettings | None = None) -> None:
         super().__init__(domain, settings)
-        self.surrogate = LinearSurrogate(self.program, self.scale, LinearSettings())
+        self.surrogate = LinearSurrogate(self.program, self.scale, MiVaBOSettings())
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         deadline = self.domain.deadline.share(FIT)

@@ -99,7 +99,7 @@ def test_a_failing_section_leaves_the_rest_of_the_page(monkeypatch: pytest.Monke
         raise SolverError("no answer in time")
 
     monkeypatch.setattr("mipcash.report.page.document.effects", gives_up)
-    monkeypatch.setattr("mipcash.report.page.sections.solving", gives_up)
+    monkeypatch.setattr("mipcash.report.page.document.solving", gives_up)
     text = "".join(Read(page(Run.of(RUNS["some"]()))).text)
     assert text.count("It could not be computed: no answer in time") == 2
     assert "Parallel coordinates" in text

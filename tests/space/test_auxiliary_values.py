@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 import mipcash as mc
 from mipcash.program.forms import Vector
 from mipcash.space.compiled import compiled
+from mipcash.space.numbers.assembly import Row, projected
 from mipcash.space.numbers.legal_numbers import LegalNumbers
-from mipcash.space.numbers.projection import Row, projected
 
 
 def even() -> mc.Space:

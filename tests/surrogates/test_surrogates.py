@@ -20,9 +20,9 @@ from mipcash.methods.mivabo.blocks import (
     quadrature,
     relevant_pairs,
 )
+from mipcash.methods.mivabo.mivabo import LinearSurrogate, MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
-from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -36,7 +36,7 @@ SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)
 
 
 class Linear(Sampling):
-    settings = LinearSettings(sizes=SIZES, refit=5)
+    settings = MiVaBOSettings(sizes=SIZES, refit=5)
 
     def fit(
         self, observed: Observed, t: int, state: dict[str, Any], rng: np.random.Generator, noise: Any = 0.0
@@ -56,18 +56,18 @@ class TestEvidence(Linear):
 
 @pytest.mark.parametrize("name", ["bound_numbers"])
 class TestPaper(Linear):
-    settings = LinearSettings("paper", sizes=SIZES)
+    settings = MiVaBOSettings("paper", sizes=SIZES)
 
 
 @pytest.mark.parametrize("name", ["bound_numbers"])
 class TestHorseshoe(Linear):
     gaussian = False
-    settings = LinearSettings(sizes=SIZES, refit=5, prior="horseshoe", sparse=SparseSettings(burn_in=8, draws=6))
+    settings = MiVaBOSettings(sizes=SIZES, refit=5, prior="horseshoe", sparse=SparseSettings(burn_in=8, draws=6))
 
 
 @pytest.mark.parametrize("name", ["discrete", "bound_numbers"])
 class TestVariational(Linear):
-    settings = LinearSettings("paper", sizes=SIZES, prior="laplace")
+    settings = MiVaBOSettings("paper", sizes=SIZES, prior="laplace")
 
 
 def observations(space, n=14, seed=0):
@@ -203,7 +203,7 @@ def test_the_fit_recovers_which_group_matters():
 
 def test_a_state_of_earlier_journals_is_accepted() -> None:
     observed = observed_in("conv_net")
-    surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, refit=2))
+    surrogate = LinearSurrogate(observed.program, observed.scale, MiVaBOSettings(sizes=SIZES, refit=2))
     _, first = surrogate.fit(observed.points, observed.values, {}, np.random.default_rng(0))
     assert set(first) == {"theta"}
     _, warm = surrogate.fit(observed.points, observed.values, {**first, "left_out": 0.1}, np.random.default_rng(0))

@@ -19,23 +19,30 @@ import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.backends.task import Answer
-from mipcash.errors import at_least
-from mipcash.methods.mivabo.blocks import MapMaker
+from mipcash.deadline import NEVER, Deadline
+from mipcash.errors import SpaceError, at_least
+from mipcash.methods.mivabo import evidence
+from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, known_kind, paper_blocks
 from mipcash.methods.mivabo.evidence import always_active, shared
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.methods.mivabo.sparse.mixture import PRIORS, SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
-from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.pending import believed
+from mipcash.program.forms import Vector
 from mipcash.program.points import Point, Points
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import UnitScale
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
-from mipcash.surrogates.interactions import named, resolve
+from mipcash.surrogates.covariance import standardisation
+from mipcash.surrogates.interactions import Interactions, named, resolve
+from mipcash.surrogates.protocols import Noise, State
 
 KNOWN = 32
 """Number of latest configurations from which local search starts, besides the starts of the alternation."""
@@ -43,10 +50,12 @@ DELTA = 0.1
 """Confidence delta of Proposition 1."""
 FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
 """Shares of the remaining time for the fit, for new starts and for the alternation."""
+WIDER = 4
+"""Factor on the product columns under a sparse prior, which drops irrelevant pairs itself."""
 
 
 @dataclass(frozen=True)
-class MiVaBOSettings(LinearSettings):
+class MiVaBOSettings:
     """Settings of the optimizers ``mivabo`` and ``mivabo-paper``.
 
     Args:
@@ -81,18 +90,47 @@ class MiVaBOSettings(LinearSettings):
         'paper'
     """
 
+    preset: str = "evidence"
     n_initial: int = 10
     starts: int = 4
+    alpha: float = 1.0
+    beta: float = 1.0
+    sigma: float = 1.0
+    sizes: FeatureSizes = field(default_factory=FeatureSizes)
     inflation: float = 0.25
+    refit: int = 25
+    prior: str = "gaussian"
+    sparse: SparseSettings | None = None
     tolerance: float = 0.05
+    features: str = "fourier"
     interactions: tuple[tuple[str, str], ...] | None = None
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(self, n_initial=1, starts=1, inflation=0, tolerance=0)
+        if self.preset not in ("evidence", "paper"):
+            raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
+        at_least(self, n_initial=1, starts=1, alpha=0, beta=0, sigma=0, inflation=0, refit=1, tolerance=0)
+        if not 0.0 < min(self.alpha, self.beta, self.sigma) <= max(self.alpha, self.beta, self.sigma) < math.inf:
+            raise SpaceError(
+                f"alpha, beta and sigma must be finite and above 0, got {self.alpha}, {self.beta} and {self.sigma}"
+            )
+        if self.prior not in ("gaussian", *PRIORS):
+            raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
+        known_kind(self.features)
+        if self.prior != "gaussian":
+            _ = self.inference  # refused here
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
+
+    @property
+    def inference(self) -> SparseSettings:
+        """Settings of the sparse prior."""
+        if self.sparse is not None:
+            return replace(self.sparse, prior=self.prior)
+        if self.preset == "paper":
+            inference = "variational" if self.prior == "laplace" else "gibbs"
+            return SparseSettings(self.prior, inference, by="feature", noise_sd=0.0)
+        return SparseSettings(self.prior)
 
     @classmethod
     def paper(cls, **changes: Any) -> MiVaBOSettings:
@@ -105,6 +143,52 @@ class MiVaBOSettings(LinearSettings):
             The settings.
         """
         return cls(preset="paper", **changes)
+
+
+@dataclass(frozen=True)
+class LinearSurrogate:
+    """A ``mipcash.surrogates.protocols.Surrogate`` with the linear model.
+
+    Attributes:
+        program, scale: the space.
+        settings: of the model.
+        declared: pairs that may interact; None: all.
+    """
+
+    program: BinaryProgram
+    scale: UnitScale
+    settings: MiVaBOSettings = field(default_factory=MiVaBOSettings)
+    declared: Interactions | None = None
+
+    def fit(
+        self,
+        points: Points,
+        values: Vector,
+        state: State,
+        rng: np.random.Generator,
+        noise: Noise = 0.0,
+        deadline: Deadline = NEVER,
+    ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
+        """Return the posterior, and the state for the next fit; features and the draws of a sparse prior are random."""
+        settings, declared = self.settings, self.declared
+        shift, width = standardisation(values)
+        v = np.asarray(noise) / width**2 if np.any(noise) else 0.0
+        maker, after = MapMaker(settings.features, settings.sizes), dict(state)
+        if settings.preset == "paper":
+            fitted_noise = 1.0 / settings.beta
+            blocks = paper_blocks(self.program, self.scale, settings.alpha, settings.sigma, rng, maker, declared)
+        else:
+            grams = evidence.Grams.of(self.program, self.scale, points.one_hot(self.program), points.units, declared)
+            starts = [np.array(state["theta"])] if "theta" in state else []
+            theta, _ = evidence.fit(grams, (values - shift) / width, starts, settings.refit, v, deadline)
+            after = {"theta": theta.tolist()}
+            fitted_noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
+            columns = settings.sizes.product_columns * (1 if settings.prior == "gaussian" else WIDER)
+            blocks = evidence_blocks(self.program, self.scale, columns, theta, grams.layout, rng, maker, declared)
+        posterior = LinearPosterior.fit(blocks, self.program, points, values, fitted_noise, v)
+        if settings.prior == "gaussian":
+            return posterior, after
+        return SparsePosterior.fit(posterior, settings.inference, rng, deadline), after
 
 
 class MiVaBO(ModelBased):
