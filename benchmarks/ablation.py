@@ -10,6 +10,8 @@ added to it, so that negligible differences do not decide a ratio.
     pipelines     An algorithm with its own parameters, a scaler and a selection, cross-validated on a drawn data set.
     extremes      As ``rules`` without rules; the losses span 3 to 12 orders of magnitude, and in every second problem most of them
                   are cut off, as by a time limit.
+    algorithms    One of six algorithms with one to four reals each, a preparation and a shared real. An algorithm that is good on
+                  average need not be the best one.
 
 Notation: r_a, r_0 regrets of a variant and of the default. The ratio of a part is the geometric mean of r_a / r_0 over
 problems, with a bootstrapped 95 % interval. It is above 1 if the part helps.
@@ -50,7 +52,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no covering": {"cover": 0},
     "thompson": {"acquisition": "thompson"},
 }
-ONLY = {"no covering": ("pipelines",)}
+ONLY = {"no covering": ("pipelines", "algorithms")}
 """Families that a part can affect: those with modules of algorithms. On other families its runs equal the default's."""
 
 # -- the families ---------------------------------------------------------------------------------------------------------------
@@ -214,7 +216,35 @@ def extremes(seed: int) -> Drawn:
     return Drawn(space, lambda c: float(10.0 ** (min(plain(c), most) / unit)), scale=math.log10)
 
 
-FAMILIES = {"choices": choices, "rules": ruled, "constraints": constrained, "pipelines": pipelines, "extremes": extremes}
+def algorithms(seed: int) -> Drawn:
+    """Return a choice of six algorithms, each with a well in its own reals that may be narrow and deep."""
+    rng = np.random.default_rng([36, seed])
+    space = mc.Space("algorithms")
+    chosen, preparations = space.categorical("algorithm", [f"a{k}" for k in range(6)]), ["none", "scale", "rotate"]
+    space.categorical("preparation", preparations)
+    space.real("shared", 0, 1)
+    sizes = rng.integers(1, 5, size=6)
+    for k, size in enumerate(sizes):
+        for d in range(size):
+            space.real(f"a{k}_x{d}", 0, 1, when=chosen[f"a{k}"])
+    least, depth = rng.random(6), np.exp(rng.uniform(math.log(0.3), math.log(4.0), 6))
+    centres, roots = [rng.uniform(0.1, 0.9, n) for n in sizes], [rng.normal(size=(n, n)) for n in sizes]
+    common, own, place = rng.uniform(0.0, 0.3, 3), rng.uniform(0.0, 0.15, (6, 3)), rng.random(6)
+
+    def loss(config: Mapping[str, Any]) -> float:
+        k, p = int(config["algorithm"][1:]), preparations.index(config["preparation"])
+        x = np.array([config[f"a{k}_x{d}"] for d in range(sizes[k])]) - centres[k]
+        square = float(((roots[k].T @ x) ** 2).sum() / sizes[k] + 0.3 * (x**2).sum())
+        beside = common[p] + own[k, p] + 0.3 * (config["shared"] - place[k]) ** 2
+        return float(least[k] + depth[k] * square / (0.2 + square) + beside)
+
+    return Drawn(space, loss)
+
+
+FAMILIES = {
+    **{"choices": choices, "rules": ruled, "constraints": constrained, "pipelines": pipelines, "extremes": extremes},
+    **{"algorithms": algorithms},
+}
 
 # -- runs -----------------------------------------------------------------------------------------------------------------------
 

@@ -33,28 +33,36 @@ from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Re
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.optimizers.prior import Prior
 from mipcash.program.points import Point, Points
-from mipcash.space.counting import left, points_needed, shows
+from mipcash.space.counting import least_shown, left, points_needed, shows
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 
 ORIGIN = "initial design"
+COVERING = "covering"
+"""Origin of a proposal for an algorithm that was proposed least."""
 
 
 def covering(domain: Domain, request: Request, limit: int) -> Proposal | None:
-    """Return a configuration with an algorithm that was not proposed before; None if there is none or the design has ended.
+    """Return a configuration with an algorithm that was not proposed before, or now and then with one that was proposed least.
+
+    A model knows little of an algorithm whose hyperparameters were tried once. After c proposals of each algorithm every
+    2^c-th proposal goes to those with no more than c, so that they take half of the proposals at first, and less and less.
 
     Args:
         domain: with the deadline of the proposal.
-        limit: number of proposals after which the design ends even if algorithms are left.
+        limit: number of proposals after which the design ends even if algorithms are left; 0: nothing is covered.
+
+    Returns:
+        The proposal; None if it is not the turn of such an algorithm, or none is found.
     """
-    program, before = domain.program, request.before
-    if len(before) >= min(limit, points_needed(program)):
-        return None
+    program, before, times = domain.program, request.before, 0
     shown = domain.encode(before).levels
-    if not left(program, shown):
-        return None
-    proposal = solver_made(domain, ORIGIN, request)
-    return proposal if shows(program, shown, domain.encode([proposal.config]).levels[0]) else None
+    if len(before) >= min(limit, points_needed(program)) or not left(program, shown):
+        times = least_shown(program, shown) if limit else 0
+        if not times or len(before) % 2**times:
+            return None
+    proposal = solver_made(domain, COVERING if times else ORIGIN, request)
+    return proposal if shows(program, shown, domain.encode([proposal.config]).levels[0], times) else None
 
 
 MOVES = 10
@@ -99,7 +107,7 @@ class ModelBased(Optimizer):
 
     settings: Settings
     cover: int = 0
-    """Number of proposals up to which the initial design may go on until every algorithm was proposed."""
+    """Number of proposals up to which the initial design may go on until every algorithm was proposed; 0: none is covered."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
@@ -119,7 +127,7 @@ class ModelBased(Optimizer):
         if (place := shown(request.history)) < self.settings.n_initial or not any_success(request):
             if self.prior is not None and place % 2 and (config := self._expected(within, request)) is not None:
                 return Proposal(config, None, "prior", state=request.state)
-            return solver_made(within.domain, "initial design", request)
+            return solver_made(within.domain, ORIGIN, request)
         if (further := covering(within.domain, request, self.cover)) is not None:
             return further
         step = Step(request, self.data(request.history, request.limits), Clock())

@@ -59,15 +59,26 @@ def points_needed(program: BinaryProgram) -> int:
     return max(map(needed, modules), default=0)
 
 
-def left(program: BinaryProgram, shown: Indices) -> dict[int, Indices]:
-    """Return module -> levels of the algorithms that no point, (t, G), shows, for every module that has unseen algorithms."""
-    unseen = {g: np.setdiff1d(np.arange(program.n_levels[g]), shown[:, g]) for g in modules_of(program)}
-    return {g: levels for g, levels in unseen.items() if len(levels)}
+def left(program: BinaryProgram, shown: Indices, times: int = 0) -> dict[int, Indices]:
+    """Return module -> levels of the algorithms that at most ``times`` points, (t, G), show, for every module that has any."""
+    rare = {g: np.flatnonzero(count <= times) for g, count in _counts(program, shown).items()}
+    return {g: levels for g, levels in rare.items() if len(levels)}
 
 
-def shows(program: BinaryProgram, shown: Indices, levels: Indices) -> bool:
-    """Return True if levels, (G,), include an algorithm that no point, (t, G), shows."""
-    return any(levels[g] in unseen for g, unseen in left(program, shown).items())
+def least_shown(program: BinaryProgram, shown: Indices) -> int:
+    """Return how many points, (t, G), show the algorithm that is shown least, of those that are shown; 0 if there is no module."""
+    return min((int(count[count > 0].min(initial=len(shown))) for count in _counts(program, shown).values()), default=0)
+
+
+def shows(program: BinaryProgram, shown: Indices, levels: Indices, times: int = 0) -> bool:
+    """Return True if levels, (G,), include an algorithm that at most ``times`` points, (t, G), show."""
+    return any(levels[g] in rare for g, rare in left(program, shown, times).items())
+
+
+def _counts(program: BinaryProgram, shown: Indices) -> dict[int, Indices]:
+    """Return module -> number of points, (t, G), that show each of its algorithms."""
+    n = program.n_levels
+    return {g: np.bincount(shown[:, g], minlength=n[g])[: n[g]] for g in modules_of(program)}
 
 
 def rewards(program: BinaryProgram, shown: Indices, others: float) -> Vector:

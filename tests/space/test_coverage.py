@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +53,7 @@ def test_every_proposal_of_the_design_shows_the_most_new_algorithms(seed: int, r
     space, legal = drawn(seed, rules)
     optimizer, history = make_optimizer("hybrid", space), list[Observation]()
     seen: list[set[int]] = [set(), set(), set()]
+    counts = [Counter[int](), Counter[int](), Counter[int]()]
     needed = points_needed(compiled(space).program)
     assert needed == max(len(space.parameters[f"m{m}"].domain.values) for m in range(3))
     for k in range(needed + 2):
@@ -62,11 +65,37 @@ def test_every_proposal_of_the_design_shows_the_most_new_algorithms(seed: int, r
         if covering:
             assert new(found, seen) == most
         assert (proposal.origin == "initial design") == (covering or k < 6)
+        if proposal.origin == "covering":
+            least = min(n for counted in counts for n in counted.values())
+            assert k % 2**least == 0
+            assert min(counted[a] for a, counted in zip(found, counts, strict=True)) <= least
+        for a, counted in zip(found, counts, strict=True):
+            counted[a] += 1
         for s, a in zip(seen, found, strict=True):
             s.add(a)
         history.append(Observation(proposal.config, "done", float(k)))
     if not rules:
         assert [len(s) for s in seen] == [len(space.parameters[f"m{m}"].domain.values) for m in range(3)]
+
+
+def test_every_algorithm_is_proposed_again_less_and_less_often() -> None:
+    space = mc.Space("six")
+    chosen = space.categorical("algorithm", [f"a{k}" for k in range(6)])
+    for k in range(6):
+        space.real(f"x{k}", 0, 1, when=chosen[f"a{k}"])
+
+    def loss(config: dict[str, Any]) -> float:
+        k = int(config["algorithm"][1:])
+        return (config[f"x{k}"] - 0.5) ** 2 + (10.0 if k else 0.0)
+
+    result = mc.minimize(loss, space, 45, progress=False)
+    shown = Counter(t.config["algorithm"] for t in result.history)
+    assert min(shown.values()) == 3
+    assert shown["a0"] > 25
+    assert next(t.number for t in result.history if t.origin == "covering") == 6
+    without = mc.Method("hybrid", settings={"cover": 0})
+    history = mc.minimize(loss, space, 45, optimizer=without, progress=False).history
+    assert "covering" not in {t.origin for t in history}
 
 
 @pytest.mark.parametrize("condition", [False, True])

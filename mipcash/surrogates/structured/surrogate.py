@@ -94,7 +94,7 @@ class StructuredSurrogate:
     def _hyperparameters(self, observed: _Observed, before: State, deadline: Deadline) -> tuple[Vector, Warp, int]:
         """Return hyperparameters, warp and the observations at the last search: restarts, the last maximum refitted, or kept."""
         t = len(observed.values)
-        if "theta" not in before:
+        if "shape" not in before:
             return *self._restarted(observed, self.structure.prior[0], deadline), t
         theta, warp = np.array(before["theta"]), observed.warp(*before["shape"])
         search, rest = divmod(before["fits"], every(t))
