@@ -1,7 +1,8 @@
 """Deadlines: one time limit shared by all parts of a proposal or a query.
 
 A deadline is a point in time, not a number of seconds, so code that receives it need not account for time already spent. Code that
-can be interrupted checks ``passed`` between its steps and gives solvers the settings returned by ``within``.
+can be interrupted checks ``passed`` between its steps and gives solvers the settings returned by ``within``. A deadline knows
+whether work that it limits was ended by it, or by a deadline made of it (``missed``).
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ class Deadline:
     Attributes:
         at: reading of the clock at that time, in seconds; inf for no deadline.
         clock: returns the seconds since some fixed time; tests pass their own.
+        above: the deadline that this one was made of.
     """
 
     at: float = math.inf
     clock: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
+    above: Deadline | None = field(default=None, repr=False, compare=False)
+    _seen: set[bool] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @classmethod
     def after(cls, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> Deadline:
@@ -65,20 +69,38 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """True if no time is left."""
-        return self.left() <= 0.0
+        """True if no time is left. Then the work ends, and this deadline and those above it are ``missed``."""
+        over = self.left() <= 0.0
+        if over:
+            self.miss()
+        return over
+
+    def miss(self) -> None:
+        """Note that work ended because of a time limit."""
+        late: Deadline | None = self
+        while late is not None:
+            late._seen.add(True)
+            late = late.above
+
+    @property
+    def missed(self) -> bool:
+        """True if work ended because of this deadline or one below it, so that its results depend on the speed of the machine."""
+        return bool(self._seen)
 
     def sooner(self, seconds: float) -> Deadline:
         """Return this deadline or the one ``seconds`` from now, whichever is earlier."""
-        return self if math.isinf(seconds) else replace(self, at=min(self.at, self.clock() + seconds))
+        return self if math.isinf(seconds) else self._below(min(self.at, self.clock() + seconds))
 
     def later(self, seconds: float) -> Deadline:
         """Return this deadline or the one ``seconds`` from now, whichever is later."""
-        return replace(self, at=max(self.at, self.clock() + seconds))
+        return self._below(max(self.at, self.clock() + seconds))
 
     def share(self, part: float) -> Deadline:
         """Return a deadline after this fraction of the time left, for a part that is followed by other parts."""
-        return self if self.endless else replace(self, at=self.clock() + part * self.left())
+        return self if self.endless else self._below(self.clock() + part * self.left())
+
+    def _below(self, at: float) -> Deadline:
+        return replace(self, at=at, above=self)
 
     def within(self, settings: Settings) -> Settings:
         """Return the settings with a time limit of at most the time left."""

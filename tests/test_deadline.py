@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
-from mipcash.backends.task import SolverSettings
+from mipcash.backends.task import Answer, SolverSettings
+from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import MipcashError
 from tests.slow import FakeClock
@@ -69,3 +71,34 @@ def test_the_default_clock_runs() -> None:
 def test_negative_and_nan_seconds_are_refused(seconds: float) -> None:
     with pytest.raises(MipcashError, match="number of seconds"):
         Deadline.after(seconds)
+
+
+def test_a_deadline_that_ended_work_is_missed_and_so_are_those_above_it() -> None:
+    clock = FakeClock()
+    whole = Deadline.after(10.0, clock)
+    first, second = whole.share(0.5), whole.sooner(8.0)
+    part = first.share(0.5)
+    clock.now += 3.0
+    assert not (part.missed)
+    assert not (whole.missed)
+    assert part.passed
+    assert part.missed
+    assert first.missed
+    assert whole.missed
+    assert not second.missed
+    assert not first.passed
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "missed"), [("feasible", 1.0, True), ("feasible", 0.1, False), ("optimal", 1.0, False)]
+)
+def test_a_deadline_is_missed_if_a_solver_ended_by_its_time_limit(status: str, seconds: float, missed: bool) -> None:
+    class Solver:
+        name = "some"
+
+        def solve(self, task: Any, settings: SolverSettings) -> Answer:
+            return Answer(status, None, 1.0, 0.0, seconds)
+
+    deadline = Deadline.after(60.0, FakeClock())
+    timed(Solver(), deadline.share(0.5)).solve(None, SolverSettings(time_limit=1.0))  # type: ignore[arg-type]
+    assert deadline.missed == missed

@@ -24,11 +24,11 @@ class Clock:
     cut: list[str] = field(default_factory=list)
 
     def add(self, part: str, began: float, deadline: Deadline = NEVER) -> None:
-        """Add the time since ``began``, a value of ``time.perf_counter``, and record the part if its deadline has passed."""
+        """Add the time since ``began``, a value of ``time.perf_counter``, and record the part if its deadline ended work."""
         self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
         self.note(part, deadline)
 
     def note(self, part: str, deadline: Deadline) -> None:
-        """Record the part if its deadline has passed."""
-        if deadline.passed and part not in self.cut:
+        """Record the part if its deadline ended work."""
+        if deadline.missed and part not in self.cut:
             self.cut.append(part)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,10 @@ DENSE_BITS = 35
 """Number of bits from which on the native MIQP is faster than toulbar2 if they are ``DENSELY`` coupled."""
 DENSELY = 0.5
 LINEAR_NODES = 10_000.0
-LINEAR_SECONDS = 1.0
-"""Effort of enumeration, and the time of HiGHS and then of toulbar2, if the objective has no products. HiGHS solves most such
-programs in milliseconds, whose rules may still have products. The propagation of toulbar2 beside rows may be endless (see
-``COARSE_RANGE`` of its backend)."""
+LINEAR_LIMITS: dict[str, dict[str, Any]] = {GENERAL: {"node_limit": 500}, DISCRETE: {"time_limit": 1.0}}
+"""Effort of enumeration, and limits of HiGHS and then of toulbar2, if the objective has no products. HiGHS solves most such
+programs in milliseconds, whose rules may still have products. Its limit is not of time, so that proposals do not depend on the
+machine. The propagation of toulbar2 beside rows may be endless (see ``COARSE_RANGE`` of its backend)."""
 LARGE_DOMAIN = 3
 """Number of states from which on a group does not count as a bit."""
 
@@ -86,10 +87,11 @@ class PortfolioBackend:
             if backend is None:
                 continue
             try:
+                limited = _limited(name, task, settings)
                 if early is None:
-                    early = backend.solve(task, _limited(task, settings))
+                    early = backend.solve(task, limited)
                 else:
-                    early = _continued(early, backend.solve, task, _limited(task, settings), time.perf_counter())
+                    early = _continued(early, backend.solve, task, limited, time.perf_counter())
             except SolverError:
                 # too many values, a continuous auxiliary variable, or more than a licence allows
                 continue
@@ -124,9 +126,14 @@ def _continued(
     return early.joined(later, time.perf_counter() - began)
 
 
-def _limited(task: Task, settings: SolverSettings) -> SolverSettings:
-    """Return the settings, with a short time limit if the objective has no products, since HiGHS solves such tasks well."""
-    return settings if len(task.form.rows) else replace(settings, time_limit=min(settings.time_limit, LINEAR_SECONDS))
+def _limited(name: str, task: Task, settings: SolverSettings) -> SolverSettings:
+    """Return the settings, with a lower limit if the objective has no products, since HiGHS solves such tasks well."""
+    if len(task.form.rows):
+        return settings
+    lower = LINEAR_LIMITS.get(name, {}).items()
+    return replace(
+        settings, **{k: v if getattr(settings, k) is None else min(getattr(settings, k), v) for k, v in lower}
+    )
 
 
 def _is_linear(task: Task) -> bool:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from mipcash.backends.task import UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
 
+EARLY = 0.9
+"""Share of a time limit from which on an unproven answer is taken to have been ended by it."""
+
 
 @dataclass(frozen=True)
 class TimedBackend:
@@ -30,7 +33,11 @@ class TimedBackend:
         """See ``mipcash.backends.task.Backend.solve``."""
         if self.deadline.passed:
             return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
-        return self.backend.solve(task, self.deadline.within(settings))
+        limited = self.deadline.within(settings)
+        answer = self.backend.solve(task, limited)
+        if not answer.proven and answer.seconds >= EARLY * limited.time_limit:
+            self.deadline.miss()
+        return answer
 
 
 def timed(backend: Backend, deadline: Deadline) -> Backend:

@@ -56,7 +56,7 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
         return Proposal(config, None, "neighbour", took, dict(request.state), trace=trace)
     longer = max(FIRST, PATIENCE * seconds)
     try:
-        return _designed(domain.until(Deadline.after(longer)), origin, request, began)
+        return _designed(domain.until(Deadline.after(longer)), origin, request, began, cut=True)
     except UndecidedError as error:
         raise UndecidedError(
             f"nothing legal and new was found in space {domain.space.name!r} in the {seconds:g} s of a proposal, nor in up to "
@@ -65,9 +65,10 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
         ) from error
 
 
-def _designed(domain: Domain, origin: str, request: Request, began: float) -> Proposal:
+def _designed(domain: Domain, origin: str, request: Request, began: float, cut: bool = False) -> Proposal:
     ((config, solution),) = domain.design(1, request.rng, request.before, request.min_distance)
-    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
+    trace = {CUT: [origin]} if cut or domain.deadline.missed else {}
+    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state), trace=trace)
 
 
 def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configuration]:

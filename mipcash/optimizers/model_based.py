@@ -114,7 +114,8 @@ class ModelBased(Optimizer):
         self.prior = Prior.of(domain)
 
     def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
-        made: Optimizer = type(self)(self.domain.restricted(fixed), self.settings)  # type: ignore[call-arg]  # see ``Optimizer``
+        made = type(self)(self.domain.restricted(fixed), self.settings)  # type: ignore[call-arg]  # see ``Optimizer``
+        made.cover = 0  # the model chooses the rest
         return made
 
     @abstractmethod

@@ -78,8 +78,8 @@ def by_posterior_mean(
 ) -> list[Observation]:
     """Return observations sorted by the posterior mean of their losses, lowest first; ties keep their order.
 
-    Observations whose own loss exceeds the lowest by more than sqrt(v) come last. Only the model supports them, and on fresh rows
-    it was wrong more often than right.
+    Observations whose own loss (the mean of their measurements) exceeds the lowest by more than sqrt(v) come last. Only the model
+    supports them, and on fresh rows it was wrong more often than right.
 
     Args:
         surrogate: surrogate of the losses; it is refitted to all known losses.
@@ -92,7 +92,12 @@ def by_posterior_mean(
     variances = noise * unknown + data.noise(rows)
     posterior, _ = surrogate.fit(prepared, data.losses[rows], {}, np.random.default_rng(0), variances)
     means: dict[str, float] = {}
+    losses: dict[str, list[float]] = {}
     for k, mean in zip(rows.tolist(), posterior.fitted.tolist(), strict=True):
-        means[repr(data.observations[k].config)] = mean
-    near = min((o.loss for o in usual if o.loss is not None), default=math.inf) + math.sqrt(noise)
-    return sorted(usual, key=lambda o: (o.loss is None or o.loss > near, means[repr(o.config)]))
+        key = repr(data.observations[k].config)
+        means[key] = mean
+        if not data.observations[k].outcome.pruned:
+            losses.setdefault(key, []).append(float(data.losses[k]))
+    own = {key: float(np.mean(found)) for key, found in losses.items()}
+    near = min(own[repr(o.config)] for o in usual) + math.sqrt(noise)
+    return sorted(usual, key=lambda o: (own[repr(o.config)] > near, means[repr(o.config)]))

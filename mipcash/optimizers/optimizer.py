@@ -19,7 +19,7 @@ import numpy as np
 
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration, Value, same_value
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, VARIANCE, Outcome
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, VARIANCE, Outcome, Output
 from mipcash.optimizers.outcome import Limit as Limit
 from mipcash.space.solution import Solution
 
@@ -150,6 +150,31 @@ def joined(history: History, names: Collection[str]) -> list[Joined]:
             there |= outputs
     found = sorted((parts for same in rows.values() for parts, _ in same), key=lambda parts: parts[-1])
     return [Joined(_merged([history[k] for k in parts]), tuple(parts)) for parts in found]
+
+
+def averaged(rows: Sequence[Joined]) -> list[Joined]:
+    """Return one row per configuration: each output is the mean over its complete measurements. Rows stay in their order."""
+    same: dict[str, list[Joined]] = {}
+    for row in rows:
+        same.setdefault(repr(row.merged.config), []).append(row)
+    if len(same) == len(rows):
+        return list(rows)
+    return [found[0] if len(found) == 1 else _mean(found) for found in same.values()]
+
+
+def _mean(rows: Sequence[Joined]) -> Joined:
+    done = [row.merged for row in rows if row.merged.status == DONE]
+    complete = [o for o in done if not o.outcome.pruned] or done or [rows[0].merged]
+    outputs = dict[str, Output]()
+    for name in dict.fromkeys(name for o in complete for name in o.outcome.outputs):
+        found = [o.outcome[name] for o in complete]
+        values = [o.value for o in found if o.status == PRESENT and o.value is not None]
+        outputs[name] = replace(found[0], value=fmean(values)) if len(values) == len(found) else found[0]
+        if 0 < len(values) < len(found):  # it failed, or was not measured each time
+            outputs[name] = Output(PRESENT, fmean(values))
+    outcome, first = Outcome(outputs), complete[0]
+    parts = tuple(sorted(k for row in rows for k in row.parts))
+    return Joined(replace(first, loss=outcome.loss, values=outcome.values, outcome=outcome), parts)
 
 
 def _merged(parts: History) -> Observation:
@@ -350,22 +375,14 @@ class Optimizer(ABC):
             limits: the outcome constraints.
 
         Returns:
-            The observations, best first.
+            One observation of each configuration, best first. Of several measurements the mean counts.
         """
-        rows = joined(history, (LOSS, *(limit.output for limit in limits)))
-        keys = [repr(row.merged.config) if limits else "" for row in rows]
-        same = dict[str, list[Observation]]()
-        for key, row in zip(keys, rows, strict=True):
-            same.setdefault(key, []).append(row.merged)
-        kept = [
-            k
-            for key, row in zip(keys, rows, strict=True)
-            if row.merged.legal and keeps(row.merged, limits, same[key])
-            for k in row.parts
-        ]
-        kept = [k for k in kept if not history[k].outcome.pruned]
-        done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
-        return [history[k] for _, k in sorted(done)]
+        found = []
+        for row in averaged(joined(history, (LOSS, *(limit.output for limit in limits)))):
+            o, there = row.merged, [k for k in row.parts if history[k].status == DONE and history[k].loss is not None]
+            if there and o.loss is not None and o.legal and not o.outcome.pruned and keeps(o, limits):
+                found.append((o.loss, next((k for k in there if not history[k].outcome.pruned), there[0])))
+        return [history[k] for _, k in sorted(found)]
 
     def finalists(self, history: History, limits: Sequence[Limit], count: int) -> list[Observation]:
         """Return the recommendation and the next observations of the ranking: at most ``count``, of different configurations.
@@ -385,12 +402,6 @@ class Optimizer(ABC):
         return list(found.values())[:count]
 
 
-def keeps(observation: Observation, limits: Sequence[Limit], same: History = ()) -> bool:
-    """Return True if an observation satisfies all outcome constraints, on average over those of the ``same`` configuration."""
-    for limit in limits:
-        value = observation.outcome[limit.output].value
-        if value is not None and len(same) > 1:
-            value = fmean(v for o in same if (v := o.outcome[limit.output].value) is not None)
-        if limit.violation(value):
-            return False
-    return True
+def keeps(observation: Observation, limits: Sequence[Limit]) -> bool:
+    """Return True if an observation satisfies all outcome constraints."""
+    return not any(limit.violation(observation.outcome[limit.output].value) for limit in limits)

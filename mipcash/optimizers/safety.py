@@ -18,6 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.constrained import Limited, LogFeasibility
+from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.optimizer import History, Limit
@@ -25,16 +26,13 @@ from mipcash.program.forms import Vector
 from mipcash.space.domain import Domain
 
 
-def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> Vector:
-    """Return P at every configuration with at least one known output.
-
-    Returns:
-        Shape (r,), in the order of ``mipcash.optimizers.optimizer.joined`` over the loss and the constrained outputs; all nan
-        if a constrained output was never observed.
-    """
+def probabilities(
+    domain: Domain, history: History, limits: Sequence[Limit], configs: Sequence[Configuration]
+) -> Vector:
+    """Return P at r configurations: shape (r,), all nan if a constrained output was never observed."""
     data = Data.of(domain, history, limits)
     if not len(data.points) or any(limit.output not in data.scales for limit in limits):
-        return np.full(len(data.losses), np.nan)
+        return np.full(len(configs), np.nan)
     model, limited = Hybrid(domain), []
     with threadpool_limits(1):
         tables = model.surrogate.prepare(data.points)
@@ -43,4 +41,4 @@ def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> 
             posterior, _ = model.surrogate_for(name).fit(tables.part(rows), values, {}, fresh, noise)
             low, high = posterior.scaled(np.array(ends)).tolist()
             limited.append(Limited(posterior, low, high))
-        return np.exp(-LogFeasibility(limited).values(data.points))
+        return np.exp(-LogFeasibility(limited).values(domain.encode(configs)))

@@ -73,6 +73,10 @@ class DiscreteSample:
     columns: Vector | None
 
 
+LEVELS = 0.6
+"""Share of the time in which levels are drawn; in the rest their numbers are."""
+
+
 def sample(
     space: CompiledSpace,
     minimiser: Minimiser,
@@ -93,10 +97,11 @@ def sample(
         SolverError: a limit was reached before any configuration was known.
         SpaceError: the levels are to be uniform, and the legal ones cannot be counted.
     """
+    first = minimiser.until(minimiser.deadline.share(LEVELS))
     samples = (
-        _uniform(space, minimiser, n, rng)
+        _uniform(space, first, n, rng)
         if uniform
-        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, replace(QUESTION, gap=FOUND), rng)
+        else _by_volume(space, first, n, rng) or sample_levels(first, n, replace(QUESTION, gap=FOUND), rng)
     )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import MINIMISED, Objectives
-from mipcash.optimizers.optimizer import Joined, Limit, Observation, joined
+from mipcash.optimizers.optimizer import Joined, Limit, Observation, averaged, joined
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome
 from mipcash.optimizers.violations import violations
 from mipcash.study.text import one_line
@@ -100,8 +100,8 @@ class Feasibility:
     Attributes:
         trials: of the study, by number.
         limits: the m outcome constraints, with the objective's own sign.
-        rows: r configurations with a known outcome, each with the numbers of its trials. Repeats are left out, because they come
-            after the search.
+        rows: r configurations with a known outcome, each with the numbers of its trials. Several measurements of one count by their
+            means. Repeats are left out, because they come after the search, unless there are several objectives.
         violations: shape (r, m).
         objectives: of the study, with their directions.
     """
@@ -115,8 +115,9 @@ class Feasibility:
     @classmethod
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit], directions: Objectives = MINIMISED) -> Feasibility:
         """Make it. ``directions`` are the objectives of a study without trials."""
-        rows = joined(without_repeats(trials), (LOSS, *(limit.output for limit in limits)))
         objectives = trials[0].objectives if trials else directions
+        observed = [observation(t) for t in trials] if objectives.several else without_repeats(trials)
+        rows = averaged(joined(observed, (LOSS, *(limit.output for limit in limits))))
         seen = objectives.in_minimisation_form(limits)
         return cls(trials, tuple(limits), rows, violations([row.merged for row in rows], seen)[0], objectives)
 
@@ -170,8 +171,11 @@ class Feasibility:
         """Return the best feasible loss up to each trial, with the objective's own sign: shape (n,), nan before the first."""
         losses = np.full(len(self.trials), math.nan)
         for row in self.kept:
-            last = row.parts[-1]  # the loss of a row counts from its last trial on
-            losses[last] = np.fmin(losses[last], math.nan if row.merged.loss is None else row.merged.loss)
+            told = {k: loss for k in row.parts if (loss := self.trials[k].minimised) is not None}
+            if len(told) == 1 and self.limits:  # counts from the last trial on, which may have a constrained output
+                told = {row.parts[-1]: min(told.values())}
+            for k, loss in told.items():
+                losses[k] = np.fmin(losses[k], loss)
         return np.asarray(self.objectives.sign * np.fmin.accumulate(losses) if losses.size else losses)
 
     @property

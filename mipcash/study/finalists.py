@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, variance
 
 import numpy as np
@@ -188,6 +188,9 @@ def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> O
     if found.config not in configs or not any(f.fresh or f.problem for f in finalists):
         return found
     best = best_of(finalists)
+    if best is not None and len(finalists) == 1:  # nothing else was evaluated again
+        again = [o for o in history if o.repeat and o.loss is not None and o.config == history[best.number].config]
+        return optimizer.recommend([*searched, *(replace(o, repeat=0) for o in again)], limits)
     if best is not None:
         return history[best.number]
     troubled = [history[f.number].config for f in finalists if f.problem]

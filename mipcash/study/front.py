@@ -1,6 +1,7 @@
 """The Pareto front of a study with several objectives, one compromise among its trials, and its hypervolume.
 
-Trials on the front are legal, complete and feasible. The compromise is the balanced trial. It minimises the augmented Tchebycheff
+Trials on the front are legal, complete and feasible. Several measurements of one configuration count by
+their means. The compromise is the balanced trial. It minimises the augmented Tchebycheff
 function with equal weights, every objective scaled from 0 (best of the front) to 1 (worst of the front).
 """
 
@@ -19,7 +20,7 @@ from mipcash.errors import MipcashError
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.pareto import Values, hypervolume, on_front, tchebycheff, unit_values
 from mipcash.optimizers.scalarising import values_of
-from mipcash.study.feasibility import Feasibility, observation
+from mipcash.study.feasibility import Feasibility
 from mipcash.study.text import listed, shown
 from mipcash.study.trial import Trial
 
@@ -41,9 +42,9 @@ class Front:
     @classmethod
     def of(cls, feasibility: Feasibility) -> Front:
         """Make the front from the trials of a study."""
-        kept = sorted(feasibility.tells(row) for row in feasibility.kept)
-        able = [feasibility.trials[k] for k in kept]
-        rows, values = values_of([observation(t) for t in able], feasibility.objectives)
+        kept = sorted(feasibility.kept, key=feasibility.tells)
+        able = [feasibility.trials[feasibility.tells(row)] for row in kept]
+        rows, values = values_of([row.merged for row in kept], feasibility.objectives)
         return cls(tuple(able[k] for k in rows), feasibility.objectives, values)
 
     @cached_property
@@ -78,8 +79,12 @@ class Front:
     def table(self) -> list[tuple[str, ...]]:
         """Return table rows: a header with the objectives, then the trials of the front with their values."""
         head = ("trial", *self.objectives.names, "")
-        best = self.balanced
-        return [head, *((str(t.number), *objectives_of(t), "balanced" if t is best else "") for t in self.members)]
+        signs, best = np.array([objective.sign for objective in self.objectives.each]), self.balanced
+        found = [(self.trials[k], self.values[k] * signs + 0.0) for k in self.rows]
+        return [
+            head,
+            *((str(t.number), *(f"{v:.6g}" for v in own), "balanced" if t is best else "") for t, own in found),
+        ]
 
     def lines(self) -> list[str]:
         """Return the table as lines of text."""

@@ -83,12 +83,7 @@ class Proposer:
             TypeError: the optimizer returned no proposal, or requested outputs that do not exist.
         """
         began, number = time.perf_counter(), len(history)
-        if compiled(self.space) is not self._searched:
-            raise SpaceError(
-                f"space {self.space.name!r} was changed after the study was made, and a study searches the space as it was then; "
-                "make a new study, which keeps the legal evaluations by "
-                "known=mc.read_trials(study.result.to_rows(), space, illegal='skip')"
-            )
+        self.check_space()
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = min_distance if min_distance and min_distance.configs and min_distance.distance else None
         limits = self.limits
@@ -124,6 +119,19 @@ class Proposer:
             return None
         config = self.space.default()
         return None if any(o.config == config for o in history) else Proposal(config, origin="default", state=state)
+
+    def check_space(self) -> None:
+        """Check that the space is the one that the study was made with.
+
+        Raises:
+            SpaceError: it was changed.
+        """
+        if compiled(self.space) is not self._searched:
+            raise SpaceError(
+                f"space {self.space.name!r} was changed after the study was made, and a study searches the space as it was then; "
+                "make a new study, which keeps the legal evaluations by "
+                "known=mc.read_trials(study.result.to_rows(), space, illegal='skip')"
+            )
 
     def recommended(self, history: History) -> int | None:
         """Return the number of the trial that the optimizer recommends; None if it recommends none.

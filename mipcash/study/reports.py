@@ -81,7 +81,7 @@ class Reports:
         if self._problem_is_latest:
             return Folds(values, Failed(self._problem))
         if self._estimates:
-            return Folds(values, returned, self._estimates)
+            return Folds(values, returned if isinstance(returned, Failed) else None, self._estimates)
         if not values:
             return returned
         return Folds(values, Failed(NOTHING.format(len(values))) if returned is None else returned)

@@ -171,7 +171,7 @@ class Result:
         if best is None or best.loss is None:
             return math.nan
         if self.objectives.several:
-            first = best.outcome[self.objectives.names[0]].value
+            first = self.feasibility.outcomes[best.number][self.objectives.names[0]].value
             return math.nan if first is None else first
         again = next((f for f in self.finalists if f.number == best.number and f.fresh), None)
         return best.loss + self._correction if again is None else estimate_of(self.finalists, again)
@@ -337,7 +337,8 @@ class Result:
         from mipcash.space.domain import Domain
 
         limits = self.objectives.in_minimisation_form(self.under)
-        return probabilities(Domain.of(self.declared), without_repeats(self.history), limits)
+        configs = [row.merged.config for row in self.feasibility.rows]
+        return probabilities(Domain.of(self.declared), without_repeats(self.history), limits, configs)
 
     # -- counts and tables --------------------------------------------------------------------------------------
 

@@ -138,12 +138,12 @@ class Study:
         weakref.finalize(self, self._storage.close)
         try:
             self.table = TrialTable(space, self._storage, record, retries)
+            seen = self.objectives.in_minimisation_form(self.limits)
+            self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.objectives)
             self.add_missing(known)
         except BaseException:
             self._storage.close()
             raise
-        seen = self.objectives.in_minimisation_form(self.limits)
-        self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.objectives)
         self.queue = Queue(self.table, self.proposer, method.seconds)
 
     # -- the loop -----------------------------------------------------------------------------------------------
@@ -326,6 +326,7 @@ class Study:
         Raises:
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains, or violated rules.
             ValueError: the outcome is invalid (None, a text, a dict without the loss ...), or ``illegal`` has another value.
+            SpaceError: the space was changed after the study was made.
         """
         if outcome is None and is_table(config):
             if illegal != REFUSE:
@@ -335,6 +336,7 @@ class Study:
             known = self._known(config)
         else:
             apart, limits, objectives = tuple(self.costs), self.limits, self.objectives
+            self.proposer.check_space()
             known = [Known.of(self.space, config, outcome, illegal, "the configuration", apart, limits, objectives)]
         added = [trial.copy() for trial in self.table.agreed(lambda: self.table.know(known))]
         return added[0] if isinstance(config, Mapping) else added
@@ -350,12 +352,14 @@ class Study:
 
         Raises:
             ConfigurationError, ValueError: as for [`add`][mipcash.study.study.Study.add], with the pair's index.
+            SpaceError: the space was changed after the study was made.
             TypeError: the argument is no list of pairs, and no table.
         """
         if listed := self._known(known):
             self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
 
     def _known(self, given: KnownGiven) -> list[Known]:
+        self.proposer.check_space()
         others = (*(limit.output for limit in self.limits), *self.costs)
         pairs = pairs_of(given, self.space, self.objectives, others)
         return Known.listed(self.space, pairs, tuple(self.costs), self.limits, self.objectives)
@@ -373,6 +377,7 @@ class Study:
             ConfigurationError: the configuration is illegal; the message has the violated rules and the nearest legal
                 configuration.
         """
+        self.proposer.check_space()
         plain = wanted(self.space, config)
         return self.table.agreed(lambda: self.table.enqueue(plain, tuple(self.costs))).copy()
 
@@ -387,7 +392,7 @@ class Study:
             The pending trial; if this repeat of the configuration exists, that trial.
 
         Raises:
-            TellError: the trial belongs to another study.
+            TellError: the trial belongs to another study, or violates rules.
             ValueError: ``number`` is no integer of at least 1.
         """
         number = whole_number("the number of a repeat", number, 1)
@@ -565,9 +570,11 @@ def _check_outcome(study: Study, trial: Trial, mine: Trial, given: Any, whole: A
         TellError: it is none.
     """
     told, names = study.objectives, (LOSS, *(limit.output for limit in study.limits), *mine.evaluate)
-    of_parts = isinstance(given, Mapping) and (partial is not None or bool(mine.outcome.outputs))
+    of_parts = isinstance(given, Mapping) and (partial is not None or bool(mine.evaluate and mine.outcome.outputs))
     unfinished = trial.reports is not None and trial.reports.missing_return(given)
     wanted = [mine.evaluate or (name,) for name in told.names] if told.several else [names]
+    if isinstance(whole, Mapping) and not mine.evaluate:  # earlier parts count
+        whole = {**{n: o.value for n, o in mine.outcome.outputs.items()}, **whole}
     if not of_parts and (unfinished or not all(statement(whole, each, told.several) for each in wanted)):
         named = " and ".join(map(repr, told.names)) if told.several else f"{LOSS!r}"
         number = "" if told.several else "a finite number, "

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import threading
 import time
+import warnings
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mipcash.errors import LateError, StorageError, TellError
+from mipcash.errors import LateError, StorageError, TellError, stack_level
 from mipcash.optimizers.optimizer import Observation
 from mipcash.space.compiled import compiled
 from mipcash.study.feasibility import observation
-from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
+from mipcash.study.records.given import Known, digits, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import TrialUpdate
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
@@ -200,7 +201,7 @@ class TrialTable:
     def know(self, known: Sequence[Known]) -> list[Trial]:
         """Add evaluations that were made outside the study, all of them or none."""
         first = len(self._rows)
-        rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(known)]
+        rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(self._written(known))]
         if not rows:
             return []
         self._outdate()
@@ -210,12 +211,36 @@ class TrialTable:
         """Return the evaluations that are not in the table yet. Of an evaluation that is given twice, the table must hold two."""
         there = Counter(Known.of_trial(trial).key(self._space) for trial in self.trials if not trial.pending)
         left = []
-        for one in given:
+        for one in self._written(given):
             key = one.key(self._space)
             if not there[key]:
                 left.append(one)
             there[key] -= there[key] > 0
+        self._warn_of_others(left, there)
         return left
+
+    def _written(self, known: Sequence[Known]) -> list[Known]:
+        """Return the evaluations with the configurations of the table where they agree to nine digits, as spreadsheets round."""
+        there = {digits(trial.config): trial.config for trial in reversed(self.trials)}
+        return [replace(one, config=there.get(digits(one.config), one.config)) for one in known]
+
+    def _warn_of_others(self, added: Sequence[Known], left: Counter[str]) -> None:
+        """Warn of evaluations to add if the table holds others of the same configuration that were not given again.
+
+        Args:
+            left: number of the table's evaluations, by key, that were not given again.
+        """
+        now = {digits(one.config): one for one in added}
+        for trial in self.trials if now else ():
+            one = now.get(digits(trial.config))
+            if trial.known and one is not None and left[Known.of_trial(trial).key(self._space)]:
+                warnings.warn(
+                    f"known evaluation {one.outcome} is added, and {self.title} holds {trial.outcome} of the same configuration "
+                    f"(trial {trial.number}): both count as measurements of it. If the value was corrected, start a new journal: "
+                    "storage=mc.Journal(path, fresh=True)",
+                    stacklevel=stack_level(),
+                )
+                return
 
     def enqueue(self, config: Configuration, outputs: Sequence[str] = ()) -> Trial:
         """Add a waiting trial of a configuration; return its existing trial if it was proposed before or is known.
@@ -232,10 +257,14 @@ class TrialTable:
         """Add a waiting repeat of a trial's configuration; return the existing trial if there is one.
 
         Raises:
-            TellError: the trial belongs to another study.
+            TellError: the trial belongs to another study, or is illegal.
         """
         self._check_own(of)
         config = self.trials[of.number].config
+        if not self.trials[of.number].legal:
+            raise TellError(
+                f"trial {of.number} violates rules and is never recommended; evaluate a legal configuration again"
+            )
         for trial in self.trials:
             if trial.repeat == repeat and trial.config == config:
                 return trial
@@ -279,7 +308,8 @@ class TrialTable:
     def _check_own(self, trial: Trial) -> None:
         if not isinstance(trial, Trial):
             raise TellError(f"a trial that ask() returned is needed here, got {shown(trial)}")
-        if trial.study != self.record.id or trial.number >= len(self.trials):
+        there = trial.number < len(self.trials) and self.trials[trial.number].seconds == trial.seconds
+        if trial.study != self.record.id or not there:  # a copy of a journal has the same id
             raise TellError(f"trial {trial.number} belongs to another study; use it there")
 
     def restart(self, number: int) -> Trial:

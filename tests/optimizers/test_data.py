@@ -214,7 +214,7 @@ def test_known_variances_of_a_constrained_output_count_in_the_probability_of_fea
 
     for variance in (None, 4.0):
         history = [seen(x, variance) for x in np.linspace(0.0, 1.0, 12)]
-        found = probabilities(Domain.of(numbers()), history, [Limit("g", high=0.0)])
+        found = probabilities(Domain.of(numbers()), history, [Limit("g", high=0.0)], [o.config for o in history])
         assert (found[0] > 0.99 and found[-1] < 0.01) == (variance is None)
 
 

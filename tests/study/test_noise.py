@@ -219,7 +219,6 @@ def test_the_value_of_a_configuration_with_several_evaluations_is_not_optimistic
         result = study.result
     own = [t.loss for t in result.history if t.config == result.config and t.loss is not None]
     assert result.best is not None
-    assert result.best.loss == min(own)
     assert np.mean(own) <= result.value
 
 

@@ -53,8 +53,8 @@ from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import FAILURE, POOL, SEARCH, Hybrid, HybridSettings, Target
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import Step
-from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, joined
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT
+from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, averaged, joined
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT
 from mipcash.optimizers.safety import probabilities
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
@@ -203,14 +203,10 @@ class Cmes(Hybrid):
         usual, delta = super().recommend(history, limits), self.settings.delta
         if usual is None or not limits or delta is None:
             return usual
-        sure = probabilities(self.domain, history, limits)
-        rows = joined(history, (LOSS, *(limit.output for limit in limits)))
-        safe = []
-        for row, p in zip(rows, sure.tolist(), strict=True):
-            values = (limit.violation(row.merged.outcome[limit.output].value) for limit in limits)
-            if p >= 1.0 - delta and row.merged.legal and not (any(values) or row.merged.outcome.pruned):
-                safe += [history[k] for k in row.parts if history[k].loss is not None and history[k].status == DONE]
-        return min(safe, key=lambda o: o.loss or 0.0, default=usual)
+        rows = averaged(joined(history, (LOSS, *(limit.output for limit in limits))))
+        sure = probabilities(self.domain, history, limits, [row.merged.config for row in rows])
+        safe = {repr(row.merged.config) for row, p in zip(rows, sure.tolist(), strict=True) if p >= 1.0 - delta}
+        return next((o for o in self.ranked(history, limits) if repr(o.config) in safe), usual)
 
     # -- the models ---------------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ class Run:
         """Model of the loss in minimisation form; None: there is no space, or too few evaluations."""
         if self.place is None:
             return None
-        history = [observation(t) for t in self.result.history if not t.repeat][-MODELLED:]
+        history = [observation(t) for t in self.result.history][-MODELLED:]
         return LossModel.of(self.place.domain, history, self.result.objectives.in_minimisation_form(self.result.under))
 
 

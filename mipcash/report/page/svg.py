@@ -66,7 +66,9 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         if self.log:
-            share = math.log(max(value, 1e-300) / self.low) / (math.log(self.high / self.low) or 1.0)
+            share = (math.log(max(value, 1e-300)) - math.log(self.low)) / (
+                math.log(self.high) - math.log(self.low) or 1.0
+            )
         else:
             width = self.high / 2 - self.low / 2  # the ends may be 1e300 and -1e300
             share = (value / 2 - self.low / 2) / width if width else 0.5

@@ -132,9 +132,10 @@ class Known:
         return cls(trial.config, trial.outcome, trial.legal)
 
     def key(self, space: Space) -> str:
-        """Return a key that is equal for equal evaluations with equal outcomes."""
+        """Return a key that is equal for equal evaluations with outcomes that agree to twelve digits."""
         reported = sorted(
-            (n, o.status, repr(o.value), o.message, *map(repr, o.folds)) for n, o in self.outcome.outputs.items()
+            (n, o.status, *(f"{v:.12g}" for v in (o.value, *o.folds) if v is not None), o.message)
+            for n, o in self.outcome.outputs.items()
         )
         return f"{self.legal} {encode_config(space, self.config)} {reported}"
 
@@ -161,6 +162,11 @@ def wanted(space: Space, config: Any) -> Configuration:
     if space.validate(dict(config)):
         raise ConfigurationError(f"the configuration cannot be evaluated: {space.why_illegal(dict(config))}")
     return _plain(space, config)
+
+
+def digits(config: Configuration) -> str:
+    """Return a key that is equal for configurations whose numbers agree to nine digits."""
+    return repr([(n, f"{v:.9g}" if isinstance(v, float) else v) for n, v in config.items()])
 
 
 def same(space: Space, config: Configuration, trials: Sequence[Trial]) -> Trial | None:

@@ -131,7 +131,9 @@ class Server(Database):
                 cause = cause.replace(text, "...")
         if self._address.user:
             cause = cause.replace(f'"{self._address.user}"', "...")
-        where = f"host {self._address.host or 'of this machine'}, port {self._address.port or 5432}"
+        query = self._address.query
+        host, port = (query.get(key) or getattr(self._address, key) for key in ("host", "port"))
+        where = f"host {host or 'of this machine'}, port {port or 5432}"
         if self.unreachable(error):
             cure = (
                 "see that the server runs and takes connections from here (pg_isready -h HOST -p PORT), that host, port, user and "
