@@ -44,7 +44,7 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.in_time import solver_made
-from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.model_based import ModelBased, Step, covering_again
 from mipcash.optimizers.noise import by_posterior_mean, measured_noise
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS
@@ -79,6 +79,9 @@ EXCHANGES = 4
 """Minimum number of exchanges under outcome constraints and if rules tie numbers to levels, so that no level can move alone."""
 FEW = 8
 """Number of moves over the levels from which on a mixed space is searched by moves alone."""
+IMPROVEMENT, FADED = "log-ei", 5.0
+"""The acquisition function that is the negative logarithm of an expected improvement, and its value from which on this improvement
+counts as small: exp(-5) standard deviations of the losses (docs/decisions/076-algorithms-are-proposed-again.md)."""
 SAMPLED = "thompson"
 """The acquisition function that needs posterior samples, of the loss and of the constrained outputs."""
 FIT, POOL, SEARCH, CERTIFY = 0.35, 0.5, 0.75, 0.75
@@ -104,8 +107,9 @@ class HybridSettings:
         interactions: pairs of parameters, by name, that may interact in the structured model; None: all pairs.
         alternation: limits of step 3 of the module's description.
         local_search: limits of step 4; None: the defaults, or LEAN if no minimisers are in the pool.
-        cover: maximum size of the initial design, which goes on until it has every algorithm of every module. Later the algorithms
-            that were proposed least are proposed again, in their turn (``mipcash.optimizers.model_based.covering``). 0: neither.
+        cover: maximum size of the initial design, which goes on until it has every algorithm of every module. Later, when hardly any
+            improvement is expected, an algorithm that was proposed least may have its turn
+            (``mipcash.optimizers.model_based.covering_again``). 0: neither.
         solver: limits of the MIP of step 5. Its time limit also holds for each MIP of the alternation. The request limits the time
             of all parts together.
 
@@ -122,7 +126,7 @@ class HybridSettings:
         3
     """
 
-    acquisition: str = "log-ei"
+    acquisition: str = IMPROVEMENT
     n_initial: int = 6
     samples: int | None = None
     refit: int = 12
@@ -232,6 +236,8 @@ class Hybrid(ModelBased):
         target = self._target(fitted, excluded, step)
         if target is None:
             return None
+        if self.cover and self._fades(fitted, target.point) and (again := covering_again(self.domain, step.request)):
+            return replace(again, state=state)
         began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
         certifying = self._for(CERTIFY)
         known = step.data.best_and_near_feasible(self.settings.best).levels
@@ -260,6 +266,10 @@ class Hybrid(ModelBased):
     def _for(self, part: float) -> Hybrid:
         """Return a copy of the optimizer for one part of the proposal, limited to a share of the remaining time."""
         return self.until(self.domain.deadline.share(part))
+
+    def _fades(self, fitted: AcquisitionInputs, point: Point) -> bool:
+        """Return True if hardly any improvement is expected at a point."""
+        return float(ACQUISITIONS[IMPROVEMENT](fitted).values(self._batch([point]))[0]) > FADED
 
     # -- the models ---------------------------------------------------------------------------------------------
 

@@ -43,25 +43,34 @@ COVERING = "covering"
 
 
 def covering(domain: Domain, request: Request, limit: int) -> Proposal | None:
-    """Return a configuration with an algorithm that was not proposed before, or now and then with one that was proposed least.
-
-    A model knows little of an algorithm whose hyperparameters were tried once. After c proposals of each algorithm every
-    2^c-th proposal goes to those with no more than c, so that they take half of the proposals at first, and less and less.
+    """Return a configuration with an algorithm that was not proposed before; None if there is none or the design has ended.
 
     Args:
         domain: with the deadline of the proposal.
-        limit: number of proposals after which the design ends even if algorithms are left; 0: nothing is covered.
-
-    Returns:
-        The proposal; None if it is not the turn of such an algorithm, or none is found.
+        limit: number of proposals after which the design ends even if algorithms are left.
     """
-    program, before, times = domain.program, request.before, 0
-    shown = domain.encode(before).levels
-    if len(before) >= min(limit, points_needed(program)) or not left(program, shown):
-        times = least_shown(program, shown) if limit else 0
-        if not times or len(before) % 2**times:
-            return None
-    proposal = solver_made(domain, COVERING if times else ORIGIN, request)
+    program, before = domain.program, request.before
+    if len(before) >= min(limit, points_needed(program)):
+        return None
+    return _showing(domain, request, 0, ORIGIN)
+
+
+def covering_again(domain: Domain, request: Request) -> Proposal | None:
+    """Return a configuration with an algorithm that was proposed least, in its turn; None if it is not its turn or there is none.
+
+    A model knows little of an algorithm whose hyperparameters were tried once. After c proposals of each algorithm every
+    2^c-th proposal may go to those with no more than c: half of the proposals at first, then a quarter, an eighth.
+    """
+    times = least_shown(domain.program, domain.encode(request.before).levels)
+    return _showing(domain, request, times, COVERING) if times and not len(request.before) % 2**times else None
+
+
+def _showing(domain: Domain, request: Request, times: int, origin: str) -> Proposal | None:
+    """Return a point of the design with an algorithm that at most ``times`` proposals have; None if there is none."""
+    program, shown = domain.program, domain.encode(request.before).levels
+    if not left(program, shown, times):
+        return None
+    proposal = solver_made(domain, origin, request)
     return proposal if shows(program, shown, domain.encode([proposal.config]).levels[0], times) else None
 
 
@@ -107,7 +116,7 @@ class ModelBased(Optimizer):
 
     settings: Settings
     cover: int = 0
-    """Number of proposals up to which the initial design may go on until every algorithm was proposed; 0: none is covered."""
+    """Number of proposals up to which the initial design may go on until every algorithm was proposed."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
