@@ -59,7 +59,9 @@ def test_the_rest_is_chosen_by_the_model(space: mc.Space) -> None:
             study.tell(trial, loss(trial.config))
         trial = study.ask(fixed={"feed": 3})  # the first of its kind: an initial design
         study.tell(trial, loss(trial.config))
-        trial = study.ask(fixed={"feed": 3})
+        for _ in range(2):
+            trial = study.ask(fixed={"feed": 3})
+            study.tell(trial, loss(trial.config))
         assert abs(trial.config["heat"] - 0.6) < 0.1
         assert trial.config["catalyst"] != "a"
 
