@@ -107,8 +107,8 @@ class HybridSettings:
         interactions: pairs of parameters, by name, that may interact in the structured model; None: all pairs.
         alternation: limits of step 3 of the module's description.
         local_search: limits of step 4; None: the defaults, or LEAN if no minimisers are in the pool.
-        cover: maximum size of the initial design, which goes on until it has every algorithm of every module. Later, when hardly any
-            improvement is expected, an algorithm that was proposed least may have its turn
+        cover: maximum size of the initial design, which goes on until it has every algorithm of every module. Later, when hardly
+            any improvement is expected, an algorithm that was proposed least may have its turn
             (``mipcash.optimizers.model_based.covering_again``). 0: neither.
         solver: limits of the MIP of step 5. Its time limit also holds for each MIP of the alternation. The request limits the time
             of all parts together.

@@ -81,7 +81,9 @@ class Reports:
         if self._problem_is_latest:
             return Folds(values, Failed(self._problem))
         if self._estimates:
-            return Folds(values, returned if isinstance(returned, Failed) else None, self._estimates)
+            if isinstance(returned, Mapping):  # with outputs beside the loss
+                returned = {**returned, LOSS: self._estimates[LOSS][0]}
+            return Folds(values, returned if isinstance(returned, (Mapping, Failed)) else None, self._estimates)
         if not values:
             return returned
         return Folds(values, Failed(NOTHING.format(len(values))) if returned is None else returned)

@@ -87,6 +87,7 @@ _MADE: dict[str, Callable[[], Result]] = {
     "open": lambda: told(plain(), [None]),
     "failed": lambda: told(plain(), [mc.Failed(EVIL)] * 3),
     "equal": lambda: told(plain(), [1.0] * 8),
+    "astronomic": lambda: told(plain(), [1e40, 2e40, 1.5e40, 1e41, 3e40, 5e41]),
     "huge": lambda: told(plain(), [1e99, -1e99, 1.0, 2.0, 3.0, 1e-300]),
     "some": lambda: told(plain(), [*[loss] * 12, mc.Failed("out of memory"), None]),
     "limits": lambda: told(plain(), [timed] * 14, (Limit("ms", high=1.5), Limit("mb " + EVIL, low=3.0, high=9.0))),

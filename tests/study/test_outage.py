@@ -193,6 +193,14 @@ def test_a_miss_long_after_the_latest_one_begins_a_new_wait(server: servers.Serv
             server.start()
 
 
+def test_the_message_names_host_and_port_of_the_address() -> None:
+    space = mc.Space("s")
+    space.integer("a", 0, 9)
+    for address in ("ann@nowhere.invalid:6000/studies", "ann@/studies?host=nowhere.invalid&port=6000"):
+        with pytest.raises(StorageError, match=r"cannot be reached \(host nowhere.invalid, port 6000\)"):
+            mc.Study(space, storage=f"postgresql://{address}")
+
+
 def test_a_server_that_stays_away_ends_the_run_with_an_error_and_loses_no_outcome(
     server: servers.Server, address: str, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,7 +137,7 @@ def stopped_study(**given: Any) -> mc.Study:
 
 
 def test_the_loss_of_a_pruned_trial_is_an_estimate_whatever_is_told() -> None:
-    for outcome in (None, 5.0, {"loss": 4.0, "size": 3.0}):
+    for outcome in (None, 5.0, {"loss": 4.0, "size": 3.0}, math.nan, "stopped", {}, {"size": 3.0}, True):
         study = stopped_study(limits={"size": 9.0})
         trial = pickle.loads(pickle.dumps(study.ask()))  # it may be evaluated in another process
         trial.report(0, {"loss": 5.0, "ms": 3.0})
@@ -148,7 +148,9 @@ def test_the_loss_of_a_pruned_trial_is_an_estimate_whatever_is_told() -> None:
         assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
         assert (after.done, after.complete, after.folds, study.result.n_pruned) == (True, False, (5.0,), 1)
         size = after.outcome["size"]  # only a complete evaluation returns it
-        assert (size.status, size.value) == (("present", 3.0) if isinstance(outcome, dict) else ("missing", None))
+        assert (size.status, size.value) == (
+            ("present", 3.0) if isinstance(outcome, dict) and outcome else ("missing", None)
+        )
         assert after.values.get("ms", 3.0) == 3.0
 
 
