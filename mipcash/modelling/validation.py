@@ -8,7 +8,7 @@ searched for (``mipcash.modelling.auxiliary``). Rules that plain Python cannot d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mipcash.modelling.auxiliary import Unsatisfiable, ids_of, settle
@@ -18,6 +18,9 @@ from mipcash.modelling.domains import Configuration, ParameterDomain
 from mipcash.modelling.quadratic import Condition
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text, shortened
+
+MOST_RULES = 64
+"""Largest number of conflicting rules of which those that suffice are looked for."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,17 @@ def slots(declaration: Declaration) -> tuple[Slot, ...]:
 
 
 def check(
-    declaration: Declaration, config: Configuration, rules: Iterable[Rule], known: Sequence[Slot] | None = None
+    declaration: Declaration,
+    config: Configuration,
+    rules: Iterable[Rule],
+    known: Sequence[Slot] | None = None,
+    least: bool = False,
 ) -> Verdict:
     """Check a configuration against domains and rules (see the module's description).
 
     Args:
         known: ``slots`` of the declaration, if the caller has them.
+        least: of rules that cannot hold together, name only some that cannot without any of them.
     """
     problems: list[Violation] = []
     assignment: dict[int, float] = {}
@@ -125,6 +133,8 @@ def check(
             pending.append(rule)
     settled = settle(pending, assignment)
     for misfit in settled.misfits:
+        if least and len(misfit.rules) > 1:
+            misfit = replace(misfit, rules=_least(misfit.rules, assignment))
         alone = misfit.rules[0]
         if len(misfit.rules) == 1 and not misfit.auxiliary and ids_of(alone) <= settled.assignment.keys():
             problems.append(_broken(declaration, alone, alone.body.value(settled.assignment)))
@@ -132,6 +142,16 @@ def check(
             problems.append(_unfit(declaration, misfit))
     problems = list({(p.name, p.message): p for p in problems}.values())
     return Verdict(tuple(problems), tuple(r.name for r in settled.undecided), settled.assignment)
+
+
+def _least(rules: Sequence[Rule], assignment: Mapping[int, float]) -> tuple[Rule, ...]:
+    """Return those of conflicting rules that remain if each is left out in turn where the others conflict without it."""
+    left = list(rules)
+    for rule in rules if len(rules) <= MOST_RULES else ():
+        others = [r for r in left if r is not rule]
+        if settle(others, assignment).misfits:
+            left = others
+    return tuple(left)
 
 
 def _broken(declaration: Declaration, rule: Rule, value: float) -> Violation:

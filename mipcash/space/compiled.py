@@ -126,7 +126,7 @@ class CompiledSpace:
         Raises:
             SolverError: the decision needs the solver, and it reached its limit.
         """
-        verdict = check(self.declaration, config, self.rules, self._slots)
+        verdict = check(self.declaration, config, self.rules, self._slots, least=True)
         violations = list(verdict.violations)
         if not violations and verdict.undecided and not self._is_completed(config):
             violations.append(self._contradicted(config, verdict.undecided))

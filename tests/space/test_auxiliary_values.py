@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -218,3 +219,25 @@ def test_the_nearest_configuration_may_lie_in_any_part() -> None:
         for name, value in given.items():
             away = min(max(low - value, value - high, 0.0) for low, high in WINDOWS)
             assert abs(found[name] - value) == pytest.approx(away, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("shares", "named"),
+    [
+        ((0.4, 0.0, 0.3, 0.3), {"few", "use 0", "use 2", "use 3"}),
+        ((0.5, 0.5, 0.0, 0.0), {"never 0 with 1", "use 0", "use 1"}),
+        ((0.95, 0.0, 0.05, 0.0), {"use 2", "least 2"}),
+    ],
+)
+def test_a_violation_names_the_rules_that_suffice_for_it(shares: tuple[float, ...], named: set[str]) -> None:
+    space = mc.Space("mixture")
+    x = [space.real(f"x{k}", 0, 1) for k in range(4)]
+    used = [space.auxiliary(f"u{k}", 0, 1) for k in range(4)]
+    space.rule("whole", sum(x) == 1)
+    space.rule("few", sum(used) <= 2)
+    space.rule("never 0 with 1", used[0] + used[1] <= 1)
+    for k in range(4):
+        space.rule(f"use {k}", x[k] <= used[k])
+        space.rule(f"least {k}", x[k] >= 0.1 * used[k])
+    (violation,) = space.validate({f"x{k}": share for k, share in enumerate(shares)})
+    assert set(re.findall(r"'([^']+)'", violation.message)) == named
