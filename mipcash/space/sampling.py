@@ -41,6 +41,8 @@ SEEDS = 24
 """Number of starting points that the solver makes for a large sample."""
 SEEDING = 0.6
 """Fraction of the remaining time that all seeds may take together; the rest is for walks from them."""
+LEVELS = 0.5
+"""Fraction of the remaining time for levels beside numbers; the rest is for drawing these numbers."""
 FEW_SEEDS = 4
 """The same number under MANY rows. Points of a design then start from local search and are solved only within the limits of EASY.
 """
@@ -73,10 +75,6 @@ class DiscreteSample:
     columns: Vector | None
 
 
-LEVELS = 0.6
-"""Share of the time in which levels are drawn; in the rest their numbers are."""
-
-
 def sample(
     space: CompiledSpace,
     minimiser: Minimiser,
@@ -97,11 +95,10 @@ def sample(
         SolverError: a limit was reached before any configuration was known.
         SpaceError: the levels are to be uniform, and the legal ones cannot be counted.
     """
-    first = minimiser.until(minimiser.deadline.share(LEVELS))
     samples = (
-        _uniform(space, first, n, rng)
+        _uniform(space, minimiser, n, rng)
         if uniform
-        else _by_volume(space, first, n, rng) or sample_levels(first, n, replace(QUESTION, gap=FOUND), rng)
+        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, replace(QUESTION, gap=FOUND), rng)
     )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
@@ -258,6 +255,7 @@ def _walks_beside_numbers(
     seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
     found = [DiscreteSample(levels, columns) for levels, columns in seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
+    minimiser = minimiser.until(minimiser.deadline.share(LEVELS))
     for levels, columns in seeds if share > 0 else []:
         if minimiser.deadline.passed:
             break
@@ -283,9 +281,9 @@ def _by_volume(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.rando
     bound, found = {x.label for x in minimiser.program.numbers}, list[DiscreteSample]()
     low, high = minimiser.program.low - SLACK, minimiser.program.high + SLACK
     of = [column for x in minimiser.program.numbers for column in (x.column, x.latent)]
-    before = rng.bit_generator.state
+    before, deadline = rng.bit_generator.state, minimiser.deadline.share(LEVELS)
     for tried in range(4 * int(n / SOME) + TRIED if bound and minimiser.separable else 0):
-        if minimiser.deadline.passed:
+        if deadline.passed:
             return found
         numbers = {t.label: float(t.domain.from_unit(rng.random())) for t in space.tuned if t.label in bound}
         legality = minimiser.legality(numbers)
