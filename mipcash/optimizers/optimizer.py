@@ -167,11 +167,9 @@ def _mean(rows: Sequence[Joined]) -> Joined:
     complete = [o for o in done if not o.outcome.pruned] or done or [rows[0].merged]
     outputs = dict[str, Output]()
     for name in dict.fromkeys(name for o in complete for name in o.outcome.outputs):
-        found = [o.outcome[name] for o in complete]
+        found = sorted((o.outcome[name] for o in complete), key=lambda o: o.status != PRESENT)
         values = [o.value for o in found if o.status == PRESENT and o.value is not None]
-        outputs[name] = replace(found[0], value=fmean(values)) if len(values) == len(found) else found[0]
-        if 0 < len(values) < len(found):  # it failed, or was not measured each time
-            outputs[name] = Output(PRESENT, fmean(values))
+        outputs[name] = replace(found[0], value=fmean(values)) if values else found[0]
     outcome, first = Outcome(outputs), complete[0]
     parts = tuple(sorted(k for row in rows for k in row.parts))
     return Joined(replace(first, loss=outcome.loss, values=outcome.values, outcome=outcome), parts)
