@@ -206,7 +206,8 @@ def test_a_search_moves_between_the_parts_of_the_legal_set(space: mc.Space, targ
     def loss(config: Any) -> float:
         return float(sum((v - t) ** 2 for v, t in zip(config.values(), target, strict=True)))
 
-    results = [mc.minimize(loss, space, 30, seed=seed, progress=False) for seed in range(2)]
+    unhurried = mc.Method("hybrid", seconds_per_proposal=None)
+    results = [mc.minimize(loss, space, 30, optimizer=unhurried, seed=seed, progress=False) for seed in range(2)]
     assert [result.value for result in results] == pytest.approx([0.0, 0.0], abs=1e-3)
     assert all(result.stopped == "budget" for result in results)
 
