@@ -28,15 +28,6 @@ from tests.surrogates.test_structured_surrogate import some_theta, structure_of
 Config = dict[str, Any]
 
 
-def some_mixed() -> mc.Space:
-    """Space without conditions."""
-    space = mc.Space("mixed")
-    space.integer("a", 0, 3)
-    space.categorical("b", ["x", "y"])
-    space.real("c", 0, 1)
-    return space
-
-
 def deep() -> mc.Space:
     """Space with a number under three conditions."""
     space = mc.Space("deep")
@@ -71,7 +62,6 @@ class Written:
         self.program = compiled(space).program
         self.scale = Domain.of(space).scale
         structure = Structure.of(self.program, self.scale)
-        self.sizes = structure.sizes
         self.p = {name: np.exp(theta[at]) for name, at in structure.slices.items()}
         self.domains = {g.label: space[g.label].domain for g in self.program.groups}
         self.groups = [g.label for g in self.program.groups]
@@ -115,15 +105,14 @@ class Written:
         # a product is quadratic in the binaries: at most two conditions and levels together
         pairs = [(v, w) for v, w in itertools.combinations(range(len(terms)), 2) if degrees[v] + degrees[w] <= 2]
         discrete = list(itertools.combinations(range(len(a)), 2))
-        active, active_pairs, active_discrete = self.sizes
-        total = 1 + p["s1"] / active * sum(terms)
-        total += p["s2"] / active_pairs * sum(terms[v] * terms[w] for v, w in pairs)
+        total = 1 + p["s1"] / len(terms) * sum(terms)
+        total += p["s2"] / max(1, len(pairs)) * sum(terms[v] * terms[w] for v, w in pairs)
         if self.always:
             squares = [
                 ((self.u(x, name) - self.u(y, name)) / l) ** 2 for name, l in zip(self.always, self.p["l"], strict=True)
             ]
             inner = p["sc"] + p["sm"] / max(1, len(a)) * sum(a)
-            inner += p["sq"] / active_discrete * sum(a[g] * a[h] for g, h in discrete)
+            inner += p["sq"] / max(1, len(discrete)) * sum(a[g] * a[h] for g, h in discrete)
             total += math.exp(-sum(squares) / 2) * inner
         return total
 
@@ -166,12 +155,12 @@ def encoded(space: mc.Space, configs: list[Config]) -> tuple[Structure, Points, 
 
 def test_variables_are_counted_where_they_are_active() -> None:
     """The mean over all levels: kind a, b, c; depth with a and b; ``one`` with a; ``two`` with a and one of four depths."""
-    structure = encoded(nested(), nested().sample(1))[0]
-    active, pairs, discrete = structure.sizes
-    assert active == pytest.approx(1 + 2 / 3 + 3 + 1 / 3 + 1 / 3 / 4, abs=0.05)
-    assert pairs == pytest.approx((active / 7) ** 2 * structure.pairs.sum() / 2)
-    assert discrete == 1.0
-    assert encoded(some_mixed(), some_mixed().sample(1))[0].sizes == (3.0, 3.0, 1.0)
+    found = encoded(nested(), nested().sample(1))[0].n_active
+    assert found == pytest.approx(1 + 2 / 3 + 3 + 1 / 3 + 1 / 3 / 4, abs=0.05)
+    plain = mc.Space("plain")
+    plain.integer("a", 0, 3)
+    plain.real("b", 0, 1)
+    assert encoded(plain, plain.sample(1))[0].n_active == 2.0
 
 
 @pytest.mark.parametrize("name", list(SPACES))

@@ -1,8 +1,7 @@
 """The structured kernel over a mixed space (docs/model.md, 2.1 to 2.4).
 
 Notation
-    x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers (numerical parameters)
-    V       G + J variables; as a divisor, and so |E|, |E_D|: those that are active at a point (``Structure.sizes``)
+    x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers (numerical parameters), V = G + J variables
     on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose products
                     are not quadratic: they enter R alone
     A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
@@ -136,14 +135,14 @@ class Kernel:
         """s1/V, s2/|E|, sc, sm/G, sq/|E_D|; the last three are 0 if there is no joint number."""
         s = self.structure
         s1, s2, sc, sm, sq = (float(self._part(name)[0]) for name in ("s1", "s2", "sc", "sm", "sq"))
-        v, pairs, discrete = s.sizes
+        pairs, discrete = s.pairs.sum() / 2, s.pairs[: s.n_groups, : s.n_groups].sum() / 2
         joint = float(len(s.joint) > 0)
         return (
-            s1 / v,
-            s2 / pairs,
+            s1 / max(1, len(s.pairs)),
+            s2 / max(1.0, pairs),
             sc * joint,
             sm * joint / max(1, s.n_groups),
-            sq * joint / discrete,
+            sq * joint / max(1.0, discrete),
         )
 
     @cached_property

@@ -190,27 +190,21 @@ class Structure:
         return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
 
     @cached_property
-    def sizes(self) -> tuple[float, float, float]:
-        """V, |E| and |E_D|, counting the variables that are active at a point.
+    def n_active(self) -> float:
+        """Mean number of variables that are active at a point, at least 1.
 
-        All algorithms of a module together have many more hyperparameters than any configuration. V is a mean over points of an
-        additive recurrence, so that the levels of a group are equally frequent. The pairs are reduced by the squares of the shares.
+        All algorithms of a module together have many more hyperparameters than any configuration. The mean is over points of an
+        additive recurrence, so that the levels of a group are equally frequent.
         """
-        at, every = self.groups, np.ones(len(self.pairs))
-        if any(group.conditions for group in at) or any(self.conditions):
-            steps = np.sqrt(np.arange(len(at)) + 0.5)  # irrational
-            levels = (np.outer(np.arange(POINTS), steps) % 1.0 * self.program.n_levels).astype(np.int64)
-            for g, group in enumerate(at):  # conditions refer to earlier groups
-                for condition in group.conditions:
-                    off = ~condition.holds_at(self.program, levels)
-                    levels[off, g] = self.program.off_levels[g]
-            on = np.concatenate([levels != self.program.off_levels, self.activity(levels)], axis=1)
-            every = on.mean(axis=0)
-        found = []
-        for n in (len(every), self.n_groups):
-            share, pairs = every[:n].sum() / max(1, n), self.pairs[:n, :n].sum() / 2
-            found.append(max(1.0, float(share**2 * pairs)))
-        return max(1.0, float(every.sum())), found[0], found[1]
+        if not any(self.conditions) and not any(group.conditions for group in self.groups):
+            return max(1.0, float(len(self.pairs)))
+        steps = np.sqrt(np.arange(self.n_groups) + 0.5)  # irrational
+        levels = (np.outer(np.arange(POINTS), steps) % 1.0 * self.program.n_levels).astype(np.int64)
+        for g, group in enumerate(self.groups):  # conditions refer to earlier groups
+            for condition in group.conditions:
+                levels[~condition.holds_at(self.program, levels), g] = self.program.off_levels[g]
+        on = np.sum(levels != self.program.off_levels, axis=1) + self.activity(levels).sum(axis=1)
+        return max(1.0, float(on.mean()))
 
     @cached_property
     def prior(self) -> tuple[Vector, Vector]:
@@ -226,7 +220,7 @@ class Structure:
             "sm": 0.2,
             "sq": 0.1,
         }
-        v = self.sizes[0]
+        v = self.n_active
         medians |= {"l": LENGTH * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
         medians |= {"w": 1.5 / v, "r": LENGTH * math.sqrt(v), "sr": 1.0}
         # The priors of lengths are wide: smooth functions need long lengths, and data soon rule out one that is wrong.
