@@ -312,6 +312,14 @@ def stack_level() -> int:
     return level
 
 
+PLAIN: dict[str, tuple[type, str]] = {
+    "bool": (bool, "True or False"),
+    "float": (Real, "a number"),
+    "str": (str, "a text"),
+}
+"""Classes of the values of settings by type, and their names in messages; ``at_least`` says more of whole numbers."""
+
+
 def at_least(settings: object, **least: float) -> None:
     """Check that settings are at least their least allowed values, and that settings inside them are of their class.
 
@@ -325,7 +333,11 @@ def at_least(settings: object, **least: float) -> None:
     types = {each.name: str(each.type) for each in fields(settings)}  # type: ignore[arg-type]
     for name, declared in types.items():
         kind, value = declared.removesuffix(" | None"), getattr(settings, name)
-        if not kind.endswith("Settings") or (value is None and kind != declared):
+        if value is None and kind != declared:
+            continue
+        if kind in PLAIN and (not isinstance(value, PLAIN[kind][0]) or (kind != "bool" and isinstance(value, bool))):
+            raise SpaceError(f"{type(settings).__name__}: {name} must be {PLAIN[kind][1]}, got {value!r}")
+        if not kind.endswith(("Settings", "Sizes")):
             continue
         if kind not in (c.__name__ for c in type(value).__mro__):
             raise SpaceError(f"{type(settings).__name__}: {name} takes {kind}(...), got {value!r}")

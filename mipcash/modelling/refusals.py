@@ -43,7 +43,7 @@ def refuse_many_values(name: str, ids: Collection[int], numbers: Iterable[Number
         many = (number.domain.high - number.domain.low) / (number.domain.step or 1)
         if id(number.variable) in ids and isinstance(number.domain, Integer) and many > MOST_VALUES:
             raise RuleError(
-                f"rule {name!r} holds only under a condition, and integer {number.label!r} in it has {many:,.0f} values, "
+                f"rule {name!r} holds only under a condition, and integer {number.label!r} in it has {many + 1:,.0f} values, "
                 f"with more than {MOST_VALUES:,} of which solvers are not exact there; declare it with a step, or as a real"
             )
 

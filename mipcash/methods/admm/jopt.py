@@ -38,6 +38,7 @@ from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import Deadline
 from mipcash.errors import at_least
+from mipcash.methods.admm.legal import exactly_legal
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.model_based import ModelBased, Step
@@ -259,7 +260,7 @@ def first_new(
             continue
         tried.add(repr(config))
         if repaired:
-            config = domain.nearest(config)
+            config = exactly_legal(domain, domain.nearest(config))
             levels = domain.program.encode(config)
         if domain.repeats(config, before) or not all(e.admits(levels) for e in distances):
             continue

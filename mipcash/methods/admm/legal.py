@@ -31,6 +31,11 @@ from mipcash.space.domain import Domain
 from mipcash.space.nearest import with_distances
 
 
+def exactly_legal(domain: Domain, config: Configuration) -> Configuration:
+    """Return a configuration that is legal within tolerances, its numbers moved so that Python finds every inequality to hold."""
+    return domain.decode(domain.encode([config])[0]) if domain.program.numbers else config
+
+
 class Projection:
     """P_z (see the module's notation)."""
 
@@ -46,6 +51,7 @@ class Projection:
         """
         config = self.domain.raw(self._rounded(z, theta))
         if self._has(config, z) and self.domain.space.is_legal(config):
+            config = exactly_legal(self.domain, config)
             return {**config, **self.domain.fixed}  # exact values: the unit scale changes last digits
         return self._nearest(z, theta)
 

@@ -263,7 +263,9 @@ class Cmes(Hybrid):
         """
         made = self._made[-1]
         if not step.data.feasible[step.data.known].any():
-            return super()._chosen(proposal, fitted, step)
+            found = super()._chosen(proposal, fitted, step)
+            open_ = step.left.get(repr(found.config), []) if isinstance(step, PartStep) else []
+            return replace(found, outputs=tuple(open_)) if open_ else found  # known outputs are not evaluated again
         if not isinstance(step, PartStep) or not isinstance(made, EntropySearch):
             return proposal
         left = step.left.get(repr(proposal.config), list(step.request.costs))
