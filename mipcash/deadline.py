@@ -37,13 +37,14 @@ class Deadline:
     Attributes:
         at: reading of the clock at that time, in seconds; inf for no deadline.
         clock: returns the seconds since some fixed time; tests pass their own.
-        above: the deadline that this one was made of.
+        above: the deadline that this one was made of; None if that one is endless.
+        missed: True if work ended because of this deadline or one made of it: its results depend on the speed of the machine.
     """
 
     at: float = math.inf
     clock: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     above: Deadline | None = field(default=None, repr=False, compare=False)
-    _seen: set[bool] = field(default_factory=set, init=False, repr=False, compare=False)
+    missed: bool = field(default=False, init=False, repr=False, compare=False)
 
     @classmethod
     def after(cls, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> Deadline:
@@ -79,13 +80,8 @@ class Deadline:
         """Note that work ended because of a time limit."""
         late: Deadline | None = self
         while late is not None:
-            late._seen.add(True)
+            object.__setattr__(late, "missed", True)
             late = late.above
-
-    @property
-    def missed(self) -> bool:
-        """True if work ended because of this deadline or one below it, so that its results depend on the speed of the machine."""
-        return bool(self._seen)
 
     def sooner(self, seconds: float) -> Deadline:
         """Return this deadline or the one ``seconds`` from now, whichever is earlier."""
@@ -100,7 +96,7 @@ class Deadline:
         return self if self.endless else self._below(self.clock() + part * self.left())
 
     def _below(self, at: float) -> Deadline:
-        return replace(self, at=at, above=self)
+        return replace(self, at=at, above=None if self.endless else self)
 
     def within(self, settings: Settings) -> Settings:
         """Return the settings with a time limit of at most the time left."""

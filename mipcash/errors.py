@@ -314,10 +314,11 @@ def stack_level() -> int:
 
 PLAIN: dict[str, tuple[type, str]] = {
     "bool": (bool, "True or False"),
+    "int": (Integral, "a whole number"),
     "float": (Real, "a number"),
     "str": (str, "a text"),
 }
-"""Classes of the values of settings by type, and their names in messages; ``at_least`` says more of whole numbers."""
+"""Classes of the values of settings by type, and their names in messages."""
 
 
 def at_least(settings: object, **least: float) -> None:
@@ -342,11 +343,6 @@ def at_least(settings: object, **least: float) -> None:
         if kind not in (c.__name__ for c in type(value).__mro__):
             raise SpaceError(f"{type(settings).__name__}: {name} takes {kind}(...), got {value!r}")
     for name, low in least.items():
-        value, whole = getattr(settings, name), types[name].startswith("int")
-        if value is None and types[name].endswith("| None"):
-            continue
-        if not isinstance(value, Integral if whole else Real) or isinstance(value, bool):
-            kind = "a whole number" if whole else "a number"
-            raise SpaceError(f"{type(settings).__name__}: {name} must be {kind}, got {value!r}")
-        if not value >= low:  # type: ignore[operator]
+        value = getattr(settings, name)
+        if value is not None and not value >= low:
             raise SpaceError(f"{type(settings).__name__}: {name} must be at least {low}, got {value}")

@@ -89,6 +89,12 @@ def test_a_deadline_that_ended_work_is_missed_and_so_are_those_above_it() -> Non
     assert not first.passed
 
 
+def test_an_unlimited_deadline_is_not_missed_if_a_shorter_one_is() -> None:
+    for never in (NEVER, Deadline.after(None)):
+        assert never.sooner(-1.0).passed
+        assert not never.missed
+
+
 @pytest.mark.parametrize(
     ("status", "seconds", "missed"), [("feasible", 1.0, True), ("feasible", 0.1, False), ("optimal", 1.0, False)]
 )

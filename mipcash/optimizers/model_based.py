@@ -32,8 +32,9 @@ from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.optimizers.prior import Prior
+from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
-from mipcash.space.counting import least_shown, left, points_needed, shows
+from mipcash.space.counting import least_shown, left, modules_of, points_needed, shows
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 
@@ -52,7 +53,8 @@ def covering(domain: Domain, request: Request, limit: int) -> Proposal | None:
     program, before = domain.program, request.before
     if len(before) >= min(limit, points_needed(program)):
         return None
-    return _showing(domain, request, 0, ORIGIN)
+    shown = domain.encode(before).levels
+    return _showing(domain, request, shown, 0, ORIGIN) if left(program, shown) else None
 
 
 def covering_again(domain: Domain, request: Request) -> Proposal | None:
@@ -61,17 +63,17 @@ def covering_again(domain: Domain, request: Request) -> Proposal | None:
     A model knows little of an algorithm whose hyperparameters were tried once. After c proposals of each algorithm every
     2^c-th proposal may go to those with no more than c: half of the proposals at first, then a quarter, an eighth.
     """
-    times = least_shown(domain.program, domain.encode(request.before).levels)
-    return _showing(domain, request, times, COVERING) if times and not len(request.before) % 2**times else None
-
-
-def _showing(domain: Domain, request: Request, times: int, origin: str) -> Proposal | None:
-    """Return a point of the design with an algorithm that at most ``times`` proposals have; None if there is none."""
-    program, shown = domain.program, domain.encode(request.before).levels
-    if not left(program, shown, times):
+    if not modules_of(domain.program):
         return None
+    shown = domain.encode(request.before).levels
+    times = least_shown(domain.program, shown)
+    return None if len(shown) % 2**times else _showing(domain, request, shown, times, COVERING)
+
+
+def _showing(domain: Domain, request: Request, shown: Indices, times: int, origin: str) -> Proposal | None:
+    """Return a point of the design if it has an algorithm that at most ``times`` of the levels shown, (t, G), have, else None."""
     proposal = solver_made(domain, origin, request)
-    return proposal if shows(program, shown, domain.encode([proposal.config]).levels[0], times) else None
+    return proposal if shows(domain.program, shown, domain.encode([proposal.config]).levels[0], times) else None
 
 
 MOVES = 10

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipcash.optimizers.optimizer import History, Observation
+from mipcash.optimizers.optimizer import History, Joined, Observation, averaged
 from mipcash.optimizers.outcome import DONE
 
 if TYPE_CHECKING:
@@ -92,12 +92,9 @@ def by_posterior_mean(
     variances = noise * unknown + data.noise(rows)
     posterior, _ = surrogate.fit(prepared, data.losses[rows], {}, np.random.default_rng(0), variances)
     means: dict[str, float] = {}
-    losses: dict[str, list[float]] = {}
     for k, mean in zip(rows.tolist(), posterior.fitted.tolist(), strict=True):
-        key = repr(data.observations[k].config)
-        means[key] = mean
-        if not data.observations[k].outcome.pruned:
-            losses.setdefault(key, []).append(float(data.losses[k]))
-    own = {key: float(np.mean(found)) for key, found in losses.items()}
+        means[repr(data.observations[k].config)] = mean
+    measured = [row.merged for row in averaged([Joined(o, (k,)) for k, o in enumerate(data.observations)])]
+    own = {repr(o.config): o.loss for o in measured if o.loss is not None}
     near = min(own[repr(o.config)] for o in usual) + math.sqrt(noise)
     return sorted(usual, key=lambda o: (own[repr(o.config)] > near, means[repr(o.config)]))

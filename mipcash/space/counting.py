@@ -66,8 +66,8 @@ def left(program: BinaryProgram, shown: Indices, times: int = 0) -> dict[int, In
 
 
 def least_shown(program: BinaryProgram, shown: Indices) -> int:
-    """Return how many points, (t, G), show the algorithm that is shown least, of those that are shown; 0 if there is no module."""
-    return min((int(count[count > 0].min(initial=len(shown))) for count in _counts(program, shown).values()), default=0)
+    """Return how many points, (t, G), show the algorithm that is shown least, of those that are shown; there must be a module."""
+    return min(int(count[count > 0].min(initial=len(shown))) for count in _counts(program, shown).values())
 
 
 def shows(program: BinaryProgram, shown: Indices, levels: Indices, times: int = 0) -> bool:

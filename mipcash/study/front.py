@@ -1,8 +1,8 @@
 """The Pareto front of a study with several objectives, one compromise among its trials, and its hypervolume.
 
-Trials on the front are legal, complete and feasible. Several measurements of one configuration count by
-their means. The compromise is the balanced trial. It minimises the augmented Tchebycheff
-function with equal weights, every objective scaled from 0 (best of the front) to 1 (worst of the front).
+Trials on the front are legal, complete and feasible. Several measurements of one configuration count by their means. The compromise
+is the balanced trial. It minimises the augmented Tchebycheff function with equal weights, every objective scaled from 0 (best of
+the front) to 1 (worst of the front).
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ class Study:
             apart, limits, objectives = tuple(self.costs), self.limits, self.objectives
             self.proposer.check_space()
             known = [Known.of(self.space, config, outcome, illegal, "the configuration", apart, limits, objectives)]
-        added = [trial.copy() for trial in self.table.agreed(lambda: self.table.know(known))]
+        added = [trial.copy() for trial in self.table.agreed(lambda: self.table.know(self.table.written(known)))]
         return added[0] if isinstance(config, Mapping) else added
 
     def add_missing(self, known: KnownGiven) -> None:

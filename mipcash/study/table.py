@@ -76,6 +76,8 @@ class TrialTable:
         self._known: list[int] = []
         self._seen: dict[int, Observation] = {}
         self._unseen: set[int] = set()
+        self._configs: dict[str, Configuration] = {}  # of the first trials, as many as are indexed
+        self._indexed = 0
         storage.open(record)
         with self._explained(), uncollected():
             for row, trial in self._checked(storage.rows()):
@@ -201,7 +203,7 @@ class TrialTable:
     def know(self, known: Sequence[Known]) -> list[Trial]:
         """Add evaluations that were made outside the study, all of them or none."""
         first = len(self._rows)
-        rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(self._written(known))]
+        rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(known)]
         if not rows:
             return []
         self._outdate()
@@ -211,7 +213,7 @@ class TrialTable:
         """Return the evaluations that are not in the table yet. Of an evaluation that is given twice, the table must hold two."""
         there = Counter(Known.of_trial(trial).key(self._space) for trial in self.trials if not trial.pending)
         left = []
-        for one in self._written(given):
+        for one in self.written(given):
             key = one.key(self._space)
             if not there[key]:
                 left.append(one)
@@ -219,10 +221,12 @@ class TrialTable:
         self._warn_of_others(left, there)
         return left
 
-    def _written(self, known: Sequence[Known]) -> list[Known]:
+    def written(self, known: Sequence[Known]) -> list[Known]:
         """Return the evaluations with the configurations of the table where they agree to nine digits, as spreadsheets round."""
-        there = {digits(trial.config): trial.config for trial in reversed(self.trials)}
-        return [replace(one, config=there.get(digits(one.config), one.config)) for one in known]
+        for trial in self.trials[self._indexed :]:
+            self._configs.setdefault(digits(trial.config), trial.config)
+        self._indexed = len(self.trials)
+        return [replace(one, config=self._configs.get(digits(one.config), one.config)) for one in known]
 
     def _warn_of_others(self, added: Sequence[Known], left: Counter[str]) -> None:
         """Warn of evaluations to add if the table holds others of the same configuration that were not given again.
