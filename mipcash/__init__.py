@@ -94,11 +94,10 @@ if not TYPE_CHECKING:  # type checkers use the imports above and report unknown 
         return _attribute(name)
 
     def _unknown(name: str) -> AttributeError:
-        from difflib import get_close_matches
+        from mipcash.text import did_you_mean
 
-        close = get_close_matches(name, __all__, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(__all__)}"
-        hint = f"it is mipcash.settings.{name}" if name in import_module("mipcash.settings").__all__ else hint
+        moved = name in import_module("mipcash.settings").__all__
+        hint = f"it is mipcash.settings.{name}" if moved else did_you_mean(name, __all__)
         return AttributeError(f"module 'mipcash' has no attribute {name!r}; {hint}")
 
 

@@ -7,35 +7,24 @@ from __future__ import annotations
 
 import html
 import math
-import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from mipcash.text import readable, visible, without_address
 
 SHOWN = 6
 """Number of parameters of a configuration that a sentence names."""
 ROWS = 20
 """Number of rows of a listing or table; omitted rows are counted."""
 
-_ADDRESS = re.compile(r"( instance)? at 0x[0-9a-fA-F]+")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 40
 
 
 def value_text(value: Any) -> str:
     """Return a value on one line: floats with six digits, long values cut, control characters escaped."""
-    if type(value) is float:
-        return f"{value:.6g}"
-    try:
-        text = _SHORT.repr(value)
-    except Exception:  # a category may be any object
-        text = f"<{type(value).__name__}>"
-    return visible(_ADDRESS.sub("", text))
-
-
-def visible(text: str) -> str:
-    """Return text on one line, with non-printable characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"{value:.6g}" if type(value) is float else visible(without_address(readable(value, _SHORT.repr)))
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from pathlib import Path
@@ -321,15 +323,25 @@ PLAIN: dict[str, tuple[type, str]] = {
 """Classes of the values of settings by type, and their names in messages."""
 
 
-def at_least(settings: object, **least: float) -> None:
-    """Check that settings are at least their least allowed values, and that settings inside them are of their class.
+def check_settings(
+    settings: object,
+    *,
+    above_0: Sequence[str] = (),
+    inside_0_1: Sequence[str] = (),
+    choices: Mapping[str, Iterable[object]] | None = None,
+    **least: float,
+) -> None:
+    """Check the types and values of settings. A setting whose type has ``None`` may be None.
 
     Args:
         settings: a dataclass of settings.
-        least: setting -> its least value. A setting whose type has ``None`` may be None.
+        above_0: settings that are above 0 and finite.
+        inside_0_1: settings that are above 0 and below 1.
+        choices: setting -> its values.
+        least: setting -> its least value.
 
     Raises:
-        SpaceError: a setting is no number, no whole number although its type is ``int``, below its least value, or nan.
+        SpaceError: a setting is of another type, nan, or has a value that is not allowed.
     """
     types = {each.name: str(each.type) for each in fields(settings)}  # type: ignore[arg-type]
     for name, declared in types.items():
@@ -342,6 +354,15 @@ def at_least(settings: object, **least: float) -> None:
             continue
         if kind not in (c.__name__ for c in type(value).__mro__):
             raise SpaceError(f"{type(settings).__name__}: {name} takes {kind}(...), got {value!r}")
+    for name, known in (choices or {}).items():
+        if (value := getattr(settings, name)) not in (names := list(known)):
+            raise SpaceError(
+                f"{type(settings).__name__}: {name} must be {' or '.join(map(repr, names))}, got {value!r}"
+            )
+    for name, high in {**dict.fromkeys(above_0, math.inf), **dict.fromkeys(inside_0_1, 1.0)}.items():
+        value = getattr(settings, name)
+        if value is not None and not 0.0 < value < high:
+            raise SpaceError(f"{type(settings).__name__}: {name} must be above 0 and below {high:g}, got {value}")
     for name, low in least.items():
         value = getattr(settings, name)
         if value is not None and not value >= low:

@@ -14,7 +14,7 @@ from typing import Any
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.models._data import Table
 from mipcash.study.reading import describe_error
-from mipcash.study.text import one_line
+from mipcash.text import one_line
 
 FRESH = 1000
 """The repeat whose folds are used: beyond those that finalists are chosen on."""

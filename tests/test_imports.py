@@ -26,7 +26,7 @@ ROOMS = [
     "cli",
 ]
 """Order of the packages: each may import itself and those before it. No package imports ``methods``, found by name."""
-PLAIN = ["errors", "deadline", "display", "lazy"]
+PLAIN = ["errors", "deadline", "text", "display", "lazy"]
 """Modules that every package may import. Each of them may import only the modules before it in this list."""
 LONGEST = 450
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.model_based import ModelBased
@@ -32,7 +32,7 @@ class PercentileSettings(HybridSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, percentile=0)
+        check_settings(self, percentile=0)
         if self.percentile > 100.0:
             raise SpaceError(f"percentile is at most 100, got {self.percentile}")
 

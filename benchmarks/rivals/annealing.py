@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.rivals.joint_gp import GaussianProcess
-from mipcash.errors import at_least
+from mipcash.errors import check_settings
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.mivabo import LinearSurrogate, MiVaBOSettings
 from mipcash.optimizers.data import Data
@@ -74,7 +74,7 @@ class AnnealingSettings:
     n_initial: int = 10
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1)
+        check_settings(self, n_initial=1)
 
 
 def temperature(step: int, steps: int) -> float:

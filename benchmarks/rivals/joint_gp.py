@@ -35,7 +35,7 @@ from scipy.optimize import minimize
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.admm.jopt import first_new, near
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.optimizer import Proposal
@@ -79,7 +79,7 @@ class JointGPSettings:
     illegal: str = "nearest"
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1)
+        check_settings(self, n_initial=1)
         if self.illegal not in ("nearest", "send"):
             raise SpaceError(f"illegal must be 'nearest' or 'send', got {self.illegal!r}")
 

@@ -28,7 +28,7 @@ import numpy as np
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.backends.task import FEASIBLE, Answer, SolverSettings
-from mipcash.errors import at_least
+from mipcash.errors import check_settings
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -63,7 +63,7 @@ class AlternatingSettings:
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=20.0, gap=1e-4, node_limit=20_000))
 
     def __post_init__(self) -> None:
-        at_least(self, rounds=1, tolerance=0, continuous_starts=0, restarts=1)
+        check_settings(self, rounds=1, tolerance=0, continuous_starts=0, restarts=1)
 
 
 @dataclass(frozen=True)

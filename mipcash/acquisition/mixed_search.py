@@ -21,7 +21,7 @@ import numpy as np
 from mipcash.acquisition.acquisition import Acquisition, compared
 from mipcash.acquisition.continuous_step import NEARER, ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.errors import SolverError, at_least
+from mipcash.errors import SolverError, check_settings
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
@@ -80,7 +80,7 @@ class LocalSearchSettings:
     forbidden: bool = False
 
     def __post_init__(self) -> None:
-        at_least(
+        check_settings(
             self, walks=0, survivors=1, moved=1, finalists=1, rounds=1, sweeps=0, pairs=0, tolerance=0, exchanges=0
         )
 

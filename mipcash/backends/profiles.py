@@ -29,7 +29,6 @@ Keys
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
@@ -50,6 +49,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from mipcash.errors import SolverError
+from mipcash.text import did_you_mean
 
 OptionValue = bool | int | float | str
 
@@ -236,10 +236,7 @@ def _error_text(error: Mapping[str, Any]) -> str:
     path = [str(part) for part in (path[:-1] if is_key or is_item else path)]
     place = repr(path[0] if len(path) == 1 else f"[{path[0]}] {path[1]}")
     if kind == "unexpected_keyword_argument" or is_key:
-        known = _known(path)
-        close = difflib.get_close_matches(path[-1], known, n=1)
-        cure = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-        return f"{place} is no key of a profile; {cure}"
+        return f"{place} is no key of a profile; {did_you_mean(path[-1], _known(path), 'there are')}"
     if kind == "missing":
         return f"{place} is missing; add it"
     if kind == "string_too_short":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from mipcash.backends.profiles import SolverProfile, parse_profile, read_profile
 from mipcash.backends.task import Backend
 from mipcash.errors import SolverError
+from mipcash.text import did_you_mean
 
 DEFAULT = "auto"
 """The default solver."""
@@ -153,9 +153,7 @@ def find_profile(name: str) -> SolverProfile:
         return read_profile(Path(name))
     file = resources.files("mipcash.solvers").joinpath(f"{name}.toml")
     if not file.is_file():
-        names = solver_names()
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}, or the path of a profile"
+        hint = did_you_mean(name, [*solver_names(), "or the path of a profile"], "there are")
         raise SolverError(f"there is no solver {name!r}; {hint}")
     profile = parse_profile(file.read_text(encoding="utf-8"), f"solvers/{name}.toml")
     if profile.name != name:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mipcash.errors import at_least
+from mipcash.errors import check_settings
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -69,8 +69,7 @@ class SolverSettings:
     node_limit: int | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, time_limit=0, gap=0, threads=1, seed=0)
-        at_least(self, node_limit=0)
+        check_settings(self, time_limit=0, gap=0, threads=1, seed=0, node_limit=0)
 
 
 CUT_SLACK = 1e-6

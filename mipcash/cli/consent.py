@@ -23,7 +23,7 @@ from mipcash.errors import ModelError, SolverError, StorageError
 from mipcash.study.storage.address import Address
 from mipcash.study.storage.lock import real_path
 from mipcash.study.storage.protocol import StudyRecord
-from mipcash.study.text import shown, visible
+from mipcash.text import shown, visible
 
 CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"
 

@@ -19,8 +19,8 @@ from mipcash.cli.archive import Archive
 from mipcash.study.feasibility import violated
 from mipcash.study.progress import Progress
 from mipcash.study.records.encoding import plain
-from mipcash.study.text import storable
 from mipcash.study.trial import Trial
+from mipcash.text import storable
 
 
 @contextmanager

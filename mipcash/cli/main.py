@@ -43,7 +43,7 @@ from mipcash.cli.printing import errors, fail, say, show_table
 from mipcash.cli.report import compare, dash, report
 from mipcash.cli.work import work
 from mipcash.errors import InfeasibleSpaceError, ModelError
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 COUNT_LIMIT = 40
 """Number of legal configurations up to which `check` enumerates them if they cannot be counted directly."""

@@ -20,7 +20,6 @@ that stands in the file by itself is not made.
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import os
 import sys
@@ -45,7 +44,7 @@ from mipcash.space.space import Space
 from mipcash.study.calls import check_objective
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.raised import pip_command
-from mipcash.study.text import kind, readable, shown
+from mipcash.text import did_you_mean, kind, readable, shown
 
 PACKAGE = "mipcash.models"
 STANDARD = {
@@ -193,9 +192,8 @@ def _description(source: str) -> str:
 def _import_named(name: str) -> Any:
     known = names()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
-        path = f" For a file of your own give its path, ./{name}.py" if Path(f"{name}.py").is_file() else ""
+        hint = did_you_mean(name, known, "there are")
+        path = f". For a file of your own give its path, ./{name}.py" if Path(f"{name}.py").is_file() else ""
         raise ModelError(f"there is no model {name!r}; {hint}{path}")
     return _guarded(f"model {name!r}", lambda: import_module(f"{PACKAGE}.{name}"))
 
@@ -203,10 +201,7 @@ def _import_named(name: str) -> Any:
 def _import_file(path: Path) -> Any:
     if not path.is_file():
         found = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, found, n=1)
-        hint = (
-            f"did you mean {close[0]!r}?" if close else "give the path of a Python file, or a name of `mipcash models`"
-        )
+        hint = did_you_mean(path.name, found, "") or "give the path of a Python file, or a name of `mipcash models`"
         raise ModelError(f"there is no model file {path}; {hint}")
     name = f"mipcash_model_{path.stem}"
     spec = spec_from_file_location(name, path, loader=_Declaring(name, str(path)))
@@ -371,9 +366,10 @@ def _arguments(where: str, module: types.ModuleType, options: Mapping[str, str])
         return dict(options)
     for name in options:
         if name not in accepted:
-            close = difflib.get_close_matches(name, accepted, n=1)
-            hint = f"did you mean {close[0]!r}? It has" if close else "it has"
-            raise ModelError(f"{where} has no option {name!r}; {hint} {_listed(accepted)}")
+            near = did_you_mean(name, accepted, "")
+            raise ModelError(
+                f"{where} has no option {name!r}; {f'{near} It has' if near else 'it has'} {_listed(accepted)}"
+            )
     uses_build = options or not (hasattr(module, "space") and hasattr(module, "objective"))
     missing = [n for n, p in accepted.items() if p.default is p.empty and n not in options]
     if uses_build and missing:

@@ -21,7 +21,7 @@ from mipcash.study.records.directions import DirectionGiven, direction_given, ob
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Amount, Budget, Cost, Spending, Steps
 from mipcash.study.storage.protocol import StudyRecord
-from mipcash.study.text import one_line, shown
+from mipcash.text import one_line, shown
 
 
 def typed_options(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mipcash.errors import DefectError, MipcashError
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 
 @contextmanager

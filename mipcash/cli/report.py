@@ -11,7 +11,7 @@ import typer
 from mipcash.cli.options import Debug, JournalOptions, Place
 from mipcash.cli.printing import errors, say, show_table
 from mipcash.errors import ModelError
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 if TYPE_CHECKING:
     from mipcash.report.data.run import Run

@@ -18,8 +18,8 @@ from mipcash.modelling.domains import Permutation
 from mipcash.report.data.convergence import curve, shared_objective
 from mipcash.study.front import objectives_of
 from mipcash.study.result import Result
-from mipcash.study.text import one_line, readable, visible
 from mipcash.study.trial import Trial
+from mipcash.text import one_line, readable, visible
 
 if TYPE_CHECKING:
     from mipcash.backends.registry import SolverInfo

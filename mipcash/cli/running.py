@@ -19,7 +19,7 @@ from mipcash.errors import ConfigurationError, DefectError, ModelError, StorageE
 from mipcash.study.minimize import run as run_study
 from mipcash.study.spending import Budget
 from mipcash.study.study import Study
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 INTERRUPTED = 130
 

@@ -11,7 +11,6 @@ Notation
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -41,7 +40,6 @@ from mipcash.modelling.domains import (
     Real,
     Value,
     is_number,
-    short_list,
 )
 from mipcash.modelling.expectations import NOTHING, Expectation
 from mipcash.modelling.fidelity import Fidelity
@@ -63,6 +61,7 @@ from mipcash.modelling.refusals import is_indicator, refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
+from mipcash.text import did_you_mean
 
 EXPAND_LIMIT = 64
 """Integers and stepped reals with more values than this are not expanded into one-hot binaries (docs/decisions/archive.md, 028)."""
@@ -257,9 +256,7 @@ class Declaration:
         found = self.parameters.get(name, self.auxiliaries.get(name))
         if found is None:
             names = [*self.parameters, *self.auxiliaries]
-            close = [n for n in names if n.endswith(f".{name}")] or difflib.get_close_matches(str(name), names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {short_list(names)}"
-            raise SpaceError(f"space {self.name!r} has no parameter {name!r}; {hint}")
+            raise SpaceError(f"space {self.name!r} has no parameter {name!r}; {did_you_mean(name, names)}")
         return found
 
     def expect(self, name: str, default: Value | None, prior: Any) -> None:

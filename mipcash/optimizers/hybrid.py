@@ -40,7 +40,7 @@ from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.reductions.reduction import Composed, reduced
 from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import check_settings
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.in_time import solver_made
@@ -145,10 +145,8 @@ class HybridSettings:
     def __post_init__(self) -> None:
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
-        if self.acquisition not in ACQUISITIONS:
-            raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
-        at_least(self, samples=int(self.acquisition == SAMPLED))
-        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, cover=0, product_columns=0)
+        check_settings(self, choices={"acquisition": ACQUISITIONS}, samples=int(self.acquisition == SAMPLED))
+        check_settings(self, n_initial=1, best=1, refit=1, restart_every=1, cover=0, product_columns=0)
 
     @property
     def surrogate(self) -> StructuredSettings:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.errors import at_least
+from mipcash.errors import check_settings
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.optimizer import Proposal
 from mipcash.program.forms import Indices, Vector
@@ -147,7 +147,7 @@ class MutationSettings:
     tries: int = 120
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, parents=1, tries=0)
+        check_settings(self, n_initial=1, parents=1, tries=0)
 
 
 class Mutation(ModelBased):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mipcash.deadline import Deadline
-from mipcash.errors import UndecidedError, at_least
+from mipcash.errors import UndecidedError, check_settings
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
@@ -35,7 +35,7 @@ class RandomSettings:
     attempts: int = 8
 
     def __post_init__(self) -> None:
-        at_least(self, attempts=0)
+        check_settings(self, attempts=0)
 
 
 class RandomSearch(Optimizer):

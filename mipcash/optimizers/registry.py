@@ -10,7 +10,6 @@ The published methods (``mipcash.methods``) are registered in this way. An entry
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, entry_points
@@ -25,6 +24,7 @@ from mipcash.optimizers.optimizer import Optimizer
 from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
+from mipcash.text import did_you_mean
 
 GROUP = "mipcash.optimizers"
 
@@ -80,10 +80,7 @@ def entry_of(name: str) -> Entry:
         return CORE[name]
     point = _registered().get(name)
     if point is None:
-        names = optimizer_names()
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise MipcashError(f"there is no optimizer {name!r}{hint} (there are {', '.join(names)})")
+        raise MipcashError(f"there is no optimizer {name!r}; {did_you_mean(name, optimizer_names(), 'there are')}")
     source = f"package {point.dist.name!r}" if point.dist is not None else "a package"
     try:
         found = point.load()
@@ -148,7 +145,5 @@ def changed(name: str, settings: Any, given: Mapping[str, Any]) -> Any:
     known = [field.name for field in fields(settings)]
     for setting in given:
         if setting not in known:
-            close = difflib.get_close_matches(str(setting), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
-            raise MipcashError(f"optimizer {name!r} has no setting {setting!r}; {hint}")
+            raise MipcashError(f"optimizer {name!r} has no setting {setting!r}; {did_you_mean(setting, known)}")
     return replace(settings, **given)

@@ -45,7 +45,7 @@ from mipcash.report.drawing import (
 from mipcash.report.predictions import effects_of
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.space.space import Space
-from mipcash.study.text import shown, told_apart, visible
+from mipcash.text import shown, told_apart, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import Curve, curve, shared_objective
 from mipcash.report.data.run import Run, Source
 from mipcash.report.drawing import add_legend, draw_best_so_far, draw_steps, dress, new_axes
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

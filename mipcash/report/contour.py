@@ -18,7 +18,7 @@ from mipcash.report.data.settings import Variable
 from mipcash.report.data.slices import along_equations, incumbent, latent, legal_points, variable_of
 from mipcash.report.drawing import DOT, RING, add_legend, dress, new_axes, plain
 from mipcash.space.space import Space
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from mipcash.report.data.convergence import curve
 from mipcash.report.drawing import INK, add_legend, draw_convergence, needs_matplotlib
 from mipcash.report.files import READABLE, write_file
 from mipcash.study.result import Result
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 SUFFIXES = (".png", ".svg")
 

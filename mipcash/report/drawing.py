@@ -13,7 +13,7 @@ from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import Curve, time_unit
 from mipcash.report.data.effects import Spread
 from mipcash.report.data.slices import Slice, slice_bounds
-from mipcash.study.text import abridged, visible
+from mipcash.text import abridged, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

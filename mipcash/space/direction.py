@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from typing import Any
 
 from mipcash.errors import SpaceError
+from mipcash.text import did_you_mean
 
 MINIMIZE, MAXIMIZE = "minimize", "maximize"
 DIRECTIONS = (MINIMIZE, MAXIMIZE)
@@ -21,6 +21,6 @@ def direction_of(given: Any) -> str:
     """
     if isinstance(given, str) and (found := _ALSO.get(given, given)) in DIRECTIONS:
         return found
-    close = difflib.get_close_matches(given, DIRECTIONS, n=1) if isinstance(given, str) else []
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    near = did_you_mean(given, DIRECTIONS, "") if isinstance(given, str) else ""
+    hint = f"; {near}" if near else ""
     raise SpaceError(f"direction must be {MINIMIZE!r} or {MAXIMIZE!r}, got {reprlib.repr(given)}{hint}")

@@ -11,7 +11,7 @@ from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
-from mipcash.study.text import listed, shown
+from mipcash.text import listed, shown
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

@@ -5,7 +5,6 @@ All of them run before anything is opened or evaluated.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
@@ -16,7 +15,7 @@ from mipcash.optimizers.outcome import LOSS
 from mipcash.space.direction import DIRECTIONS
 from mipcash.space.space import Space
 from mipcash.study.signatures import takes
-from mipcash.study.text import listed, shown
+from mipcash.text import did_you_mean, listed, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,8 +92,7 @@ def _cure(name: str, ours: Collection[str]) -> str:
     for held, others in WITHIN.items():
         if held.split("=")[0] in ours and name.lower() in others.split():
             return f"give {held}"
-    close = difflib.get_close_matches(name, ours, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(ours)}"
+    return did_you_mean(name, ours, "there are")
 
 
 def check_order(objective: Any, space: Any, budget: Any) -> None:

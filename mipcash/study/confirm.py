@@ -14,13 +14,13 @@ from numbers import Integral
 from typing import Any
 
 from mipcash.display import counted
-from mipcash.errors import at_least, stack_level
+from mipcash.errors import check_settings, stack_level
 from mipcash.study.finalists import Finalist
 from mipcash.study.policies.policy import BUDGET, CALLBACK, DEFECT, TIMEOUT
 from mipcash.study.replication import RESERVED
 from mipcash.study.spending import SEARCHED, Amount, Reserve, Spending
 from mipcash.study.study import Study
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Confirm:
     repeats: int = 1
 
     def __post_init__(self) -> None:
-        at_least(self, finalists=2, repeats=1)
+        check_settings(self, finalists=2, repeats=1)
 
     def __str__(self) -> str:
         return f"confirm= evaluates {self.finalists} finalists {'once' if self.repeats == 1 else f'{self.repeats} times'} more"

@@ -9,7 +9,7 @@ from typing import Any
 from mipcash.study.arguments import whole_number
 from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.evaluating.pool import Executors
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mipcash.study.text import one_line
 from mipcash.study.trial import Trial
+from mipcash.text import one_line
 
 TIMED_OUT, OUT_OF_MEMORY, WORKER_DIED = "timed out", "out of memory", "worker died"
 NAN, INF, TOO_LARGE, NO_LOSS = "nan", "inf", "too large", "no loss"

@@ -18,8 +18,8 @@ from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Joined, Limit, Observation, averaged, joined
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome
 from mipcash.optimizers.violations import violations
-from mipcash.study.text import one_line
 from mipcash.study.trial import Trial
+from mipcash.text import one_line
 
 
 @dataclass(frozen=True)

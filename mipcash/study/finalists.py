@@ -24,7 +24,7 @@ from mipcash.display import aligned
 from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.feasibility import Violation, violated
-from mipcash.study.text import one_line
+from mipcash.text import one_line
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.pareto import Values, hypervolume, on_front, tchebycheff, unit_values
 from mipcash.optimizers.scalarising import values_of
 from mipcash.study.feasibility import Feasibility
-from mipcash.study.text import listed, shown
 from mipcash.study.trial import Trial
+from mipcash.text import listed, shown
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mipcash.optimizers.optimizer import Optimizer
 from mipcash.study.arguments import seconds_of
 from mipcash.study.calls import explained
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 if TYPE_CHECKING:
     from mipcash.backends.task import Backend

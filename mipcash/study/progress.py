@@ -18,8 +18,8 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.study.feasibility import Feasibility, violated
 from mipcash.study.front import Front, objectives_of
 from mipcash.study.spending import Spending
-from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
+from mipcash.text import one_line, visible
 
 NOTES = 5
 """Number of messages below the bar of a notebook, the latest ones."""

@@ -22,7 +22,7 @@ from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.space.compiled import compiled
 from mipcash.study.finalists import answer
 from mipcash.study.records.trials import proposal_row
-from mipcash.study.text import listed, shown
+from mipcash.text import listed, shown
 
 if TYPE_CHECKING:
     from mipcash.space.exclusion import MinimumDistance

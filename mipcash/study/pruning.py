@@ -48,8 +48,8 @@ from mipcash.optimizers.outcome import LOSS
 from mipcash.study.arguments import whole_number
 from mipcash.study.feasibility import Feasibility
 from mipcash.study.folds import Estimates, Judge, NegatedJudge
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+from mipcash.text import shown
 
 Pairs = Sequence[tuple[float, float]]
 """Pairs ``(v_i, L_i)``."""

@@ -16,8 +16,8 @@ from typing import Any
 
 from mipcash.optimizers.outcome import FAILED, LOSS, PRESENT, TEXT, Outcome, Output
 from mipcash.study.folds import Folds
-from mipcash.study.text import MESSAGE_LIMIT, kind, listed, readable, shown, storable
 from mipcash.study.trial import Failed
+from mipcash.text import MESSAGE_LIMIT, kind, listed, readable, shown, storable
 
 ADVICE = "return a finite number, a dict with 'loss', or mc.Failed('why')"
 

@@ -15,8 +15,8 @@ from typing import Any
 from mipcash.optimizers.outcome import FAILED, LOSS, TEXT, Outcome
 from mipcash.study.folds import MOST_STEPS, Estimates, Folds, Judge
 from mipcash.study.reading import RETURNED, read_outcome, statement
-from mipcash.study.text import shown
 from mipcash.study.trial import Failed
+from mipcash.text import shown
 
 REPORTED = "the objective reported "
 NOTHING = "the objective reported {:,} values and returned nothing; return the loss of the whole evaluation"

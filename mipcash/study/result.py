@@ -32,10 +32,10 @@ from mipcash.study.feasibility import (
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.storage.protocol import NOTHING
-from mipcash.study.text import no_attribute, one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial, flat_row
 from mipcash.study.unreturned import unreturned
+from mipcash.text import no_attribute, one_line, shown, visible, without_address
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space

@@ -16,8 +16,8 @@ from typing import Any
 from mipcash.display import counted
 from mipcash.errors import BudgetError, stack_level
 from mipcash.study.arguments import seconds_of
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+from mipcash.text import shown
 
 ROUNDING = 1e-9
 """Relative tolerance for rounding, within which a sum of costs may exceed the budget."""

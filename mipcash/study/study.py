@@ -46,8 +46,8 @@ from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import Journal, StorageGiven, make_storage, move_aside
 from mipcash.study.table import TrialTable
-from mipcash.study.text import MESSAGE_LIMIT, no_attribute, shown, storable
 from mipcash.study.trial import Trial
+from mipcash.text import MESSAGE_LIMIT, no_attribute, shown, storable
 
 
 class Study:

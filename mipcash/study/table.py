@@ -34,8 +34,8 @@ from mipcash.study.storage.protocol import (
     this_worker,
     title_of,
 )
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+from mipcash.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

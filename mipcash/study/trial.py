@@ -13,7 +13,7 @@ from mipcash.modelling.domains import Configuration, own
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
-from mipcash.study.text import no_attribute, one_line, readable, shown
+from mipcash.text import no_attribute, one_line, readable, shown
 
 KNOWN = "known"
 """Origin of an evaluation that was made outside the study."""

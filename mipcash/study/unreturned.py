@@ -6,7 +6,6 @@ this holds for all evaluations, constraint and objective do not match.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import FAILED, PRESENT
 from mipcash.study.reading import unread
 from mipcash.study.trial import Trial
+from mipcash.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def _described(name: str, without: Sequence[Trial]) -> Unreturned:
     latest, numbers = without[-1].outcome, tuple(t.number for t in without)
     stated = not all(unread(t.outcome[name]) for t in without)
     others = [other for other in latest.outputs if latest[other].status != FAILED]
-    close = difflib.get_close_matches(name, others, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close and not stated else ""
+    near = "" if stated else did_you_mean(name, others, "")
+    hint = f"; {near}" if near else ""
     which = "the only evaluation" if len(without) == 1 else f"none of {len(without)} evaluations"
     gave = "did not give" if len(without) == 1 else "gave"
     return Unreturned(

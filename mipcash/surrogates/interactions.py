@@ -11,7 +11,6 @@ The interaction graph of a generalised additive model (daxberger2019, Sec. 3.1):
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,6 +19,7 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
+from mipcash.text import did_you_mean
 
 Pair = tuple[int, int]
 NameTuple = tuple[tuple[str, str], ...]
@@ -110,6 +110,5 @@ def _known(name: str, declaration: Declaration) -> None:
             f"interactions: {name!r} is an auxiliary variable of space {declaration.name!r} and no part of a configuration; "
             "name the parameters that decide it"
         )
-    close = difflib.get_close_matches(name, declaration.parameters, n=1, cutoff=0.0)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise SpaceError(f"interactions: space {declaration.name!r} has no parameter {name!r}{hint}")
+    hint = did_you_mean(name, declaration.parameters)
+    raise SpaceError(f"interactions: space {declaration.name!r} has no parameter {name!r}; {hint}")

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import mipcash as mc
 from mipcash.study.progress import Bar
-from mipcash.study.text import one_line, visible
+from mipcash.text import one_line, visible
 from tests.forging import forge
 
 Write = Callable[..., Path]

@@ -228,7 +228,7 @@ def test_limits_on_user_attributes_are_reported_to_optuna() -> None:
     ("told", "said"),
     [
         ({}, r"trial 0 has no value for the limit on 'ms' and .*it has none. Call trial.set_user_attr\('ms', value\)"),
-        ({"mss": 3.0, "size": 1}, r"trial 0 .*did you mean 'mss'\? it has .*'mss'.*'size'"),
+        ({"mss": 3.0, "size": 1}, r"trial 0 .*did you mean 'mss'"),
         ({"ms": "fast"}, r"trial 0 .*the user attribute 'ms' is 'fast', which is no number"),
     ],
 )

@@ -21,7 +21,7 @@ from mipcash.study.minimize import minimize
 from mipcash.study.reading import LOSS_LIMIT, read_outcome
 from mipcash.study.storage import sql
 from mipcash.study.storage.sqlite import read_journal
-from mipcash.study.text import MESSAGE_LIMIT
+from mipcash.text import MESSAGE_LIMIT
 
 
 class MuteError(Exception):

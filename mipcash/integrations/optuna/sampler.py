@@ -11,7 +11,6 @@ sampled independently.
 
 from __future__ import annotations
 
-import difflib
 import math
 import threading
 import warnings
@@ -37,6 +36,7 @@ from mipcash.space.space import Space
 from mipcash.study.arguments import seconds_of, whole_number
 from mipcash.study.method import SECONDS_PER_PROPOSAL
 from mipcash.study.records.limits import LimitsGiven, limits_of
+from mipcash.text import did_you_mean
 
 FINISHED = "every legal configuration of space {} has been proposed; the study stops"
 
@@ -265,9 +265,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         if name in reported:
             why = f"the user attribute {name!r} is {reported[name]!r}, which is no number"
         else:
-            close = difflib.get_close_matches(name, reported, n=1)
-            has = f"it has {short_list(list(reported))}" if reported else "it has none"
-            why = f"it has no such user attribute; {f'did you mean {close[0]!r}? ' if close else ''}{has}"
+            why = f"it has no such user attribute; {did_you_mean(name, reported)}"
         self._warn(
             f"trial {trial.number} has no value for the limit on {name!r} and counts as breaking it: {why}. Call "
             f"trial.set_user_attr({name!r}, value) in the objective, with a number"

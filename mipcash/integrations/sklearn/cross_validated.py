@@ -20,7 +20,7 @@ from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.splits import Rows, check_folds, check_seed, folds_of
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.direction import MINIMIZE
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 

@@ -34,7 +34,7 @@ from mipcash.integrations.sklearn.fitting import SILENT
 from mipcash.integrations.sklearn.predicted import PredictionLoss
 from mipcash.study.arguments import whole_number
 from mipcash.study.reading import stops
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 if TYPE_CHECKING:
     from mipcash.study.result import Result

@@ -14,8 +14,8 @@ from typing import Any
 
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn.fitting import SILENT
-from mipcash.study.text import shown
 from mipcash.study.trial import Failed
+from mipcash.text import shown
 
 OF_NUMBERS = ("r2", "explained_variance", "max_error", "d2_absolute_error_score")
 """Scores of regression, besides those with the following prefixes."""

@@ -37,7 +37,7 @@ from scipy.optimize import minimize
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import Deadline
-from mipcash.errors import at_least
+from mipcash.errors import check_settings
 from mipcash.methods.admm.legal import exactly_legal
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.modelling.domains import Configuration
@@ -187,8 +187,7 @@ class JoptSettings:
     iterations: int = 30
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, starts=1, iterations=0)
-        at_least(self, samples=self.starts)
+        check_settings(self, n_initial=1, starts=1, iterations=0, samples=self.starts)
 
 
 class Jopt(ModelBased):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.admm.rewards import RANK
 from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
 
@@ -62,16 +62,12 @@ class AdmmSettings:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, first=1, growth=0, rho=0, limit_rho=0, prior=0, unit=0, tolerance=0)
-        at_least(self, most=self.first)
+        check_settings(self, above_0=("limit_rho", "unit", "prior"), n_initial=1, first=1, growth=0, rho=0, tolerance=0)
+        check_settings(self, most=self.first)
         solver_of(THETA_MIN, self.theta_min)
         solver_of(Z_MIN, self.z_min)
-        if not 0.0 <= self.rho < math.inf:
-            raise SpaceError(f"rho must be a finite number, at least 0, got {self.rho}")
-        for name in ("limit_rho", "unit", "prior"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < math.inf:
-                raise SpaceError(f"{name} must be a finite number above 0, got {value}")
+        if self.rho == math.inf:
+            raise SpaceError("AdmmSettings: rho must be finite")
         known = isinstance(self.f_hat, (int, float)) and not isinstance(self.f_hat, bool)
         if self.f_hat != RANK and not (known and 0.0 < float(self.f_hat) < math.inf):
             raise SpaceError(f"f_hat must be {RANK!r} or a finite loss above 0, got {self.f_hat!r}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mipcash.acquisition.mixed_search import LocalSearchSettings
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.surrogates.structured.surrogate import StructuredSettings
 
 UNIT, NATURAL = "unit", "natural"
@@ -68,18 +68,13 @@ class AdmmboSettings:
     restart_every: int = 6
 
     def __post_init__(self) -> None:
-        at_least(self, n_initial=1, first=1, later=1, iterations=1, tolerance=0, equality=0, refit=1, restart_every=1)
-        at_least(self, rho=0, penalty=0, unit=0, improvement=0)
-        for name in ("rho", "penalty", "unit"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < float("inf"):
-                raise SpaceError(f"{name} must be a finite number above 0, got {value}")
-        if not 0.0 < self.delta < 1.0:
-            raise SpaceError(f"delta is a probability between 0 and 1, got {self.delta}")
-        if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
-            raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
-        if self.coordinates not in (UNIT, NATURAL):
-            raise SpaceError(f"coordinates must be {UNIT!r} or {NATURAL!r}, got {self.coordinates!r}")
+        check_settings(self, above_0=("rho", "penalty", "unit"), inside_0_1=("delta",), balance=1, improvement=0)
+        check_settings(
+            self, n_initial=1, first=1, later=1, iterations=1, tolerance=0, equality=0, refit=1, restart_every=1
+        )
+        check_settings(self, choices={"coordinates": (UNIT, NATURAL)})
+        if not self.factor > 1.0:
+            raise SpaceError(f"AdmmboSettings: factor must be above 1, got {self.factor}")
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmboSettings:

@@ -46,7 +46,7 @@ from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.acquisition.mixed_search import LocalSearchSettings
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
@@ -145,15 +145,8 @@ class CmesSettings(HybridSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choices = {"sampling": (JOINT, MARGINAL), "feedback": (AUTO, REAL, BINARY)}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise SpaceError(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
-        for name in ("violation_probability", "delta"):
-            given = getattr(self, name)
-            if given is not None and not 0.0 < given < 1.0:
-                raise SpaceError(f"{name} is a probability inside (0, 1), got {given}")
-        at_least(self, minima=1, candidates=0, optimised=0)
+        check_settings(self, choices={"sampling": (JOINT, MARGINAL), "feedback": (AUTO, REAL, BINARY)})
+        check_settings(self, inside_0_1=("violation_probability", "delta"), minima=1, candidates=0, optimised=0)
         for name in ("acquisition", "samples"):
             if getattr(self, name) != getattr(HybridSettings, name):
                 raise SpaceError(f"{name} has no effect on cmes, which draws minima; leave it out, or take 'hybrid'")

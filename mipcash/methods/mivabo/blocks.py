@@ -23,14 +23,13 @@ each keep the features few (additive kernels, Sec. 3.1 of Mutny and Krause).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.evidence import Layout, Shared, shared
 from mipcash.methods.mivabo.functions import Block
@@ -39,6 +38,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale, resolved
 from mipcash.surrogates.cosines import CosineFeatures
 from mipcash.surrogates.interactions import Interactions, Pair
+from mipcash.text import did_you_mean
 
 LARGEST = 4096
 """Maximum number of features of one grid; beyond it, the posterior costs far more than with random features."""
@@ -55,9 +55,7 @@ def known_kind(kind: str) -> str:
         SpaceError: there is none.
     """
     if kind not in FEATURES:
-        close = difflib.get_close_matches(kind, FEATURES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise SpaceError(f"there are no features {kind!r}{hint} (there are {', '.join(FEATURES)})")
+        raise SpaceError(f"there are no features {kind!r}; {did_you_mean(kind, FEATURES, 'there are')}")
     return kind
 
 
@@ -118,7 +116,7 @@ class FeatureSizes:
     nodes: int = 8
 
     def __post_init__(self) -> None:
-        at_least(self, fourier=1, per_number=1, product_columns=0, nodes=1)
+        check_settings(self, fourier=1, per_number=1, product_columns=0, nodes=1)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.backends.task import Answer
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import check_settings
 from mipcash.methods.mivabo import evidence
 from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, known_kind, paper_blocks
 from mipcash.methods.mivabo.evidence import always_active, shared
@@ -107,15 +107,10 @@ class MiVaBOSettings:
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
 
     def __post_init__(self) -> None:
-        if self.preset not in ("evidence", "paper"):
-            raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
-        at_least(self, n_initial=1, starts=1, alpha=0, beta=0, sigma=0, inflation=0, refit=1, tolerance=0)
-        if not 0.0 < min(self.alpha, self.beta, self.sigma) <= max(self.alpha, self.beta, self.sigma) < math.inf:
-            raise SpaceError(
-                f"alpha, beta and sigma must be finite and above 0, got {self.alpha}, {self.beta} and {self.sigma}"
-            )
-        if self.prior not in ("gaussian", *PRIORS):
-            raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
+        check_settings(
+            self, above_0=("alpha", "beta", "sigma"), n_initial=1, starts=1, inflation=0, refit=1, tolerance=0
+        )
+        check_settings(self, choices={"preset": ("evidence", "paper"), "prior": ("gaussian", *PRIORS)})
         known_kind(self.features)
         if self.prior != "gaussian":
             _ = self.inference  # refused here

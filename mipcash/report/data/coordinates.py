@@ -22,8 +22,8 @@ from mipcash.program.forms import Vector
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
 from mipcash.space.bounds import Extent
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+from mipcash.text import shown
 
 AXES = 9
 """Largest number of parameters shown."""

@@ -28,8 +28,8 @@ from mipcash.study.storage.listings import differences, fingerprint
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+from mipcash.text import shown
 
 SECONDS = 5.0
 """Time limit for computing the legal ranges."""

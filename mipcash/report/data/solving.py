@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.display import visible
 from mipcash.program.forms import Vector
 from mipcash.report.data.run import Run
+from mipcash.text import visible
 
 PARTS = {
     "design": "initial design",

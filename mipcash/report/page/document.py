@@ -35,8 +35,8 @@ from mipcash.report.page.svg import HALF, NARROW, WIDE, both, escaped, number, s
 from mipcash.report.residuals import NAMES, Residuals
 from mipcash.study.failures import kinds
 from mipcash.study.result import Result
-from mipcash.study.text import one_line
 from mipcash.study.trial import Trial
+from mipcash.text import one_line
 
 BEST_ROWS = 12
 """Number of trials in the table."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mipcash.report.data.effects import Effects, Spread
 from mipcash.report.data.slices import Slice
 from mipcash.report.page.svg import Chart, Scale, number
-from mipcash.study.text import abridged
+from mipcash.text import abridged
 
 SHOWN = 12
 """Largest number of parameters whose importance is drawn."""

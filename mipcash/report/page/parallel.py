@@ -8,7 +8,7 @@ import numpy as np
 
 from mipcash.report.data.coordinates import Axis, Coordinates
 from mipcash.report.page.svg import NARROW, Chart, number
-from mipcash.study.text import abridged, told_apart
+from mipcash.text import abridged, told_apart
 
 SHADES = 5
 """Number of colour classes of lines by rank."""

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from mipcash.report.page.svg import escaped
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 LONG = 24
 """Number of characters from which a name may be broken."""

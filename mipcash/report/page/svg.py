@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mipcash.report.data.coordinates import nice
-from mipcash.study.text import visible
+from mipcash.text import visible
 
 
 def escaped(text: object, limit: int | None = None) -> str:

@@ -10,7 +10,7 @@ from mipcash.report.data.run import Run, Source
 from mipcash.report.files import write_file
 from mipcash.report.page.document import page
 from mipcash.space.space import Space
-from mipcash.study.text import shown, visible
+from mipcash.text import shown, visible
 
 SUFFIXES = (".html", ".htm")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mipcash.study.arguments import seconds_of
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 MEGABYTE = 1_000_000
 _PROC = Path("/proc")

@@ -20,8 +20,8 @@ from mipcash.study.reading import read_outcome, stops
 from mipcash.study.reports import Reports
 from mipcash.study.signatures import needs, takes
 from mipcash.study.storage.protocol import this_worker
-from mipcash.study.text import kind
 from mipcash.study.trial import Failed, Trial, repeat_origin
+from mipcash.text import kind
 
 Function = Callable[..., Any]
 """Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, ``Failed``, or an iterator of partial results."""

@@ -25,8 +25,8 @@ from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, eva
 from mipcash.study.evaluating.raised import Raised
 from mipcash.study.reading import describe_error, stops
 from mipcash.study.signatures import takes
-from mipcash.study.text import shown
 from mipcash.study.trial import Failed
+from mipcash.text import shown
 
 CURE = "Leave out of it what is open here: files, connections, locks; or give the evaluations threads, workers= without executor="
 

@@ -34,8 +34,8 @@ from mipcash.study.evaluating.pool import LostWorkerError
 from mipcash.study.evaluating.raised import Raised
 from mipcash.study.evaluating.worker import READY, STOPPED
 from mipcash.study.reading import describe_error
-from mipcash.study.text import shown
 from mipcash.study.trial import Failed
+from mipcash.text import shown
 
 GRACE = 0.5
 """Seconds between SIGTERM, on which an objective may clean up, and SIGKILL."""

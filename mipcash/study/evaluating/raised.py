@@ -8,7 +8,7 @@ from importlib import metadata
 
 from mipcash.errors import ModelError
 from mipcash.study.reading import describe_error
-from mipcash.study.text import MESSAGE_LIMIT, storable
+from mipcash.text import MESSAGE_LIMIT, storable
 
 CERTAIN = (NameError, ImportError, SyntaxError, ModelError)
 """Exceptions that usually do not depend on the configuration. UnboundLocalError does: it depends on the branches taken."""

@@ -29,9 +29,9 @@ from mipcash.study.policies.policy import BUDGET, DEFECT, Policy
 from mipcash.study.reading import statement
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.study import Study
-from mipcash.study.text import readable, without_address
 from mipcash.study.trial import Trial
 from mipcash.study.unreturned import unreturned
+from mipcash.text import readable, without_address
 
 _PLACE = re.compile(r" \([^()]*:\d+\)$")
 _NUMBER = re.compile(r"[-+]?\b\d[\d.,_]*(?:e[-+]?\d+)?", re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import Any
 from mipcash.errors import SpaceError
 from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.space.direction import DIRECTIONS, MINIMIZE, direction_of
-from mipcash.study.text import listed, shown
+from mipcash.text import listed, shown
 
 DirectionGiven = str | Sequence[str] | Mapping[str, str]
 """Direction of the loss; or several outputs to minimise, or directions by name."""

@@ -23,7 +23,7 @@ from mipcash.modelling.domains import (
     same_value,
 )
 from mipcash.space.solution import Solution
-from mipcash.study.text import stable_text, storable
+from mipcash.text import stable_text, storable
 
 if TYPE_CHECKING:  # Pyomo takes a second to import, which a journal that is only shown does without
     from mipcash.space.space import Space

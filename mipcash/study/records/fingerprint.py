@@ -34,7 +34,7 @@ from mipcash.study.records.encoding import plain
 from mipcash.study.records.limits import stored_limits
 from mipcash.study.storage.listings import DETAIL, LATER, NUMBERS, ORDER, fingerprint
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
-from mipcash.study.text import stable_text
+from mipcash.text import stable_text
 
 
 def record_of(

@@ -24,8 +24,8 @@ from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
 from mipcash.study.records.telling import completed
 from mipcash.study.storage.protocol import EvaluationRow, TrialRow
-from mipcash.study.text import shown
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial, repeat_origin
+from mipcash.text import shown
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mipcash.optimizers.optimizer import Limit
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 LimitsGiven = Mapping[str, float | Sequence[float | None]] | None
 """By output: an upper limit, or (low, high) with None for no limit."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mipcash.errors import stack_level
-from mipcash.study.text import readable, storable
+from mipcash.text import readable, storable
 
 BEFORE_CALLS = ("__init__", "__post_init__", "__new__")
 """Methods that write attributes before an object is called."""

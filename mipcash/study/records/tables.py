@@ -37,8 +37,8 @@ from mipcash.space.compiled import compiled
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.given import REFUSE
 from mipcash.study.records.trials import readable_trial
-from mipcash.study.text import shown
 from mipcash.study.trial import COLUMNS, Failed, flat_row
+from mipcash.text import shown
 
 NEAR = 1e-9
 """Relative difference up to which two numbers of a list are equal: 0.1 + 2 * 0.1 and 0.3 are."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,8 @@ from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PENDING, PRESENT, Outcome
 from mipcash.study.reading import read_outcome, unread
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+from mipcash.text import did_you_mean, shown
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
     lacking = next((n for n in objectives.names if whole[n].status != PRESENT), None)
     if lacking is not None and unread(whole[lacking]):
         others = [n for n, o in whole.outputs.items() if o.status == PRESENT and n not in objectives.names]
-        close = difflib.get_close_matches(lacking, others, n=1)
-        found = replace(found, message=found.message + (f"; did you mean {close[0]!r}?" if close else ""))
+        near = did_you_mean(lacking, others, "")
+        found = replace(found, message=f"{found.message}; {near}" if near else found.message)
     if found.status != PRESENT and found.value is not None:  # nan or inf
         found = replace(found, message=f"{lacking}: {found.message}")
     return Outcome({LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}})

@@ -21,8 +21,8 @@ from mipcash.study.records.encoding import (
 )
 from mipcash.study.storage.checks import DamageError, named
 from mipcash.study.storage.protocol import TrialRow
-from mipcash.study.text import shown, storable
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
+from mipcash.text import shown, storable
 
 if TYPE_CHECKING:
     from mipcash.space.compiled import CompiledSpace

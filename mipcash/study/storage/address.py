@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from mipcash.errors import StorageError
-from mipcash.study.text import one_line, shown
+from mipcash.text import one_line, shown
 
 HEARTBEAT = 60.0
 """Default for the seconds of silence after which a worker counts as dead."""

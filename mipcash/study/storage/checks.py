@@ -26,7 +26,7 @@ from mipcash.study.storage.protocol import (
     TrialRow,
     asked_for,
 )
-from mipcash.study.text import one_line, shown
+from mipcash.text import one_line, shown
 
 DIGEST = "digest"
 """Column of every table of trials, evaluations and studies: ``digest_of`` the other columns of its row."""

@@ -10,7 +10,7 @@ from mipcash.errors import StorageError, stack_level
 from mipcash.study.storage.listings import differences
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.storage.versions import changed
-from mipcash.study.text import storable, told_apart
+from mipcash.text import storable, told_apart
 
 
 def compare(

@@ -18,7 +18,7 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.checks import DamageError, named, study_record, trial_row, with_digest, without_digest
 from mipcash.study.storage.protocol import EvaluationRow, StudyRecord, TrialRow, UnreachableError
 from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
-from mipcash.study.text import storable
+from mipcash.text import storable
 
 LARGEST = 2**63 - 1
 """Largest integer of a database."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from mipcash.study.text import told_apart
+from mipcash.text import told_apart
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)

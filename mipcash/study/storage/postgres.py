@@ -15,7 +15,7 @@ from mipcash.study.storage.checks import DamageError, check_format
 from mipcash.study.storage.database import Database, Rows
 from mipcash.study.storage.protocol import StudyRecord, TrialRow
 from mipcash.study.storage.tables import Tables
-from mipcash.study.text import one_line, storable
+from mipcash.text import one_line, storable
 
 try:
     import psycopg

@@ -12,7 +12,7 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import Storage, StudyRecord, TrialRow
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 MEMORY = (":memory:", "sqlite:///:memory:")
 

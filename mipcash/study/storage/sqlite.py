@@ -25,7 +25,7 @@ from mipcash.study.storage.lock import InUseError, WriterLock, create_private, r
 from mipcash.study.storage.protocol import StudyRecord, TrialRow
 from mipcash.study.storage.sql import SQLStorage
 from mipcash.study.storage.tables import Tables
-from mipcash.study.text import shown
+from mipcash.text import shown
 
 APPLICATION_ID = 0x6D697063
 """Stamped into the SQLite header ("mipc") to distinguish journals from other databases."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import at_least
+from mipcash.errors import check_settings
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Noise, State
@@ -53,7 +53,7 @@ class StructuredSettings:
     warp: bool = True
 
     def __post_init__(self) -> None:
-        at_least(self, iterations=1, restart_every=1)
+        check_settings(self, iterations=1, restart_every=1)
 
 
 @dataclass(frozen=True)

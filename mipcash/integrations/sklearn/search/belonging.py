@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from mipcash.integrations.sklearn.search.objective import SCORE, Data
 from mipcash.study.storage.address import Address, is_address
-from mipcash.study.text import stable_text, without_address
+from mipcash.text import stable_text, without_address
 
 DATA, CV, SCORING, ESTIMATOR = "data", "cv", "scoring", "estimator"
 

@@ -12,11 +12,11 @@ from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESS
 from mipcash.integrations.sklearn.ensemble import Selected, selected
 from mipcash.integrations.sklearn.scoring import Scoring, weighted_scorer
 from mipcash.integrations.sklearn.search.objective import FIT_SECONDS, MEASURES, SearchObjective, Splits
-from mipcash.integrations.sklearn.search.suggestions import did_you_mean
 from mipcash.integrations.sklearn.splits import Rows
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
 from mipcash.study.result import Result
+from mipcash.text import did_you_mean
 
 
 class Members(CrossValidated):
@@ -99,7 +99,7 @@ def limited_of(
             scorers[name] = None
         else:
             known = [*MEASURES, FIT_SECONDS, *metrics, *get_scorer_names()]
-            near = did_you_mean(name, known, 0)
+            near = did_you_mean(name, known, "")
             raise DataError(
                 f"limits= names {name!r}, which is no score and none of {', '.join([*MEASURES, FIT_SECONDS])}"
                 f"{f'; {near}' if near else '.'} For a measure of your own give scoring= a dict with a scorer of that name"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,11 +11,10 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from mipcash.errors import SpaceError
-from mipcash.integrations.sklearn.search.suggestions import did_you_mean
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.space.space import Space
-from mipcash.study.text import shown
+from mipcash.text import did_you_mean, shown
 
 NOTHING = ("none", "passthrough")
 """Algorithms that omit their step."""
@@ -119,8 +117,8 @@ def _estimator(module: str, algorithm: str, given: Mapping[str, Any]) -> Any:
     if found is None:
         found = known_estimators().get(algorithm)
     if found is None:
-        close = difflib.get_close_matches(algorithm, known_estimators(), n=2)
-        hint = f"did you mean {' or '.join(map(repr, close))}? Or give" if close else "give"
+        near = did_you_mean(algorithm, known_estimators(), "")
+        hint = f"{near} Or give" if near else "give"
         raise SpaceError(
             f"algorithm {algorithm!r} of module {module!r} is no estimator of scikit-learn; {hint} it as "
             f"estimators={{{algorithm!r}: YourEstimator()}}"
@@ -157,7 +155,7 @@ def _check_given(given: Mapping[str, Any], found: Sequence[tuple[str, str]]) -> 
     for name in given:
         if name not in known:
             raise SpaceError(
-                f"estimators= names {name!r}, which is no algorithm of the space; {did_you_mean(str(name), known)}"
+                f"estimators= names {name!r}, which is no algorithm of the space; {did_you_mean(name, sorted(known))}"
             )
 
 

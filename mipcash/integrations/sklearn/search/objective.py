@@ -27,8 +27,8 @@ from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import takes_weights
 from mipcash.integrations.sklearn.splits import Rows
 from mipcash.optimizers.outcome import LOSS
-from mipcash.study.text import shown
 from mipcash.study.trial import Failed
+from mipcash.text import shown
 
 Splits = Sequence[tuple[Rows, Rows]]
 SCORE = "score"

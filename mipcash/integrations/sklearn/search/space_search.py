@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import HasMethods
 from mipcash.errors import SpaceError
 from mipcash.integrations.sklearn.search.objective import Splits
 from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
-from mipcash.integrations.sklearn.search.suggestions import did_you_mean
 from mipcash.modelling.domains import Categorical, Ordinal
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.space.space import Space
+from mipcash.text import did_you_mean
 
 
 class SpaceSearchCV(SpaceSearch):

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
@@ -57,19 +57,14 @@ class SparseSettings:
     noise_sd: float = 1.5
 
     def __post_init__(self) -> None:
-        if self.prior not in PRIORS:
-            raise SpaceError(f"a sparse prior is 'laplace' or 'horseshoe', not {self.prior!r}")
-        if self.inference not in ("gibbs", "variational"):
-            raise SpaceError(f"a sparse prior is inferred by 'gibbs' or 'variational', not {self.inference!r}")
+        check_settings(
+            self, choices={"prior": PRIORS, "inference": ("gibbs", "variational"), "by": ("pair", "feature")}
+        )
+        check_settings(self, above_0=("noise",), burn_in=0, draws=1, noise_sd=0)
         if self.inference == "variational" and self.prior != "laplace":
             raise SpaceError(
                 f"the {self.prior} prior has no variational inference here; use 'gibbs', or prior='laplace'"
             )
-        if self.by not in ("pair", "feature"):
-            raise SpaceError(f"sparse units are by 'pair' or by 'feature', not {self.by!r}")
-        at_least(self, burn_in=0, draws=1, noise=0, noise_sd=0)
-        if not 0.0 < self.noise < math.inf:
-            raise SpaceError(f"noise must be a finite number above 0, got {self.noise}")
 
 
 @dataclass(frozen=True)

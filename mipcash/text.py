@@ -13,7 +13,10 @@ from typing import Any
 MESSAGE_LIMIT = 4000
 """Characters of a message that the journal keeps; longer messages are cut."""
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+LISTED = 20
+"""Largest number of known names that a hint lists."""
+
+_ADDRESS = re.compile(r"( instance)? at 0x[0-9a-fA-F]+")
 _JOINERS = "\u200c\u200d"
 """Joiners: invisible, but part of Persian and Indic words and of emoji."""
 
@@ -139,6 +142,23 @@ COUNTERPARTS = {
     },
 }
 """Attributes of Optuna's studies and trials, Ax's clients and scikit-learn's searches, and ours of the same meaning."""
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str = "it has") -> str:
+    """Return ``did you mean 'C'?``; without a similar name the first known ones after some words: ``it has a, b``.
+
+    Args:
+        name: the unknown name.
+        known: the known names.
+        otherwise: the words; empty: without a similar name the text is empty.
+    """
+    names, given = [str(k) for k in known], str(name)
+    close = [k for k in names if k.casefold() == given.casefold() or k.endswith((f".{given}", f"__{given}"))]
+    close = close or difflib.get_close_matches(given, names, n=1)
+    if close or not otherwise:
+        return f"did you mean {close[0]!r}?" if close else ""
+    first = sorted(names, key=lambda k: k.count("__"))[:LISTED]
+    return f"{otherwise} {', '.join(first) or 'none'}{' ...' if len(names) > LISTED else ''}"
 
 
 def no_attribute(of: object, name: str) -> AttributeError:
