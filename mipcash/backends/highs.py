@@ -1,8 +1,7 @@
 """HiGHS through highspy: each program is loaded once, then only the cost vector changes.
 
-Tasks pass through reductions first (``mipcash.backends.reductions``): dominated levels are closed, products of the objective
-become columns, and rows are tightened where rules allow it. The HiGHS instance of each reduced program is kept (least recently used
-ones are dropped).
+Tasks pass through reductions first (``mipcash.backends.reductions``): products of the objective become columns, and rows are
+tightened where rules allow it. The HiGHS instance of each reduced program is kept (least recently used ones are dropped).
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ import highspy
 import numpy as np
 
 from mipcash.backends.certificate import certified, closes
-from mipcash.backends.reductions.dominated_levels import DominatedLevels
 from mipcash.backends.reductions.large_steps import LargeSteps
 from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduction, reduced
-from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import LatentRanges, Tightening
 from mipcash.backends.silent import SMALLEST, SilentHighs
@@ -101,9 +98,7 @@ class HighsBackend:
         self._given = dict(options or {})
         _set_options(SilentHighs(), self._given)
         self._reductions: list[Reduction] = [
-            DominatedLevels(),
             ProductColumns(),
-            RltRows(),
             LatentRanges(),
             LargeSteps(),
             Tightening(),

@@ -19,6 +19,7 @@ from mipcash.cli.archive import Archive
 from mipcash.study.feasibility import violated
 from mipcash.study.progress import Progress
 from mipcash.study.records.encoding import plain
+from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 from mipcash.text import storable
 
@@ -101,9 +102,7 @@ def write_result(stream: TextIO, old: Archive) -> None:
             "type": "result",
             "space": result.space,
             "best": answer,
-            "front": [{"number": t.number, "values": t.values, "config": t.config} for t in result.front]
-            if result.objectives.several
-            else None,
+            "front": _front(result) if result.objectives.several else None,
             "stopped": result.stopped,
             "problem": result.problem(),
             "evaluations": result.n_evaluations,
@@ -114,6 +113,14 @@ def write_result(stream: TextIO, old: Archive) -> None:
             "journal": str(old.path),
         },
     )
+
+
+def _front(result: Result) -> list[dict[str, Any]]:
+    names = result.objectives.names
+    return [
+        {"number": t.number, "values": {n: t.outcome[n].value for n in names} | t.values, "config": t.config}
+        for t in result.front
+    ]
 
 
 def write(stream: TextIO, record: dict[str, Any]) -> None:

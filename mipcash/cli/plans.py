@@ -12,7 +12,8 @@ from mipcash.cli.limits import Pairs, together
 from mipcash.cli.modelfile import STANDARD
 from mipcash.errors import ModelError, SpaceError
 from mipcash.space.direction import MINIMIZE, direction_of
-from mipcash.study.arguments import costs_by_output, whole_number
+from mipcash.study.arguments import check_objectives, costs_by_output, whole_number
+from mipcash.study.calls import check_direction
 from mipcash.study.confirm import REPLICATE, ConfirmGiven, check_paid, confirm_of
 from mipcash.study.execution import Execution
 from mipcash.study.method import Method
@@ -187,11 +188,13 @@ class Plan:
         chosen = {**STANDARD, **loaded.defaults, **parsed}
         if cost is not None and steps is not None:
             raise ModelError("a run has one budget: give --cost or --steps")
+        chosen["pruning"], chosen["confirm"] = read_pruning(chosen["pruning"]), read_confirm(chosen["confirm"])
         try:
-            objectives_of(chosen["direction"])
+            objectives = objectives_of(chosen["direction"])
+            check_direction(loaded.objective, objectives)
+            check_objectives(objectives, {}, chosen["pruning"], chosen["confirm"])
         except ValueError as error:
             raise ModelError(str(error)) from None
-        chosen["pruning"], chosen["confirm"] = read_pruning(chosen["pruning"]), read_confirm(chosen["confirm"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
             **chosen,

@@ -96,12 +96,12 @@ class Objectives:
     @property
     def best(self) -> str:
         """``lowest loss`` or ``highest value``."""
-        return "highest value" if self.maximised else "lowest loss"
+        return f"{'highest' if self.maximised else 'lowest'} {self.word}"
 
     @property
     def better(self) -> str:
         """``lower loss`` or ``higher value``."""
-        return "higher value" if self.maximised else "lower loss"
+        return f"{'higher' if self.maximised else 'lower'} {self.word}"
 
     def in_minimisation_form(self, limits: Sequence[Limit]) -> tuple[Limit, ...]:
         """Return outcome constraints with those on the loss negated if it is maximised; the function is its own inverse."""

@@ -27,26 +27,28 @@ def on_front(values: Values) -> NDArray[np.bool_]:
 
 
 def hypervolume(values: Values, reference: Values) -> float:
-    """Return the exact hypervolume of F with respect to r, by slices along the last objective.
-
-    Each slice is a problem with one objective less. The cost is at most O(n^(m - 1)) for n points with m objectives, which is small
-    for fronts of a few hundred evaluations with up to four objectives.
-    """
+    """Return the exact hypervolume of F with respect to r, as a sum of exclusive volumes (While, Bradstreet and Barone 2012)."""
     inside = values[(values < reference).all(axis=1)]
     return _volume(inside[on_front(inside)], reference) if len(inside) else 0.0
 
 
 def _volume(front: Values, reference: Values) -> float:
+    """Return the hypervolume of points of which none dominates another.
+
+    Points are added from the best value of the last objective to the worst. What a point shares with those before it ends at its
+    own value of the last objective, so that it is a problem with one objective less.
+    """
     if front.shape[1] == 1:
         return float(reference[0] - front.min())
-    order = np.argsort(front[:, -1], kind="stable")
-    front, ends = front[order], np.append(front[order][1:, -1], reference[-1])
     total = 0.0
-    for k, (point, end) in enumerate(zip(front, ends, strict=True)):
-        if end > point[-1]:
-            below = front[: k + 1, :-1]
-            total += (end - point[-1]) * _volume(below[on_front(below)], reference[:-1])
-    return float(total)
+    front = front[np.argsort(front[:, -1], kind="stable")]
+    for k, point in enumerate(front):
+        shared = np.maximum(front[:k, :-1], point[:-1])
+        own = float(np.prod(reference[:-1] - point[:-1]))
+        if k:
+            own -= _volume(shared[on_front(shared)], reference[:-1])
+        total += own * float(reference[-1] - point[-1])
+    return total
 
 
 def unit_values(values: Values, by: Values) -> Values:

@@ -22,9 +22,10 @@ from mipcash.optimizers.multi_fidelity import MultiFidelity
 from mipcash.optimizers.mutation import Mutation, MutationSettings
 from mipcash.optimizers.optimizer import Optimizer
 from mipcash.optimizers.random import RandomSearch, RandomSettings
+from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
-from mipcash.text import did_you_mean
+from mipcash.text import did_you_mean, shown
 
 GROUP = "mipcash.optimizers"
 
@@ -78,16 +79,20 @@ def entry_of(name: str) -> Entry:
     """
     if name in CORE:
         return CORE[name]
-    point = _registered().get(name)
-    if point is None:
+    points = _registered().get(name, [])
+    if not points:
         raise MipcashError(f"there is no optimizer {name!r}; {did_you_mean(name, optimizer_names(), 'there are')}")
+    if len(points) > 1:
+        which = " and ".join(f"{p.value} of {'a package' if p.dist is None else p.dist.name}" for p in points)
+        raise MipcashError(f"optimizer {name!r} is registered more than once, as {which}; remove one of the packages")
+    point = points[0]
     source = f"package {point.dist.name!r}" if point.dist is not None else "a package"
     try:
         found = point.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a module of another package may raise anything
         raise MipcashError(
-            f"optimizer {name!r} is registered by {source} as {point.value}, which cannot be imported: {error}; install the "
-            "package again"
+            f"optimizer {name!r} is registered by {source} as {point.value}, which cannot be imported: "
+            f"{type(error).__name__}: {error}; install the package again, or correct it"
         ) from error
     if not isinstance(found, Entry):
         raise MipcashError(
@@ -97,8 +102,12 @@ def entry_of(name: str) -> Entry:
     return found
 
 
-def _registered() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+def _registered() -> dict[str, list[EntryPoint]]:
+    """Return the registered entry points by name; one that a package declares twice, as an editable one may, counts once."""
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, {})[point.value] = point
+    return {name: list(points.values()) for name, points in found.items()}
 
 
 def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", settings: Any = None) -> Optimizer:
@@ -121,8 +130,28 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
         raise MipcashError(f"optimizer {name!r} takes {entry.settings.__name__}, got {type(settings).__name__}{hint}")
     domain = Domain.of(space, solver)
     made = entry.make(domain, entry.defaults() if settings is None else settings)
-    fidelity = domain.declaration.fidelity
-    return made if fidelity is None else MultiFidelity(made, domain, fidelity)
+    if not isinstance(made, Optimizer) or not isinstance(getattr(made, "name", None), str):
+        raise MipcashError(
+            f"optimizer {name!r}: its Entry made {shown(made)}, which is no mipcash.optimizers.optimizer.Optimizer with a name"
+        )
+    return with_fidelity(made, space)
+
+
+def with_fidelity(optimizer: Optimizer, space: Space) -> Optimizer:
+    """Return the optimizer, which chooses a fidelity for each proposal if the space has one.
+
+    Raises:
+        MipcashError: the space has a fidelity, and the optimizer cannot search sub-spaces.
+    """
+    fidelity = compiled(space).declaration.fidelity
+    if fidelity is None or isinstance(optimizer, MultiFidelity):
+        return optimizer
+    if type(optimizer).restricted is Optimizer.restricted:
+        raise MipcashError(
+            f"optimizer {optimizer.name!r} has no method restricted(fixed), which a space with a fidelity needs "
+            f"({fidelity.label!r}); declare {fidelity.label!r} as a parameter, or take 'hybrid'"
+        )
+    return MultiFidelity(optimizer, getattr(optimizer, "domain", None) or Domain.of(space), fidelity)
 
 
 def _owner(settings: Any) -> str:

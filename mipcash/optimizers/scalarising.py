@@ -18,8 +18,8 @@ from mipcash.optimizers.optimizer import History, Limit, Observation, keeps
 from mipcash.optimizers.outcome import LOSS, VARIANCE, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
 
-REPORTED = "reported loss"
-"""Name of the reported loss in a scalarised history, for a loss that is an objective or has an outcome constraint."""
+RENAMED = {LOSS: "unscalarised loss", VARIANCE: "unscalarised variance"}
+"""Names in a scalarised history of outputs whose names have a meaning there, and may be objectives or have outcome constraints."""
 
 
 def values_of(history: History, objectives: Objectives) -> tuple[list[int], Values]:
@@ -47,7 +47,9 @@ def weights_of(rng: np.random.Generator, objectives: Objectives) -> Values:
 def scalarised(
     history: History, limits: Sequence[Limit], objectives: Objectives, weights: Values
 ) -> tuple[History, tuple[Limit, ...]]:
-    """Return a history with a scalarised loss, and the outcome constraints, with those on the loss renamed to ``REPORTED``.
+    """Return a history with a scalarised loss, and the outcome constraints, with renamed outputs (``RENAMED``).
+
+    An observation that lacks an objective has no loss.
 
     Args:
         weights: of the objectives, shape (m,).
@@ -61,14 +63,17 @@ def scalarised(
         losses = tchebycheff(unit_values(values, by), weights)
         for k, loss in zip(rows, losses.tolist(), strict=True):
             found[k] = _with_loss(history[k], loss)
-    seen = [replace(limit, output=REPORTED) if limit.output == LOSS else limit for limit in limits]
+    for k in {k for k, o in enumerate(history) if o.loss is not None} - set(rows):
+        found[k] = _with_loss(history[k], None)
+    seen = [replace(limit, output=RENAMED.get(limit.output, limit.output)) for limit in limits]
     return tuple(found), tuple(seen)
 
 
-def _with_loss(o: Observation, loss: float) -> Observation:
+def _with_loss(o: Observation, loss: float | None) -> Observation:
     reported = o.outcome[LOSS]
-    outputs = {**o.outcome.outputs, LOSS: Output(reported.status, loss, cost=reported.cost), REPORTED: reported}
-    outputs.pop(VARIANCE, None)  # the variance of one objective is none of the scalarised loss
+    outputs = {RENAMED.get(name, name): output for name, output in o.outcome.outputs.items()}
+    if loss is not None:
+        outputs[LOSS] = Output(reported.status, loss, cost=reported.cost)
     outcome = Outcome(outputs)
     # not by `replace`, which takes twice the time: every ask makes the whole history anew
     return Observation(o.config, o.status, loss, outcome.values, outcome, o.known, o.legal, o.asked, o.repeat)

@@ -72,7 +72,11 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
 
 
 def check_objectives(
-    objectives: Objectives, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None
+    objectives: Objectives,
+    costs: Mapping[str, float],
+    pruning: Any = None,
+    confirm: Any = None,
+    limits: Sequence[Limit] = (),
 ) -> None:
     """Check that the other arguments fit the objectives. Decoupled evaluations, pruning and ``confirm=`` need a single loss.
     Decoupled evaluations and pruning also need a space without a fidelity.
@@ -89,12 +93,20 @@ def check_objectives(
     if not objectives.several:
         return
     for given, what in (
-        (costs, "costs= is for decoupled evaluation, one function per output: let one function return all outputs"),
+        (
+            costs,
+            "costs= is for decoupled evaluation of one loss: leave it out, and let one function return all outputs",
+        ),
         (pruning, "pruning= stops what is clearly worse by one loss: leave it out"),
         (confirm, "confirm= evaluates again what has the lowest loss: leave it out"),
     ):
         if given:
             raise ValueError(f"there are several objectives, {listed(objectives.names)}, and {what}")
+    if LOSS not in objectives.names and any(limit.output == LOSS for limit in limits):
+        raise ValueError(
+            f"limits= has a limit on 'loss', and the objectives are {listed(objectives.names)}; put the limit on one of them, or "
+            "return the other output under another name"
+        )
 
 
 def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]:

@@ -120,8 +120,13 @@ def check_direction(objective: Any, objectives: Objectives) -> None:
     """Check that the direction agrees with the one that an objective declares in its attribute ``direction``, if any.
 
     Raises:
-        ValueError: the two directions differ.
+        ValueError: the two directions differ, or there are several objectives and one function per output.
     """
+    if objectives.several and isinstance(objective, Mapping):
+        raise ValueError(
+            f"there are several objectives, {listed(objectives.names)}, and one function per output is for decoupled evaluation "
+            "of one loss: let one function return a dict with all of them"
+        )
     own, direction = getattr(objective, "direction", None), objectives.each[0].direction
     if not objectives.several and direction != own and own in DIRECTIONS:
         raise ValueError(

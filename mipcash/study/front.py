@@ -8,7 +8,7 @@ the front) to 1 (worst of the front).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -43,7 +43,7 @@ class Front:
     def of(cls, feasibility: Feasibility) -> Front:
         """Make the front from the trials of a study."""
         kept = sorted(feasibility.kept, key=feasibility.tells)
-        able = [feasibility.trials[feasibility.tells(row)] for row in kept]
+        able = [_by_means(feasibility, feasibility.tells(row)) for row in kept]
         rows, values = values_of([row.merged for row in kept], feasibility.objectives)
         return cls(tuple(able[k] for k in rows), feasibility.objectives, values)
 
@@ -69,12 +69,11 @@ class Front:
 
     def hypervolume(self, reference: Any = None) -> float:
         """Return the dominated hypervolume; see ``mipcash.Result.hypervolume``."""
+        signs = np.array([objective.sign for objective in self.objectives.each])
+        point = None if reference is None else signs * np.array(_point(reference, self.objectives.names))
         if not len(self.values):
             return 0.0
-        if reference is None:
-            return hypervolume(self.values, self.values.max(axis=0))
-        signs = np.array([objective.sign for objective in self.objectives.each])
-        return hypervolume(self.values, signs * np.array(_point(reference, self.objectives.names)))
+        return hypervolume(self.values, self.values.max(axis=0) if point is None else point)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return table rows: a header with the objectives, then the trials of the front with their values."""
@@ -89,6 +88,13 @@ class Front:
     def lines(self) -> list[str]:
         """Return the table as lines of text."""
         return [f"front of {len(self.members)}:", *aligned(self.table())]
+
+
+def _by_means(feasibility: Feasibility, number: int) -> Trial:
+    """Return a trial, with the means over all measurements of its configuration if these differ."""
+    trial, outcome = feasibility.trials[number], feasibility.outcomes[number]
+    alike = all(outcome[name].value == trial.outcome[name].value for name in outcome.outputs)
+    return trial if alike else replace(trial, outcome=outcome)
 
 
 def objectives_of(trial: Trial) -> tuple[str, ...]:

@@ -97,10 +97,10 @@ class Method:
         Raises:
             MipcashError: there is no optimizer or solver of that name, or no such setting.
         """
-        if isinstance(self.optimizer, Optimizer):
-            return self.optimizer
-        from mipcash.optimizers.registry import make_optimizer  # imports surrogates and solvers
+        from mipcash.optimizers.registry import make_optimizer, with_fidelity  # imports surrogates and solvers
 
+        if isinstance(self.optimizer, Optimizer):
+            return with_fidelity(self.optimizer, space)
         return make_optimizer(self.optimizer, space, solver=self.solver, settings=self.settings)
 
 

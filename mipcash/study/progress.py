@@ -21,6 +21,8 @@ from mipcash.study.spending import Spending
 from mipcash.study.trial import Trial
 from mipcash.text import one_line, visible
 
+SELDOM = 50
+"""Trials of several objectives are judged again once this share of them, 1 / SELDOM, is new."""
 NOTES = 5
 """Number of messages below the bar of a notebook, the latest ones."""
 
@@ -29,7 +31,7 @@ class _Best:
     """The best of the trials so far, and the number of feasible ones.
 
     Trials of several objectives, and parts of decoupled evaluations, are judged together, which takes time that grows with their
-    number. They are judged when the result is shown.
+    number. They are judged when the result is shown; with several objectives, once 2 % more trials are there.
 
     Attributes:
         trial: the best complete and feasible trial.
@@ -42,12 +44,14 @@ class _Best:
         self.feasible = self.front = 0
         self._parts: list[Trial] = []
         self._judged = self._together = 0
+        self._seldom = SELDOM
 
     def add(self, trial: Trial, limits: Sequence[Limit]) -> None:
         """Count a trial."""
         in_parts = bool(trial.evaluate and limits)
         if trial.objectives.several or (in_parts and not trial.repeat):
             self._parts.append(trial)
+            self._seldom = SELDOM if trial.objectives.several else len(self._parts) + 1
         feasible = not in_parts and not violated(trial.outcome, limits)
         self.feasible += feasible and trial.done and not trial.known
         if feasible and trial.legal and trial.complete and not (trial.repeat or trial.objectives.several):
@@ -55,7 +59,7 @@ class _Best:
 
     def of(self, limits: Sequence[Limit]) -> _Best:
         """Return this, with all trials judged."""
-        if self._judged < len(self._parts):
+        if self._judged + self._judged // self._seldom < len(self._parts):
             self._judged = len(self._parts)
             whole = Feasibility.of(self._parts, limits)
             if whole.objectives.several:

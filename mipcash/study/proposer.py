@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipcash.errors import IllegalProposalError, SpaceError
-from mipcash.modelling.domains import Value
+from mipcash.modelling.domains import Configuration, Value, same_value
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.space.compiled import compiled
+from mipcash.space.novelty import exclusions
 from mipcash.study.finalists import answer
-from mipcash.study.records.trials import proposal_row
+from mipcash.study.records.trials import outputs_of, proposal_row
 from mipcash.text import listed, shown
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Proposer:
             SpaceError: the space was changed after the study was made.
             MipcashError: the optimizer cannot search with fixed values, or no legal configuration has them.
             SpaceExhaustedError: no legal configuration is left.
-            IllegalProposalError: the proposal is illegal.
+            IllegalProposalError: the proposal is illegal, lacks a fixed value, or is too near to another of its batch.
             TypeError: the optimizer returned no proposal, or requested outputs that do not exist.
         """
         began, number = time.perf_counter(), len(history)
@@ -97,9 +98,11 @@ class Proposer:
             proposal = replace(self._with(fixed).ask(part), state=state)
         else:
             proposal = self._default(history, state) or self.optimizer.ask(request)
+        if isinstance(proposal, Proposal) and self.objectives.several:
+            proposal = replace(proposal, stop="")  # a reason that concerns the scalarised loss of one proposal
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
-        self._check(number, proposal)
+        proposal = self._checked(number, proposal, min_distance, fixed or {})
         if self.costs and not proposal.outputs:
             proposal = replace(proposal, outputs=tuple(self.costs))
         return proposal_row(self.space, self.optimizer, number, proposal, began)
@@ -166,17 +169,45 @@ class Proposer:
             return "This is a bug, please report it with the space."
         return f"Its class {type(self.optimizer).__name__} must propose legal configurations only; space.is_legal() checks one."
 
-    def _check(self, number: int, proposal: Proposal) -> None:
-        violations = self._searched.violations(proposal.config)  # ``proposal`` saw that the space is still this one
-        if violations:
-            reasons = "; ".join(v.message for v in violations)
+    def _checked(
+        self, number: int, proposal: Proposal, batch: MinimumDistance | None, fixed: Mapping[str, Value]
+    ) -> Proposal:
+        """Return the proposal with its parameters in the order of declaration, by which configurations are compared."""
+        config = proposal.config
+        problems = [v.message for v in self._searched.violations(config)]  # the space was seen to be still this one
+        if not problems:
+            config = {name: config[name] for name in self._searched.declaration.parameters if name in config}
+            problems = self._lacking(config, fixed) + self._too_near(proposal, batch)
+        if problems:
             raise IllegalProposalError(
-                f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
-                f"{self._whose} The configuration: {proposal.config!r}"
+                f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {'; '.join(problems)}. "
+                f"{self._whose} The configuration: {config!r}"
             )
-        unknown = [name for name in proposal.outputs if self.costs and name not in self.costs]
+        unknown = [name for name in outputs_of(self.optimizer, proposal) if self.costs and name not in self.costs]
         if unknown:
             raise TypeError(
                 f"optimizer {self.optimizer.name!r} wants the outputs {listed(unknown)} evaluated, and there are "
                 f"{listed(self.costs)}"
             )
+        return replace(proposal, config=config)
+
+    def _lacking(self, config: Configuration, fixed: Mapping[str, Value]) -> list[str]:
+        """Return which fixed values a configuration does not have."""
+        domains = {name: self._searched.declaration.parameters[name].domain for name in fixed}
+        return [
+            f"{name!r} is {config.get(name)!r}, and {value!r} is fixed"
+            for name, value in fixed.items()
+            if name not in config or not same_value(config[name], domains[name].canonical(value))
+        ]
+
+    def _too_near(self, proposal: Proposal, batch: MinimumDistance | None) -> list[str]:
+        """Return why a proposal may not join its batch; decoupled evaluations may share a configuration."""
+        if batch is None or not batch.configs:
+            return []
+        encode = self._searched.program.encode
+        excluded = exclusions(self._searched, encode, (), batch)
+        if not all(e.admits(encode(proposal.config)) for e in excluded):
+            return [f"it differs from another proposal of its batch in fewer than {batch.distance} discrete parameters"]
+        if proposal.config in batch.configs and not self.costs:
+            return ["its batch has this configuration already"]
+        return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from numbers import Real
@@ -129,7 +129,8 @@ class Result:
     def front(self) -> tuple[Trial, ...]:
         """The Pareto front: the legal, feasible trials that no other trial dominates.
 
-        Sorted by the first objective, best first. Of trials with equal values only the first is kept.
+        Sorted by the first objective, best first. Of trials with equal values only the first is kept. The outcome of a
+        configuration that was measured several times is the mean.
 
         Raises:
             MipcashError: the study has one objective.
@@ -302,10 +303,11 @@ class Result:
     def safe(self, probability: float = 0.95) -> Trial | None:
         """Return the best trial that is feasible with a posterior probability of at least ``probability``.
 
-        Its evaluation must have violated no constraint. The probability refers to the noise-free outputs, under a model of each
-        constrained output and of failures (those of the default optimizer, fitted to all evaluations, whichever optimizer made
-        them). Outputs count as independent. It expresses certainty about the feasibility of the configuration, not how often
-        another noisy measurement would be feasible. For outputs without noise it is close to 0 or 1 at evaluated configurations.
+        With several objectives it is the balanced trial of the front of such trials. Its evaluation must have violated no
+        constraint. The probability refers to the noise-free outputs, under a model of each constrained output and of failures
+        (those of the default optimizer, fitted to all evaluations, whichever optimizer made them). Outputs count as independent.
+        It expresses certainty about the feasibility of the configuration, not how often another noisy measurement would be
+        feasible. For outputs without noise it is close to 0 or 1 at evaluated configurations.
 
         Args:
             probability: the least probability, between 0 and 1.
@@ -319,6 +321,12 @@ class Result:
         """
         if not isinstance(probability, Real) or not 0.0 <= float(probability) <= 1.0:
             raise ValueError(f"safe() takes a probability between 0 and 1, such as 0.95; got {shown(probability)}")
+        if self.objectives.several:
+            chosen = np.flatnonzero(self._probabilities >= probability)
+            part = [self.feasibility.rows[k] for k in chosen]
+            return Front.of(
+                replace(self.feasibility, rows=part, violations=self.feasibility.violations[chosen])
+            ).balanced
         rows = zip(self.feasibility.rows, self._probabilities, strict=True)
         sure = [self.feasibility.tells(row) for row, p in rows if p >= probability and row.merged.legal]
         found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.complete]

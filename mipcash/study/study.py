@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from mipcash.display import config_text, counted, table
-from mipcash.errors import SpaceExhaustedError, StorageError, TellError
+from mipcash.errors import MipcashError, SpaceExhaustedError, StorageError, TellError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.compiled import declaration_of
@@ -127,9 +127,9 @@ class Study:
         self.limits = limits_of(limits)
         self.objectives = replace(objectives_of(direction), fidelity=declaration_of(space).fidelity)
         self.optimizer.check_limits(self.limits)
-        self.costs = costs_of(costs, self.limits)
         self.pruning = pruning_of(pruning)
-        check_objectives(self.objectives, self.costs, self.pruning)
+        check_objectives(self.objectives, costs or {}, self.pruning, limits=self.limits)
+        self.costs = costs_of(costs, self.limits)
         record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.objectives)
         retries = whole_number("retries", retries, 0)
         self.renamed = move_aside(place.storage) if place.fresh else None
@@ -460,7 +460,12 @@ class Study:
 
         Returns:
             The trials.
+
+        Raises:
+            MipcashError: there are several objectives.
         """
+        if self.objectives.several:
+            raise MipcashError("finalists are the best by one loss; with several objectives take result.front")
         with self.proposer.lock, self.table.lock:
             numbers = self.proposer.finalists(self.table.history, whole_number("count", count, 1))
             return [self.table.trials[k].copy() for k in numbers]

@@ -17,6 +17,9 @@ from mipcash.display import aligned, table
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import FAILED, LOSS
+from mipcash.optimizers.pareto import on_front
+from mipcash.optimizers.scalarising import values_of
+from mipcash.program.forms import Booleans, Indices
 from mipcash.study.feasibility import Feasibility
 
 SHOWN = 4
@@ -48,7 +51,8 @@ class TradeOff:
         limit: the constraint.
         end: ``high`` or ``low``.
         steps: the steps, tightest bound first.
-        binds: True if a better loss was found beyond the bound, with the other constraints satisfied.
+        binds: True if a better loss was found beyond the bound, with the other constraints satisfied; with several objectives, if
+            a trial beyond it would be on the front.
         violated: number of evaluations that violate this end.
         known: number of evaluations whose output is known.
         failed: number of evaluations whose output failed.
@@ -104,11 +108,14 @@ class TradeOff:
                 best = loss
                 steps.append(Step(float(sign * value), objectives.sign * loss, number, bool(value <= sign * given)))
         violated, failed = int((sign * values > sign * given).sum()), sum(o.status == FAILED for o in outputs)
+        binds = any(not s.feasible for s in steps)
+        if objectives.several:
+            binds = _adds_to_front(feasibility, np.flatnonzero(others & reported), sign * values > sign * given)
         return cls(
             limit,
             end,
             tuple(steps),
-            any(not s.feasible for s in steps),
+            binds,
             violated,
             int(reported.sum()),
             failed,
@@ -135,11 +142,10 @@ class TradeOff:
             return f"{share}{failed}; no evaluation satisfies the other limits"
         if not any(s.feasible for s in self.steps):
             return f"{share}{failed}; nothing satisfies it together with the other limits yet"
-        binds = (
-            f"binds: a {self.objectives.better} was seen beyond it"
-            if self.binds
-            else f"does not bind: nothing {self.objectives.better.split()[0]} was seen beyond it"
-        )
+        seen = f"{'a' if self.binds else 'no'} {self.objectives.better} was seen beyond it"
+        if self.objectives.several:
+            seen = f"{'a' if self.binds else 'no'} trial beyond it would be on the front"
+        binds = f"{'binds' if self.binds else 'does not bind'}: {seen}"
         return f"{share}{failed}; {binds}"
 
     def cells(self) -> list[tuple[str, str, str, str]]:
@@ -151,6 +157,16 @@ class TradeOff:
             remark = "violates it" if not s.feasible else "best within the limit" if s is inside[-1] else ""
             found.append((f"{s.bound:.6g}", f"{s.loss:.6g}", str(s.trial), remark))
         return found
+
+
+def _adds_to_front(feasibility: Feasibility, rows: Indices, beyond: Booleans) -> bool:
+    """Return True if a row beyond a bound would be on the Pareto front of these rows."""
+    usable = [k for k in rows if feasibility.rows[k].merged.legal and not feasibility.rows[k].merged.outcome.pruned]
+    known, values = values_of([feasibility.rows[k].merged for k in usable], feasibility.objectives)
+    order = sorted(
+        range(len(known)), key=lambda k: bool(beyond[usable[known[k]]])
+    )  # of equal rows, the first is on the front
+    return any(on and beyond[usable[known[k]]] for k, on in zip(order, on_front(values[order]), strict=True))
 
 
 @dataclass(frozen=True, repr=False)

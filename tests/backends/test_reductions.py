@@ -6,23 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import highspy
 import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.backends.highs import HighsBackend, _load
-from mipcash.backends.reductions.dominated_levels import DominatedLevels, dominated_levels
+from mipcash.backends.highs import HighsBackend
 from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.reductions.reduction import Composed, Reduction, reduced
-from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
 from mipcash.backends.task import Cut, SolverSettings, Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
-from mipcash.program.rewriting import with_products, without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.fuzz.cases import on_drawn_spaces
@@ -65,10 +61,7 @@ def legal_points(program: BinaryProgram) -> np.ndarray:
 
 
 def random_task(program: BinaryProgram, legal: np.ndarray, rng: np.random.Generator) -> Task:
-    """Random task with a weakly coupled form, sometimes a fixing and cuts, and a start that satisfies them.
-
-    Dominated levels are frequent in weakly coupled forms.
-    """
+    """Random task with a weakly coupled form, sometimes a fixing and cuts, and a start that satisfies them."""
     form = random_form(program, rng, float(rng.choice([0.0, 0.3, 1.0])))
     form = replace(form, values=form.values * rng.choice([0.1, 0.5]))
     fixed, cuts = {}, []
@@ -86,12 +79,11 @@ def random_task(program: BinaryProgram, legal: np.ndarray, rng: np.random.Genera
 
 
 CHAINS: dict[str, Callable[[], list[Reduction]]] = {
-    "dominated levels": lambda: [DominatedLevels()],
-    "RLT rows": lambda: [ProductColumns(), RltRows()],
+    "product columns": lambda: [ProductColumns()],
     "pruned products": lambda: [PrunedProducts(4)],
     "tightening": lambda: [ProductColumns(), Tightening(), Scaling()],
     "scaling without product columns": lambda: [Scaling(linear=False)],
-    "all": lambda: [PrunedProducts(8), DominatedLevels(), ProductColumns(), RltRows(), Tightening(), Scaling()],
+    "all": lambda: [PrunedProducts(8), ProductColumns(), Tightening(), Scaling()],
 }
 
 
@@ -141,18 +133,6 @@ def assert_legal_there(easier: Composed) -> None:
     assert np.all(body <= program.row_high[rows] + 1e-7)
 
 
-def test_dominated_levels_are_closed() -> None:
-    """Without couplings one level per group stays open. Levels that a rule or a fixing needs stay open too."""
-    program = compiled(bits(3)).program
-    form = QuadraticForm(0.0, np.arange(6.0), *QuadraticForm.zero(6).rows[None].repeat(2, axis=0), np.zeros(0))
-    assert {column for column, _ in dominated_levels(Task(program, form))} == {1, 3, 5}
-    assert {column for column, _ in dominated_levels(Task(program, form, {1: 1.0, 2: 0.0}))} == {5}
-    program = compiled(cardinality(4, 2)).program
-    form = random_form(program, np.random.default_rng(0), 0.0)
-    assert dominated_levels(Task(program, form)) == []
-    assert len(dominated_levels(Task(without_rules(program, {"cardinality"}), form))) == 4
-
-
 def test_products_are_pruned_to_the_budget() -> None:
     program = compiled(bits(4)).program
     form = random_form(program, np.random.default_rng(0), 1.0)
@@ -165,28 +145,6 @@ def test_products_are_pruned_to_the_budget() -> None:
     form = QuadraticForm(0.0, np.zeros(program.n), rows.ravel(), cols.ravel(), additive)
     pruned = PrunedProducts(0).apply(Task(program, form))
     assert (len(pruned.task.form.rows), pruned.bound(0.0)) == (0, 0.0), "additive blocks need no product columns"
-
-
-def relaxation(program: BinaryProgram, form: QuadraticForm) -> float:
-    """Return the optimum of the linear relaxation."""
-    highs = _load(replace(program, integer=np.zeros(program.n_columns)))
-    highs.changeColsCost(program.n_columns, np.arange(program.n_columns, dtype=np.int32), program.cost(form))
-    highs.run()
-    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return float(highs.getInfo().objective_function_value) + form.constant
-
-
-@pytest.mark.parametrize("space", ["cardinality", "at most", "ordering"])
-def test_rlt_rows_tighten_the_relaxation(space: str) -> None:
-    program, better = compiled(RULED[space]()).program, 0
-    legal, rng = all_points(program), np.random.default_rng(2)
-    for _ in range(5):
-        form = random_form(program, rng, 1.0)
-        full = with_products(program, program.couplings(form))
-        loose, tight = relaxation(full, form), relaxation(RltRows().rewritten(full), form)
-        assert loose - 1e-7 <= tight <= optimum(Task(program, form), legal) + 1e-7
-        better += tight > loose + 1e-6
-    assert better >= 2
 
 
 @on_drawn_spaces(20, 13, range(20))

@@ -11,7 +11,7 @@ from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, Outcome
 from mipcash.optimizers.pareto import hypervolume, on_front, tchebycheff, unit_values
-from mipcash.optimizers.scalarising import REPORTED, scalarised, values_of, weights_of
+from mipcash.optimizers.scalarising import RENAMED, scalarised, values_of, weights_of
 
 WHOLE = st.integers(2, 4).flatmap(lambda m: st.lists(st.tuples(*[st.integers(0, 5)] * m), min_size=1, max_size=12))
 
@@ -68,8 +68,8 @@ def test_a_history_with_one_loss_for_several_objectives() -> None:
     expected = [0.75 + 0.05 * 0.75, 0.25 + 0.05 * 0.25, None, 0.75 + 0.05 * 1.25]
     assert [o.loss for o in found] == [pytest.approx(e) if e is not None else None for e in expected]
     assert found[2] is history[2]
-    assert [limit.output for limit in limits] == [REPORTED, "b"]
-    assert found[1].outcome[REPORTED].value == found[1].outcome["a"].value == 3.0
+    assert [limit.output for limit in limits] == [RENAMED[LOSS], "b"]
+    assert found[1].outcome[RENAMED[LOSS]].value == found[1].outcome["a"].value == 3.0
     weights = np.array([weights_of(np.random.default_rng(k), objectives) for k in range(200)])
     assert np.allclose(weights.sum(axis=1), 1.0)
     assert weights.mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.08)

@@ -138,7 +138,7 @@ def test_settings_that_several_objectives_do_not_support_are_refused() -> None:
         with pytest.raises(ValueError, match=said):
             run(**given)
     apart = {"loss": lambda c: network(c)["loss"], "latency_ms": lambda c: network(c)["latency_ms"]}
-    with pytest.raises(ValueError, match="let one function return all outputs"):
+    with pytest.raises(ValueError, match="let one function return a dict with all of them"):
         run(apart)
     one = mc.minimize(lambda c: c["rate"], space(), 2, optimizer="random", progress=False)
     with pytest.raises(MipcashError, match=r"a front is of several objectives, and this study has one.*result\.best"):

@@ -67,7 +67,7 @@ def fronts(run: Run, outputs: tuple[str, str] | None = None) -> list[FrontPair]:
     for pair in pairs:
         rows, values = [], []
         for t in result.history:
-            reported = [t.outcome[objective.output].value for objective in pair]
+            reported = [feasibility.outcomes[t.number][objective.output].value for objective in pair]
             if (
                 t.done
                 and t.legal

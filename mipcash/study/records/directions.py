@@ -23,6 +23,10 @@ def objectives_of(direction: Any = MINIMIZE) -> Objectives:
     Raises:
         ValueError: no direction, no names, a single name, or a repeated name.
     """
+    if isinstance(direction, (set, frozenset)):
+        raise ValueError(
+            f"direction= is a list of outputs, or a dict of their directions, and {shown(direction)} has no order"
+        )
     if isinstance(direction, str) or not isinstance(direction, (Sequence, Mapping)):
         return Objectives((Objective(direction=direction_of(direction)),))
     for name in direction:

@@ -106,7 +106,8 @@ def read_trials(
     columns = dict.fromkeys(name for row in rows for name in row)
     if rows and (missing := [n for n in wanted if n not in columns and f"values.{n}" not in columns]):
         raise ValueError(
-            f"{_without(missing, columns)}. Name the columns: mc.read_trials(table, space, loss=..., outputs=[...])"
+            f"{_without(missing, columns)}. Name the columns: mc.read_trials(table, space, loss=..., outputs=[...]), of "
+            "several objectives loss=None"
         )
     conditions = compiled(space).declaration.conditions  # compiled looks at the live model at every call
     always = [n for n in space.parameters if n not in conditions and n not in (fill or {})]
@@ -338,6 +339,8 @@ def _outcome(row: Mapping[str, Any], loss: str | None, wanted: Sequence[str], st
     cells |= further
     told = {n for n, v in cells.items() if not _empty(v) or (status == DONE and isinstance(v, float) and n != loss)}
     outcome = {LOSS if n == loss else n: _number(cells[n]) for n in cells if n in told}  # nan: a failed output
+    if loss in wanted[1:] and loss in told:  # named as an output too, as one of several objectives is
+        outcome[str(loss)] = _number(cells[str(loss)])
     if loss is not None and LOSS not in outcome and not (status == DONE and outcome):
         return None, f"its {loss} is empty"
     unread = [n for n, v in outcome.items() if isinstance(v, str)]

@@ -59,6 +59,10 @@ class TrialUpdate:
         return cls(outcome, part, PENDING if pending else outcome.status(asked))
 
 
+RETURNED_LOSS = "returned loss"
+"""Name of an output ``loss`` that is none of several objectives; the loss of a trial is the first objective."""
+
+
 def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
     """Add the loss, computed from several objectives, to the last part of an outcome.
 
@@ -71,9 +75,13 @@ def completed(objectives: Objectives, known: Outcome, part: Outcome) -> Outcome:
         others = [n for n, o in whole.outputs.items() if o.status == PRESENT and n not in objectives.names]
         near = did_you_mean(lacking, others, "")
         found = replace(found, message=f"{found.message}; {near}" if near else found.message)
-    if found.status != PRESENT and found.value is not None:  # nan or inf
+    elif lacking is not None and whole[lacking].value is not None:  # nan or inf
         found = replace(found, message=f"{lacking}: {found.message}")
-    return Outcome({LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}})
+    outputs = {LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}}
+    own = part.outputs.get(LOSS)
+    if LOSS not in objectives.names and own is not None and own.status == PRESENT and own.value != found.value:
+        outputs[RETURNED_LOSS] = own
+    return Outcome(outputs)
 
 
 def reported_costs(cost: Any) -> float | dict[str, float]:

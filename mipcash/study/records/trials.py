@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Optimizer, Proposal
 from mipcash.optimizers.outcome import PENDING
+from mipcash.space.solution import Solution
 from mipcash.study.records.encoding import (
     decode_config,
     decode_solution,
@@ -36,9 +39,18 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
         began: ``time.perf_counter()`` when the optimizer was called.
 
     Raises:
-        TypeError: the state or trace does not fit into JSON, outputs are no names, or the origin is reserved for trials that a user
-            adds.
+        TypeError: the state or trace does not fit into JSON, other data are of a wrong type, or the origin is reserved for trials
+            that a user adds.
     """
+    stop = proposal.stop or ""
+    for what, right, wanted in (
+        ("solution", isinstance(proposal.solution, Solution | None), "None or a mipcash Solution"),
+        ("stop", isinstance(stop, str), "a text, the reason for which the run ends"),
+        ("seconds", _are_seconds(proposal.seconds), "a dict of numbers, the seconds by part"),
+    ):
+        if not right:
+            given = shown(getattr(proposal, what))
+            raise TypeError(f"optimizer {optimizer.name!r} made a proposal with {what}={given}; it must be {wanted}")
     if proposal.origin in (KNOWN, ILLEGAL, ENQUEUED) or str(proposal.origin).startswith(REPEAT):
         raise TypeError(
             f"optimizer {optimizer.name!r} uses the origin {proposal.origin!r}, which is reserved for configurations of the user"
@@ -52,11 +64,16 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
         origin=storable(str(proposal.origin)),
         seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
         state=json_text(optimizer, "state", proposal.state),
-        outputs=json.dumps(outputs_of(optimizer, proposal)),
+        outputs=json.dumps(list(dict.fromkeys(proposal.outputs))),
         trace=json_text(optimizer, "trace", proposal.trace),
-        stop=storable(str(proposal.stop)),
+        stop=storable(stop),
         proposed=time.time(),
     )
+
+
+def _are_seconds(given: object) -> bool:
+    """Return True if this is a dict of seconds by part."""
+    return isinstance(given, Mapping) and all(isinstance(s, Real) and math.isfinite(s) for s in given.values())
 
 
 def trial_of(space: Space, row: TrialRow, study: str, objectives: Objectives) -> Trial:
@@ -130,17 +147,17 @@ def checked_trial(space: Space, compiled: CompiledSpace, row: TrialRow, study: s
 
 
 def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:
-    """Return the outputs that a proposal names, each once.
+    """Return the outputs that a proposal names.
 
     Raises:
         TypeError: they are no tuple of names.
     """
     outputs = proposal.outputs
-    if isinstance(outputs, str) or not all(isinstance(name, str) for name in outputs):
+    if not isinstance(outputs, (tuple, list)) or not all(isinstance(name, str) for name in outputs):
         raise TypeError(
             f"optimizer {optimizer.name!r} wants the outputs {shown(outputs)}; they are a tuple of names, such as ('loss',)"
         )
-    return list(dict.fromkeys(outputs))
+    return list(outputs)
 
 
 def json_text(optimizer: Optimizer, what: str, value: Mapping[str, Any]) -> str:
