@@ -25,7 +25,7 @@ from scipy import sparse
 
 from mipcash.backends.spatial import ImpreciseError
 from mipcash.backends.task import INFEASIBLE, Answer, Backend, Task
-from mipcash.errors import InfeasibleSpaceError, SpaceExhaustedError, UndecidedError
+from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError, UndecidedError
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Integer, same_value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -249,7 +249,7 @@ def _further(
                 raise
             raise UndecidedError(str(error)) from error
         if answer.columns is None:
-            _nothing_left(space, minimiser, answer, bool(excluded), min_distance, indistinct)
+            _nothing_left(space, minimiser, answer, before, bool(excluded), min_distance, indistinct)
         levels, columns = program.levels_of(answer.columns), answer.columns if program.numbers else None
         units = farthest_units(seen, len(space.tuned), rng)
         config = finished(space, levels, columns, units, rng, seen)
@@ -276,6 +276,7 @@ def _nothing_left(
     space: CompiledSpace,
     minimiser: Minimiser,
     answer: Answer,
+    before: Sequence[Configuration],
     excluded: bool,
     min_distance: MinimumDistance | None,
     indistinct: str,
@@ -289,6 +290,7 @@ def _nothing_left(
         SpaceExhaustedError: all have been proposed, or none is far enough from the configurations of ``min_distance``.
         InfeasibleSpaceError: the space is empty.
         UndecidedError: nothing is proven.
+        SolverError: the solver claims that the space is empty, and a legal configuration is known.
     """
     if answer.status != INFEASIBLE:
         raise UndecidedError(
@@ -300,6 +302,11 @@ def _nothing_left(
             f"no legal configuration of space {space.name!r}{space.held(' with ')} differs from "
             f"{len(min_distance.configs)} others in at least {min_distance.distance} discrete parameters; ask for fewer at a "
             "time or for a smaller distance"
+        )
+    if not excluded and any(space.is_legal(c) for c in before):
+        raise SolverError(
+            f"solver {answer.prover!r} claims that space {space.name!r}{space.held(' with ')} is empty, and a legal configuration "
+            "of it is known; check the solver, or take another one"
         )
     if not excluded:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
-from mipcash.backends.task import FEASIBLE, INFEASIBLE, Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import FEASIBLE, INFEASIBLE, UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
+from mipcash.errors import stack_level
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
@@ -25,6 +28,9 @@ LOCAL = 0.3
 """Share of the time left for local search, before the solver."""
 LOOKED_AT = 32
 """Number of local search solutions that are checked against the exclusions at a time, best first."""
+
+REFUTED = 1e-6
+"""Least distance by which a legal configuration refutes a bound, relative to the largest coefficient of the form."""
 
 
 class Minimiser:
@@ -112,11 +118,22 @@ class Minimiser:
         if incumbent is None or start is None:
             return answer
         value = incumbent[1]
+        known = bool(np.all(np.isfinite(start)))
+        if known and (answer.status == INFEASIBLE or value < answer.bound - REFUTED * _largest(folded)):
+            claim = (
+                "that there is no solution" if answer.status == INFEASIBLE else f"that none is below {answer.bound:g}"
+            )
+            warnings.warn(
+                f"solver {answer.prover!r} claims {claim}, and a legal configuration has {value:g}; the answer counts as "
+                "unproven, check the solver or take another one",
+                stacklevel=stack_level(),
+            )
+            answer = replace(answer, status=UNKNOWN, columns=None, bound=-math.inf)
         if answer.columns is None and answer.status != INFEASIBLE:
             # the limit was reached before the solver accepted the start: return the incumbent with the solver's bound
             base = np.where(np.isnan(start), 0.0, start)
             return replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value))
-        if answer.columns is not None and value < answer.value - 1e-9 and np.all(np.isfinite(start)):
+        if answer.columns is not None and value < answer.value - 1e-9 and known:
             return replace(answer, columns=start, value=value, bound=min(answer.bound, value))
         return answer
 
@@ -197,6 +214,11 @@ def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> Quadr
     linear = np.zeros(program.n)
     linear[: program.n_z] = rng.normal(size=program.n_z)
     return replace(QuadraticForm.zero(program.n), linear=linear)
+
+
+def _largest(form: QuadraticForm) -> float:
+    """Return the largest absolute coefficient of a form, at least 1."""
+    return float(np.abs(np.concatenate([[1.0, form.constant], form.linear, form.values])).max())
 
 
 def _separable(program: BinaryProgram) -> bool:

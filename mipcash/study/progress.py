@@ -19,7 +19,7 @@ from mipcash.study.feasibility import Feasibility, violated
 from mipcash.study.front import Front, objectives_of
 from mipcash.study.spending import Spending
 from mipcash.study.trial import Trial
-from mipcash.text import one_line, visible
+from mipcash.text import one_line, shown, visible
 
 SELDOM = 50
 """Trials of several objectives are judged again once this share of them, 1 / SELDOM, is new."""
@@ -365,6 +365,10 @@ def make_progress(progress: bool | Progress | None) -> Progress:
     """Return the display for ``minimize(progress=...)``: for None a bar in a notebook and on a terminal, otherwise lines."""
     if isinstance(progress, Progress):
         return progress
+    if not (progress is None or isinstance(progress, bool)):
+        raise TypeError(
+            f"progress must be True, False, None, or an object of a class derived from Progress; got {shown(progress)}"
+        )
     if progress is False:
         return Progress()
     if in_notebook():

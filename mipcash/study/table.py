@@ -80,7 +80,10 @@ class TrialTable:
         self._indexed = 0
         storage.open(record)
         with self._explained(), uncollected():
-            for row, trial in self._checked(storage.rows()):
+            rows = sorted(storage.rows(), key=lambda row: row.number)
+            if lacking := set(range(len(rows))) - {row.number for row in rows}:
+                raise DamageError(f"trial {min(lacking)} of {len(rows)} is missing")
+            for row, trial in self._checked(rows):
                 self._hold(row, trial)
         storage.begin()
         while True:

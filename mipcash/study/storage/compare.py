@@ -40,7 +40,7 @@ def compare(
     for what, (before, after) in parts.items():
         then, now = before or {}, after or {}
         for key in sorted({*then, *now}):
-            if key not in then or key not in now or then[key] != now[key]:
+            if key not in then or key not in now or not (then[key] == now[key] or repr(then[key]) == repr(now[key])):
                 were, are = told_apart([repr(each.get(key, "not given")) for each in (then, now)], 120)
                 found.append(f"{what} {key} was {were} and is {are} now")
     if stored.fingerprint != wanted.fingerprint:

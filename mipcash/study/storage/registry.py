@@ -12,7 +12,7 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import Storage, StudyRecord, TrialRow
-from mipcash.text import shown
+from mipcash.text import listed, shown
 
 MEMORY = (":memory:", "sqlite:///:memory:")
 
@@ -70,11 +70,16 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
         return shared_storage(Address.of(storage))
     if isinstance(storage, (str, os.PathLike)):
         return one_writer(storage)
-    if isinstance(storage, type) or not callable(getattr(storage, "open", None)) or not hasattr(storage, "news"):
+    wanted = [name for name in (*vars(Storage), *Storage.__annotations__) if not name.startswith("_")]
+    # a property may fail before the storage is open, so attributes are looked up in the class
+    lacking = [name for name in wanted if name not in vars(storage) and not hasattr(type(storage), name)]
+    if isinstance(storage, type) or len(lacking) == len(wanted):
         raise TypeError(
             f"storage must be the path of a journal, an address such as postgresql://user@host/database, a Storage, or None for "
             f"memory; got {shown(storage)}"
         )
+    if lacking:
+        raise TypeError(f"storage {shown(storage)} lacks {listed(lacking)} of mipcash.study.storage.protocol.Storage")
     return storage
 
 
