@@ -130,8 +130,6 @@ MANY, THIN = 300, 0.1
 """Number of rows above which they may be stored sparse, and the largest fraction of nonzero coefficients for that."""
 CHECKED = 1 << 22
 """Number of binaries that are formed at a time."""
-BLOCK_LIMIT = 1 << 17
-"""Largest number of legal joint levels for which a table is a block for local search."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +266,6 @@ class Legality:
         if block is not None and numbers is not None:
             direct += (further := block.at(numbers))
             bound += further
-        self._blocks: list[tuple[Indices, Indices]] | None = None
         self._direct = direct
         of_numbers = _Rows.of(bound, program.n_z)
         thin = sparse.issparse(plan.free.linear) or sparse.issparse(of_numbers.linear)
@@ -316,27 +313,6 @@ class Legality:
         for elimination, _ in self.eliminations:  # vectors that are already illegal are not checked again
             legal[legal] = elimination.check(levels[legal])
         return legal
-
-    def blocks(self) -> list[tuple[Indices, Indices]]:
-        """Return the groups of each table that is not too large, with their legal joint levels: [(groups (k,), levels (N, k))].
-
-        If a group and all groups that it depends on are in the same block, its levels agree with its activity.
-        """
-        if self._blocks is None:
-            self._blocks = []
-            for table in self._tables:
-                if table.legal.sum() > BLOCK_LIMIT:
-                    continue
-                position = {g: k for k, g in enumerate(table.scope)}
-                tuples = np.argwhere(table.legal)
-                for a in self._activity.activities:
-                    if a.group in position and not a.general and all(parent in position for parent, _ in a.lookups):
-                        active = np.ones(len(tuples), dtype=bool)
-                        for parent, truth in a.lookups:
-                            active &= truth[tuples[:, position[parent]]]
-                        tuples = tuples[active == (tuples[:, position[a.group]] != a.off)]
-                self._blocks.append((np.array(table.scope, dtype=np.int64), tuples))
-        return self._blocks
 
     def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:
         """Return the tables and rows over the binaries that ``check`` evaluates besides ``eliminations``.

@@ -149,7 +149,6 @@ PAIR_CANDIDATES = 400
 KICKS = 8
 WALKS = 16
 PATIENCE = 2
-BLOCK_TRIALS = 4
 ENTRIES = 1 << 22
 """Most levels of the neighbours that are checked at a time."""
 STEPS, FEW_STEPS = 100, 50
@@ -251,14 +250,9 @@ class LocalSearch:
     # -- internals ----------------------------------------------------------------------------------------------
 
     def _settle(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> None:
-        """Descend all restarts to local optima, in place: single moves first, then blocks once no single move improves."""
-        blocks = self._scored_blocks(matrix)
+        """Descend all restarts to local optima, in place."""
         for _ in range(MAX_STEPS):
-            if self.deadline.passed:
-                break
-            if not self._improve(levels, latent, linear, matrix) and not self._improve_blocks(
-                levels, latent, linear, matrix, blocks
-            ):
+            if self.deadline.passed or not self._improve(levels, latent, linear, matrix):
                 break
 
     def _kicked(
@@ -285,49 +279,6 @@ class LocalSearch:
             if failures == PATIENCE:
                 break
         return levels, latent
-
-    def _scored_blocks(self, matrix: Vector) -> list[tuple[Indices, Indices, Vector]]:
-        """Return blocks as (groups (k,), columns of the legal joint levels (N, k), products inside the block (N,))."""
-        found = []
-        for groups, tuples in self.legality.blocks():
-            columns = self.program.starts[groups] + tuples
-            inside = np.zeros(len(columns))
-            for i in range(len(groups)):
-                for j in range(i + 1, len(groups)):
-                    inside += matrix[columns[:, i], columns[:, j]]
-            found.append((groups, columns, inside))
-        return found
-
-    def _improve_blocks(
-        self,
-        levels: Indices,
-        latent: Indices,
-        linear: Vector,
-        matrix: Vector,
-        blocks: list[tuple[Indices, Indices, Vector]],
-    ) -> bool:
-        """Give each restart the best legal joint levels of a block, in place; return False if none improves."""
-        improved = False
-        for groups, columns, inside in blocks:
-            z = self.program.one_hot(levels)
-            field = linear + z @ matrix
-            now = self.program.starts[groups] + levels[:, groups]
-            outside = field - matrix[now].sum(axis=1)
-            for r in range(len(levels)):
-                score = inside + outside[r][columns].sum(axis=1)
-                best = np.argpartition(score, min(BLOCK_TRIALS, len(score)) - 1)[:BLOCK_TRIALS]
-                trial_latent = np.repeat(latent[r][None], len(best), axis=0)
-                chosen = columns[best] - self.program.starts[groups]
-                off = chosen == self._off[groups]
-                trial_latent[:, groups] = np.where(off, trial_latent[:, groups], chosen)
-                trial = self.legality.effective(trial_latent)
-                value = self._values(np.concatenate([levels[r][None], trial]), linear, matrix)
-                legal = self.legality.check(trial) & (value[1:] < value[0] - 1e-12)
-                if legal.any():
-                    k = int(np.argmin(np.where(legal, value[1:], np.inf)))
-                    levels[r], latent[r] = trial[k], trial_latent[k]
-                    improved = True
-        return improved
 
     def _values(self, levels: Indices, linear: Vector, matrix: Vector) -> Vector:
         z = self.program.one_hot(levels)
