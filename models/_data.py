@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import os
 from collections import Counter
@@ -213,15 +214,20 @@ def file_of(name: str) -> Path | None:
 
 @lru_cache(maxsize=8)
 def _from_csv(path: Path, target: str, task: str) -> Table:
-    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")) if row]
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise ModelError(f"{path} cannot be read as a CSV file in UTF-8: {error}; save it as one") from error
     if len(rows) < 2:
         raise ModelError(f"{path} has no rows below its header; it must hold a header and one row per example")
     header, cells = rows[0], rows[1:]
     if target not in header:
-        raise ModelError(
-            f"{path} has no column {target!r} to predict; choose one with target=, it has {', '.join(header)}"
-        )
+        other = next((d for d in ";\t" if d in header[0]), "")
+        cure = f"its cells are separated by {other!r}, save it with commas" if other else "choose one with target="
+        raise ModelError(f"{path} has no column {target!r} to predict; {cure}, it has {', '.join(header)}")
+    if twice := [name for name, count in Counter(header).items() if count > 1]:
+        raise ModelError(f"{path} has the column {twice[0]!r} twice; rename one of them")
     ragged = next((i for i, row in enumerate(cells, 2) if len(row) != len(header)), None)
     if ragged is not None:
         raise ModelError(
@@ -238,6 +244,8 @@ def _from_csv(path: Path, target: str, task: str) -> Table:
             dummies += [np.array([t == value for t in texts], float) for value in sorted(set(texts) - MISSING)]
         elif np.isnan(numbers).all():
             raise ModelError(f"{path}: column {name!r} has no values; drop it")
+        elif np.isinf(numbers).any():
+            raise ModelError(f"{path}: column {name!r} has an infinite value; correct it, or leave its cell empty")
         else:
             numeric.append(np.where(np.isnan(numbers), np.nanmedian(numbers), numbers))
     if not numeric and not dummies:

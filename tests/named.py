@@ -1,5 +1,6 @@
 """Names of the installed optimizers of this package: the core, and the methods if they are installed."""
 
+import os
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
@@ -9,7 +10,8 @@ WITH_METHODS = find_spec("mipcash.methods") is not None
 """False in the tests of the core alone, which run without the methods."""
 _OWN = [p.name for p in entry_points(group=GROUP) if p.dist is not None and p.dist.name == "mipcash"]
 METHODS = sorted(_OWN) if WITH_METHODS else []
-OPTIMIZERS = [*CORE, *METHODS]
+OPTIMIZERS = os.environ.get("MIPCASH_OPTIMIZERS", "").split() or [*CORE, *METHODS]
+"""Optimizers that the conformance tests run on; of another package by the variable ``MIPCASH_OPTIMIZERS``."""
 
 
 def installed(*names: str) -> list[str]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mipcash.errors import StorageError
 from mipcash.study.policies.policy import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import Result
+from mipcash.study.spending import Spending
 from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.checks import uncollected
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import exists, read_study
 
 FOLDER = Path("runs")
+JOURNALS = (".db", ".sqlite", ".sqlite3", "")
+"""Suffixes of journals, which the names of pictures and pages leave out."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +43,24 @@ class Archive:
         """Number of evaluations; for decoupled evaluations, of single outputs."""
         return self.result.n_evaluations
 
-    def finished(self, budget: int, confirm: object = None) -> bool:
+    def finished(self, budget: float, confirm: object = None) -> bool:
         """Return True if a run with this budget has nothing left to evaluate, repeats of finalists included.
 
         Args:
             confirm: given now; None: no repeats are asked for.
         """
+        trials, left = self.result.history, self.n_evaluated < budget
+        if self.record.objectives.fidelity is not None:
+            spending = Spending(budget)
+            left = spending.admits(spending.spent(trials) + spending.least(trials))
         if confirm is not None:
-            return self.n_evaluated >= budget and any(t.repeat for t in self.result.history)
-        return self.n_evaluated >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
+            return not left and any(t.repeat for t in trials)
+        return not left or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property
     def ended(self) -> str:
         """Sentence that says that nothing is left to evaluate, and how to go on."""
-        more = "" if self.finished(self.n_evaluated + 1) else "; give a larger --budget to go on"
+        more = "" if self.finished(math.inf) else "; give a larger --budget to go on"
         return f"this run is finished ({self.n_evaluated} evaluations){more}\n"
 
     @property
@@ -81,6 +90,8 @@ def address_of(storage: str, space: str, heartbeat_seconds: float | None = None)
 
 def storage_of(text: str, space: str) -> Path | str:
     """Return the storage of a run as a study takes it: a path, or an address with user and password."""
+    if not text.strip():
+        raise StorageError("--storage is empty; give the path of a journal, or leave it out")
     return address_of(text, space).with_password if is_address(text) else Path(text)
 
 
@@ -126,7 +137,7 @@ def default_path(title: str, seed: int) -> Path:
 
 def picture_path(path: Path) -> Path:
     """Return the default path of the picture: next to the journal, with its name."""
-    return path.with_suffix(".png")
+    return _beside(path, ".png")
 
 
 def page_path(where: Path | str, title: str) -> Path:
@@ -137,4 +148,9 @@ def page_path(where: Path | str, title: str) -> Path:
             name = re.sub(r"[^\w.-]+", "_", address.study or title).strip("._")
             return Path(f"{name or 'run'}.html")
         where = Path(address.path)
-    return where.with_suffix(".html")
+    return _beside(where, ".html")
+
+
+def _beside(journal: Path, suffix: str) -> Path:
+    """Return the path of a file next to a journal, another one for each journal: ``run.png`` of ``run.db``, else ``NAME.png``."""
+    return journal.with_suffix(suffix) if journal.suffix in JOURNALS else journal.with_name(journal.name + suffix)

@@ -178,7 +178,7 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
             for name, value in (("--model", arguments.model), ("--solver", arguments.solver))
             if value
             for w in (name, value)
-        ]
+        ] + [word for folder in arguments.folders for word in ("--trust", str(folder))]
         cure = shlex.join([*typed, *(word for _, words in wanted for word in words)])
         loads = "to load what a journal names runs it"
         why = loads if runs else "a model may open a file or a data set that its options name"

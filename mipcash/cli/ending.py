@@ -6,6 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TextIO
 
+import typer
+
 from mipcash.cli import archive
 from mipcash.cli.json_lines import write_result
 from mipcash.cli.printing import say
@@ -24,7 +26,7 @@ def close(
     if stream is not None:
         write_result(stream, old)
         return
-    result = old.result
+    result, record = old.result, old.record
     say(str(result))
     if result.under:
         say(f"\n{result.limits}")
@@ -34,10 +36,23 @@ def close(
     if result.history and picture is not None:
         say(f"picture: {_picture(old, picture)}")
     say(f"journal: {old.path}")
-    if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
+    confirmed = record.stopped and any(t.repeat for t in result.history)
+    if record.model is not None and record.budget and not old.finished(record.budget) and not confirmed:
         from mipcash.cli import consent  # imports Pyomo
 
-        say(f"to go on: {consent.resume_command(old.path, old.record)}{beyond}")
+        say(f"to go on: {consent.resume_command(old.path, record)}{beyond}")
+
+
+def finished(old: archive.Archive, stream: TextIO | None = None) -> None:
+    """Print the end of a run that has nothing left to evaluate.
+
+    Raises:
+        typer.Exit: it has no best trial.
+    """
+    say(old.ended)
+    close(old, None, stream=stream)
+    if old.result.best is None:
+        raise typer.Exit(1)
 
 
 def _picture(old: archive.Archive, plot: Path) -> str:

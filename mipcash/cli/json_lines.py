@@ -69,6 +69,7 @@ class JsonLines(Progress):
                 "type": "trial",
                 "number": trial.number,
                 "status": trial.status,
+                "complete": trial.done and trial.complete,
                 "loss": trial.loss,
                 "values": trial.values,
                 "texts": trial.texts,

@@ -1,7 +1,7 @@
 """The command ``mipcash``: run, resume, work, show, compare, report, dash, models, solvers, check.
 
-Exit codes: 0 success, 1 no evaluation succeeded or was feasible (or the space is empty), 2 an error that a red line explains, 130
-stopped by Ctrl-C (the run can be resumed).
+Exit codes: 0 success, 1 no evaluation succeeded or was feasible (of ``check``: the space is empty), 2 an error that a red line
+explains, 130 stopped by Ctrl-C or by ``sys.exit`` of the objective (the run can be resumed).
 
 A command imports its modules when it runs, so that ``mipcash --help`` loads no solver, Pyomo or SciPy.
 """
@@ -125,9 +125,9 @@ def run(
             say(visible(f"the journal that was there is {old_path} now"))
         if archive.started(plan.storage):
             old = archive.open_archive(plan.storage)
-            if cost is None and steps is None and old.finished(plan.budget, confirm) and not plan.differs(old):
-                say(old.ended)
-                ending.close(old, None, stream=stream)
+            counted = cost is None and steps is None
+            if counted and old.finished(plan.budget, confirm) and not plan.differs(old, loaded):
+                ending.finished(old, stream)
                 return
         running.start(loaded, plan, stream)
 
@@ -171,13 +171,12 @@ def resume(
         record = old.record
         total = budget or record.budget or old.n_evaluated
         by_number = cost is None and steps is None and record.model is not None
-        if by_number and not total:
+        if by_number and not (budget or record.budget or record.stopped):
             raise ModelError(
-                f"the run of {journal} was stopped before it began, and its budget is not known; give --budget N"
+                f"the run of {journal} did not end, and its budget is not known; give --budget N, or --steps or --cost as before"
             )
-        if by_number and old.finished(total, confirm):
-            say(old.ended)
-            ending.close(old, None, stream=stream)
+        if by_number and model is None and old.finished(total, confirm):
+            ending.finished(old, stream)
             return
         arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []))
         chosen = consent.agreed(journal, record, arguments)
@@ -196,6 +195,9 @@ def resume(
         given = {**typed_options(context.params), "budget": total}
         loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, journal, chosen.options, {}, quiet, cost, steps)
+        if by_number and old.finished(total, confirm) and not plan.differs(old, loaded):
+            ending.finished(old, stream)
+            return
         running.start(loaded, plan, stream)
 
 

@@ -113,6 +113,8 @@ class Model:
         function = getattr(self.module, name, None)
         if function is None:
             return None
+        if not callable(function):
+            raise ModelError(f"{name} of {self.title} is {shown(function)}; make it a function, def {name}(...)")
         accepted = _keywords(function)
         return function(*arguments, **{k: v for k, v in self.options.items() if accepted is None or k in accepted})
 
@@ -203,7 +205,7 @@ def _import_file(path: Path) -> Any:
         found = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
         hint = did_you_mean(path.name, found, "") or "give the path of a Python file, or a name of `mipcash models`"
         raise ModelError(f"there is no model file {path}; {hint}")
-    name = f"mipcash_model_{path.stem}"
+    name = f"mipcash_model_{path.stem.replace('.', '_')}"  # a dot would name a package
     spec = spec_from_file_location(name, path, loader=_Declaring(name, str(path)))
     if spec is None or spec.loader is None or path.suffix != ".py":
         raise ModelError(f"{path} is not a Python file; a model file ends in .py")
@@ -240,6 +242,11 @@ def _declaring_part(path: Path) -> ast.Module:
         else:
             kept.append(statement)
             bound |= stored
+    if lost := left_out & {"LIMITS", "DEFAULTS", "COSTS", "objective", "starts", "report"}:
+        raise ModelError(
+            f"{path}: {', '.join(sorted(lost))} read the result of a search at the top level of the file, which is left out; write "
+            "the values there, or search in a function"
+        )
     tree.body = kept
     return tree
 
@@ -285,6 +292,8 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
         place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
         if isinstance(error, SystemExit):
             place += "; put what runs the model under `if __name__ == '__main__':`"
+        if isinstance(error, NameError):
+            place += "; a search at the top level of a model file is left out, and so is what reads its result"
         raise ModelError(f"{where} failed: {kind(error)}: {readable(error)}{place}") from error
 
 

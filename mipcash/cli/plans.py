@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +20,11 @@ from mipcash.study.execution import Execution
 from mipcash.study.method import Method
 from mipcash.study.pruning import HALVING, PruningGiven, pruning_of
 from mipcash.study.records.directions import DirectionGiven, direction_given, objectives_of
+from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.limits import limits_of, stored_limits
+from mipcash.study.records.objective import identity_of
 from mipcash.study.spending import Amount, Budget, Cost, Spending, Steps
+from mipcash.study.storage.listings import fingerprint
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.text import one_line, shown
 
@@ -206,8 +210,8 @@ class Plan:
             steps=steps,
         )
 
-    def differs(self, old: archive.Archive) -> bool:
-        """Return True if a journal belongs to another study. Opening it then raises an error that lists the differences."""
+    def differs(self, old: archive.Archive, loaded: modelfile.Model) -> bool:
+        """Return True if a journal belongs to another study or objective. Opening it then gives an error or a warning."""
         record = old.record
         then = (
             record.seed,
@@ -215,11 +219,14 @@ class Plan:
             record.optimizer,
             dict(record.options),
             dict(record.limits),
-            record.objectives,
+            record.objectives.each,
+            record.fingerprint,
         )
-        limits = stored_limits(limits_of(self.limits))
-        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, objectives_of(self.direction))
-        return then != now
+        limits, each = stored_limits(limits_of(self.limits)), objectives_of(self.direction).each
+        space = fingerprint(listing(loaded.space))
+        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, each, space)
+        evaluated, objective = record.objective, identity_of(loaded.objective)
+        return then != now or (evaluated is not None and objective is not None and evaluated != objective)
 
 
 def of_study(
@@ -237,6 +244,8 @@ def of_study(
         "direction": direction_given(record.objectives),
     }
     typed = {name: value for name, value in given.items() if value is not None}
+    if loaded.limits and stored_limits(limits_of(loaded.limits)) != dict(record.limits):
+        warnings.warn(f"LIMITS of {loaded.title} are not those of the journal, which hold for its runs", stacklevel=2)
     limits = {name: (low, high) for name, (low, high) in record.limits.items()}
     return replace(loaded, limits=limits), {**stated, **typed, "solver": solver}
 

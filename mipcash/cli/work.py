@@ -27,7 +27,7 @@ from mipcash.cli.options import (
     Timeout,
     Workers,
 )
-from mipcash.cli.printing import errors, say
+from mipcash.cli.printing import errors
 
 
 def work(
@@ -98,9 +98,8 @@ def work(
             loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, address.with_password, options, typed, quiet, cost, steps)
         counted = cost is None and steps is None
-        if old is not None and counted and old.finished(plan.budget, confirm) and not plan.differs(old):
-            say(f"this study is finished ({old.n_evaluated} evaluations); give a larger --budget to go on\n")
-            ending.close(old, None)
+        if old is not None and counted and old.finished(plan.budget, confirm) and not plan.differs(old, loaded):
+            ending.finished(old)
             return
         running.start(loaded, plan)
 

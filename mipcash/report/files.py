@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
 
 from mipcash.study.storage.address import Address, is_address
+from mipcash.study.storage.checks import is_database
 
 READABLE = 0o666
 """Permission bits that a file may have."""
@@ -37,9 +39,11 @@ def write_file(target: Path, content: bytes, mode: int) -> None:
     read the new content.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or the target is a journal.
     """
     target = Path(os.path.realpath(target))
+    if target.is_file() and is_database(target):
+        raise OSError(errno.EEXIST, "it is a journal, which is not replaced", str(target))
     with contextlib.suppress(FileNotFoundError):
         mode &= os.stat(target).st_mode
     new = target.with_name(f".{secrets.token_hex(8)}.new")

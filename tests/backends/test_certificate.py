@@ -18,6 +18,7 @@ from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Cut, So
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
+from mipcash.space.minimiser import ANCHORS
 from tests.fuzz.simplex import Row, Simplex, System
 
 SETTINGS = SolverSettings(time_limit=20.0)
@@ -218,3 +219,28 @@ def test_a_range_far_below_another_one_does_not_empty_an_equation(cost: tuple[fl
     found = Polytope(low, high, np.array([[1.0, -1.0]]), side, side).minimise(np.array(cost))
     assert found is not None
     assert found[0] - found[1] == pytest.approx(-1.0000005, abs=1e-15)
+
+
+class Wrong:
+    """A backend that claims that nothing is below a bound, or, after it has given starts, that there is nothing."""
+
+    name = "wrong"
+
+    def __init__(self, status: str) -> None:
+        self.status, self.calls = status, 0
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        self.calls += 1
+        if self.status == INFEASIBLE and self.calls > ANCHORS:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, 0.0, self.name)
+        return replace(HighsBackend().solve(task, settings), status=OPTIMAL, bound=100.0, prover=self.name)
+
+
+@pytest.mark.parametrize("status", [OPTIMAL, INFEASIBLE])
+def test_a_claim_that_a_known_configuration_refutes_is_dropped(status: str) -> None:
+    space = mc.Space("few")
+    a, b = space.integer("a", 0, 4), space.integer("b", 0, 4)
+    space.rule("sum", a + b <= 6)
+    with pytest.warns(UserWarning, match="solver 'wrong' claims that .*, and a legal configuration has"):
+        found = space.optimum(a + b, "max", solver=Wrong(status))
+    assert (found.status, found.value) == ("feasible", 6.0)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import mipcash, said
+from commands import mipcash, said, told
 
 from mipcash.cli import limits, modelfile
-from mipcash.cli.archive import open_archive
+from mipcash.cli.archive import open_archive, picture_path
 from mipcash.errors import ModelError
 from mipcash.study.storage.sqlite import read_journal
 
@@ -186,7 +186,7 @@ def test_a_run_that_never_began_is_not_called_finished(write: Write) -> None:
     )
     write(LUCK, "luck.py")
     resume = ("resume", "run.db", "--model", "luck.py", "--quiet")
-    assert "was stopped before it began, and its budget is not known; give --budget N" in said(2, *resume)
+    assert "did not end, and its budget is not known; give --budget N" in said(2, *resume)
     assert "best" in said(0, *resume, "--budget", "4")
 
 
@@ -246,3 +246,56 @@ def test_solver_options_are_of_the_solver_of_the_model(write: Write) -> None:
         "own.py",
     )
     assert "with hybrid and highs time_limit=3," in said(0, "run", "own.py", "--solver-option", "time_limit=3")
+
+
+def test_a_finished_run_of_another_model_is_not_called_this_one(write: Write) -> None:
+    run = ("run", "luck.py", "--budget", "4", "--storage", "run.db", "--quiet")
+    write(LUCK, "luck.py")
+    said(0, *run)
+    assert "this run is finished (4 evaluations)" in said(0, *run)
+    write(LUCK.replace("- 7", "- 9"), "luck.py")
+    with pytest.warns(UserWarning, match="were evaluated by another objective"):
+        said(0, *run)
+    write(LUCK.replace("0, 50", "0, 40"), "luck.py")
+    for again in (run, ("resume", "run.db", "--model", "luck.py", "--quiet")):
+        assert "belongs to another study" in said(2, *again)
+
+
+def test_a_finished_run_without_success_says_so_again(write: Write) -> None:
+    write(HOT, "hot.py")
+    run = ("run", "hot.py", "--limit", "heat=-1", "--budget", "3", "--quiet")
+    assert said(1, *run)
+    assert "this run is finished" in said(1, *run)
+
+
+def test_a_run_at_fidelities_is_resumed_until_its_budget_is_spent(write: Write) -> None:
+    write(
+        "import mipcash as mc\nspace = mc.Space('f')\nspace.integer('n', 0, 9)\nspace.fidelity('epochs', 1, 9)\n"
+        "def objective(c): return c['n'] / c['epochs']\n",
+        "fidelity.py",
+    )
+    said(0, "run", "fidelity.py", "--budget", "4", "--storage", "run.db", "--quiet")
+    before = told("run.db")
+    assert before > 6  # most of them at low fidelities
+    assert "this run is finished" in said(0, "resume", "run.db", "--model", "fidelity.py", "--quiet")
+    said(0, "resume", "run.db", "--model", "fidelity.py", "--budget", "6", "--quiet")
+    assert told("run.db") > before
+
+
+def test_no_file_is_written_over_a_journal_or_renamed_that_is_none(write: Write) -> None:
+    write(LUCK, "luck.v2.py")
+    for name in ("run.png", "run.html", "exp.1", "exp.2"):
+        said(0, "run", "luck.v2.py", "--budget", "3", "--storage", name, "--quiet")
+        assert told(name) == 3
+        said(0, "report", name)
+    assert {"run.html.html", "exp.1.html", "exp.2.html"} <= {p.name for p in Path().iterdir()}
+    assert [str(picture_path(Path(name))) for name in ("run.db", "run.png", "exp.1")] == [
+        "run.png",
+        "run.png.png",
+        "exp.1.png",
+    ]
+    assert "it is a journal, which is not replaced" in said(2, "report", "exp.1", "-o", "run.html")
+    assert told("run.html") == 3
+    fresh = said(2, "run", "luck.v2.py", "--storage", "luck.v2.py", "--fresh", "--budget", "3")
+    assert "is no journal, and is not renamed" in fresh
+    assert Path("luck.v2.py").read_text(encoding="utf-8") == LUCK

@@ -87,6 +87,12 @@ def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(w
             {},
             r"DEFAULTS of .* has \['budgets'\]; it may set budget",
         ),
+        (
+            HEAD
+            + "objective = float\nwarm = mc.minimize(objective, space, 2)\nDEFAULTS = {'budget': warm.n_evaluations}",
+            {},
+            "DEFAULTS read the result of a search at the top level of the file",
+        ),
         (HEAD + "objective = float\nDEFAULTS = 3", {}, r"DEFAULTS of .* must be a dict such as .*, got int 3"),
     ],
 )

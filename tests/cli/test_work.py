@@ -97,7 +97,7 @@ def test_the_trial_of_a_killed_worker_is_evaluated_again(write: Callable[..., Pa
     assert f"trial {lost.trial} lost its worker and is evaluated again: {lost.message}" in " ".join(shown.split())
     assert sorted(evaluated().values()) == [1, 1, 1, 1, 1, 2]
     assert "6 done, 0 failed" in shown
-    finished = "this study is finished (6 evaluations); give a larger --budget to go on"
+    finished = "this run is finished (6 evaluations); give a larger --budget to go on"
     assert finished in said(0, "work", postgres, "--model", "marked.py")
     assert f"journal: {postgres}" in said(0, "show", postgres)
 

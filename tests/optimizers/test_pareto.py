@@ -13,7 +13,7 @@ from mipcash.optimizers.outcome import DONE, FAILED, LOSS, Outcome
 from mipcash.optimizers.pareto import hypervolume, on_front, tchebycheff, unit_values
 from mipcash.optimizers.scalarising import RENAMED, scalarised, values_of, weights_of
 
-WHOLE = st.integers(2, 4).flatmap(lambda m: st.lists(st.tuples(*[st.integers(0, 5)] * m), min_size=1, max_size=12))
+WHOLE = st.integers(2, 5).flatmap(lambda m: st.lists(st.tuples(*[st.integers(0, 5)] * m), min_size=1, max_size=12))
 
 
 @settings(max_examples=40, deadline=None)

@@ -16,6 +16,7 @@ from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.optimizers.registry import Entry
 
 WRONG = RandomSearch
+NONE = Entry(lambda domain, settings: None, RandomSettings)
 ENTRY = Entry(RandomSearch, RandomSettings)
 """
 
@@ -28,6 +29,8 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
     entries = "last = elsewhere:ENTRY\ngone = elsewhere:MISSING\nwrong = elsewhere:WRONG\n"
+    entries += "nothing = elsewhere:NONE\nbroken = broken_elsewhere:ENTRY\ncmes = elsewhere:ENTRY\n"
+    (tmp_path / "broken_elsewhere.py").write_text("1 / 0\n")
     (info / "entry_points.txt").write_text(f"[mipcash.optimizers]\n{entries}")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -52,6 +55,21 @@ def test_an_entry_that_cannot_be_used_is_named_with_its_package() -> None:
         make_optimizer("gone", space())
     with pytest.raises(MipcashError, match=r"'wrong' is registered by package 'elsewhere'.*must be a"):
         make_optimizer("wrong", space())
+    with pytest.raises(MipcashError, match=r"'nothing': its Entry made None, which is no .*Optimizer with a name"):
+        make_optimizer("nothing", space())
+    with pytest.raises(MipcashError, match="cannot be imported: ZeroDivisionError: division by zero"):
+        make_optimizer("broken", space())
+    with pytest.raises(
+        MipcashError, match="HybridSettings, got int"
+    ):  # the broken package does not end the search of owners
+        make_optimizer("hybrid", space(), settings=3)
+
+
+@pytest.mark.skipif("cmes" not in METHODS, reason="without the methods the name is free")
+@pytest.mark.usefixtures("_package")
+def test_a_name_that_two_packages_register_is_refused() -> None:
+    with pytest.raises(MipcashError, match=r"'cmes' is registered more than once, as .*elsewhere:ENTRY of elsewhere"):
+        make_optimizer("cmes", space())
 
 
 def test_the_methods_of_the_papers_are_entry_points() -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.program import affine_rows
 from mipcash.program.forms import QuadraticForm
+from mipcash.program.legality import legality_at
 from mipcash.program.points import Points
 from mipcash.program.program import BaseRow
 from mipcash.program.rule_tables import States
@@ -71,3 +73,28 @@ def test_a_form_split_by_variables_agrees_with_the_form(number: int) -> None:
             v[at] = profile[:, s]
         assert body[joint] == pytest.approx(form.value(v), abs=1e-9)
         assert legal[joint] == (-0.5 - 1e-9 <= form.value(v) <= 0.8 + 1e-9)
+
+
+def test_many_rows_over_numbers_are_decided_together_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, rng = mc.Space("rows"), np.random.default_rng(5)
+    x = [space.real(f"x{i}", -1, 2) for i in range(3)]
+    c = [space.categorical(f"c{i}", ["a", "b", "c"]) for i in range(3)]
+    for k in range(24):
+        i, j, l = rng.integers(3, size=3)
+        low, v = float(rng.normal()), "abc"[k % 3]
+        if k % 2:
+            space.rule(f"r{k}", x[i] + 0.5 * x[j] <= 1.5 + low, when=c[l][v])
+        else:
+            space.rule(f"r{k}", 2.0 * x[i] + c[l].is_(v) - c[j].is_("a") >= -3.0 + low)
+    program = Domain.of(space).program
+    levels = np.array(list(itertools.product(range(3), repeat=3)))
+    values = [{f"x{i}": float(v) for i, v in enumerate(u)} for u in rng.uniform(-1, 2, size=(30, 3))]
+    apart = [legality_at(program, v).check(levels) for v in values]
+    monkeypatch.setattr(affine_rows, "MANY", 0)
+    program.derived.clear()
+    assert affine_rows.affine_block(program) is not None
+    together = [legality_at(program, v).check(levels) for v in values]
+    assert np.array_equal(apart, together)
+    assert 0 < np.sum(apart) < np.size(apart)
+    legal = [space.is_legal(v | {f"c{i}": "abc"[l] for i, l in enumerate(ls)}) for v in values for ls in levels]
+    assert np.array_equal(np.ravel(together), legal)

@@ -232,3 +232,78 @@ def test_a_study_without_trials_has_its_objectives() -> None:
     empty = mc.Study(space, "random", direction=["a", "b"]).result
     assert empty.front == ()
     assert empty.hypervolume([1.0, 1.0]) == 0.0
+
+
+def tell_in_parts(name: str) -> list[dict[str, Any]]:
+    """Return the configurations of a run whose first objective is told at once, and the second three trials later."""
+    study = mc.Study(
+        space(), direction={name: "maximize", "ms": "minimize"}, optimizer=mc.Method(settings={"n_initial": 3})
+    )
+    waiting = list[tuple[mc.Trial, float]]()
+    for _ in range(9):
+        trial = study.ask()
+        told = network(trial.config)
+        study.tell(trial, {name: -1e6 * told["loss"]}, partial=True)
+        waiting.append((trial, told["latency_ms"]))
+        if len(waiting) > 2:
+            first, ms = waiting.pop(0)
+            study.tell(first, {"ms": ms})
+    return [t.config for t in study.trials]
+
+
+def test_the_name_of_an_objective_that_is_told_first_does_not_matter() -> None:
+    assert tell_in_parts("loss") == tell_in_parts("accuracy")
+
+
+def test_a_limit_on_an_objective_named_variance_reaches_the_optimizer() -> None:
+    runs = []
+    for name in ("variance", "risk"):
+        told = lambda c, name=name: {"loss": network(c)["loss"], name: network(c)["latency_ms"]}  # noqa: E731
+        runs.append(run(told, 9, direction=["loss", name], limits={name: 3.0}))
+    assert [t.config for t in runs[0].history] == [t.config for t in runs[1].history]
+
+
+def test_a_returned_loss_that_is_no_objective_is_kept_and_cannot_be_limited() -> None:
+    told = lambda c: {"loss": 7.5, "rate": c["rate"], "layers": c["layers"]}  # noqa: E731
+    result = run(told, 4, direction=["rate", "layers"], optimizer="random")
+    assert all(t.values["returned loss"] == 7.5 and t.loss == t.config["rate"] for t in result.history)
+    with pytest.raises(ValueError, match=r"a limit on 'loss', and the objectives are \['rate', 'layers'\]"):
+        run(told, 4, direction=["rate", "layers"], limits={"loss": 1.0})
+
+
+def measured() -> mc.Study:
+    study = mc.Study(digits(), "random", direction=["f", "g"], limits={"mem": 3})
+    for a, f, g in ((1, 0, 0), (1, 4, 4), (2, 1, 3), (3, 3, 1), (4, 5, 5), (5, 2, 2)):
+        study.add({"a": a}, {"f": float(f), "g": float(g), "mem": float(a)})
+    return study
+
+
+def digits() -> mc.Space:
+    space = mc.Space("digits")
+    space.integer("a", 0, 9)
+    return space
+
+
+def test_members_of_the_front_have_their_means() -> None:
+    result = measured().result
+    assert [(t.values["f"], t.values["g"]) for t in result.front] == [(1, 3), (2, 2), (3, 1)]
+    assert result.best is not None
+    assert (result.value, result.best.loss) == (2.0, 2.0)
+    assert [t.outcome["f"].value for t in result.history[:2]] == [0.0, 4.0]
+
+
+def test_a_limit_binds_if_a_trial_beyond_it_would_be_on_the_front() -> None:
+    study = measured()
+    assert "mem <= 3: violated by 2 of 5 evaluations; does not bind: no trial beyond it would be on the front" in str(
+        study.result.limits
+    )
+    study.add({"a": 6}, {"f": 9.0, "g": 0.5, "mem": 6.0})
+    assert "binds: a trial beyond it would be on the front" in str(study.result.limits)
+    with pytest.raises(MipcashError, match=r"take result\.front"):
+        study.finalists(2)
+
+
+def test_an_objective_that_is_no_number_is_named() -> None:
+    study = mc.Study(digits(), "random", direction=["f", "g"])
+    told = study.tell(study.ask(), {"f": 1.0, "g": math.nan})
+    assert told.message.startswith("g: nan")

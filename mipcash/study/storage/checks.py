@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from mipcash import __version__
@@ -27,6 +28,9 @@ from mipcash.study.storage.protocol import (
     asked_for,
 )
 from mipcash.text import one_line, shown
+
+MAGIC = b"SQLite format 3\0"
+"""First bytes of a SQLite file."""
 
 DIGEST = "digest"
 """Column of every table of trials, evaluations and studies: ``digest_of`` the other columns of its row."""
@@ -137,3 +141,9 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
     if wrong:
         raise DamageError(f"the status of trial {expected} is {row.status!r}, which its evaluations contradict")
     return row
+
+
+def is_database(file: Path) -> bool:
+    """Return True if a file begins as a SQLite database does."""
+    with file.open("rb") as content:
+        return content.read(len(MAGIC)) == MAGIC

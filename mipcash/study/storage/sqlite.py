@@ -19,7 +19,7 @@ from sqlalchemy.dialects import sqlite
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import without_credentials
-from mipcash.study.storage.checks import DamageError, check_format
+from mipcash.study.storage.checks import DamageError, check_format, is_database
 from mipcash.study.storage.database import Database, Rows
 from mipcash.study.storage.lock import InUseError, WriterLock, create_private, real_path
 from mipcash.study.storage.protocol import StudyRecord, TrialRow
@@ -284,14 +284,16 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
 def rename_journal(path: Path) -> Path | None:
     """Rename a journal to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... beside it. Return None if there is no file.
 
-    Nothing is deleted. A file that is no journal is renamed too.
+    Nothing is deleted. A damaged journal is renamed too.
 
     Raises:
-        StorageError: a run is writing to the journal, or its folder is not writable.
+        StorageError: a run is writing to the journal, its folder is not writable, or the file is no SQLite database.
     """
     file = real_path(path)
     if not file.is_file():
         return None
+    if file.stat().st_size and not is_database(file):
+        raise StorageError(f"{path} is no journal, and is not renamed; give another storage, or move the file yourself")
     lock = WriterLock(path)
     try:
         with suppress(StorageError):  # SQLite completes an interrupted transaction
