@@ -62,7 +62,8 @@ def known_from(
         raise TypeError(f"space must be a mipcash.Space, got {space!r}; of distributions: Space.from_optuna")
     if len(study.directions) != 1:
         raise ValueError(
-            f"the study has {len(study.directions)} objectives, and a loss is one: make a study of the one that counts"
+            f"the study has {len(study.directions)} objectives, and a loss is one: give its trials as rows instead, "
+            "mc.read_trials(rows, space, loss=None, outputs=[...])"
         )
     own = MAXIMIZE if study.direction == StudyDirection.MAXIMIZE else MINIMIZE
     if direction_of(direction) != own:

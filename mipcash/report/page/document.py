@@ -309,16 +309,26 @@ def trials_card(run: Run) -> str:
     if not result.history:
         return ""
     ranked = [result.history[k] for k in result.feasibility.ranked if result.history[k].loss is not None]
+    ranked = list(result.front) if result.objectives.several else ranked
     latest = list(result.history[::-1][:BEST_ROWS])
-    views = [("best", _trials(run, ranked[:BEST_ROWS])), ("latest", _trials(run, latest))]
+    views = [
+        ("front" if result.objectives.several else "best", _trials(run, ranked[:BEST_ROWS])),
+        ("latest", _trials(run, latest)),
+    ]
     return parts.card("Trials", parts.switch("trials-by", views if ranked else views[1:]), ident="trials")
 
 
 def _trials(run: Run, trials: Sequence[Trial]) -> str:
     result, marked = run.result, list[int]()
+    further = (
+        [name for name in result.objectives.names if name != result.objectives.word]
+        if result.objectives.several
+        else []
+    )
     head = [
         "trial",
         result.objectives.word,
+        *further,
         *(["violations"] if result.under else []),
         "evaluation",
         "origin",
@@ -329,13 +339,14 @@ def _trials(run: Run, trials: Sequence[Trial]) -> str:
         broken = [] if t.failed or t.pending else [one_line(", ".join(map(str, result.violations(t))), 60)]
         wording = "failed" if t.failed else "open" if t.pending else number(t.loss) if t.loss is not None else "–"
         what = one_line(t.message, 120) if t.failed else ", ".join(f"{n}={value_text(v)}" for n, v in t.config.items())
-        row = [str(t.number), wording, *((broken or [""]) if result.under else [])]
+        others = ["–" if (v := t.outcome[name].value) is None else number(v) for name in further]
+        row = [str(t.number), wording, *others, *((broken or [""]) if result.under else [])]
         rows.append(
             [*row, seconds(math.nan if t.duration is None else t.duration), one_line(t.origin, 30), one_line(what, 160)]
         )
         if result.best is not None and t.number == result.best.number:
             marked.append(k)
-    return parts.table(head, rows, (0, 1, head.index("evaluation")), marked)
+    return parts.table(head, rows, (0, *range(1, 2 + len(further)), head.index("evaluation")), marked)
 
 
 FAILURES = (MipcashError, np.linalg.LinAlgError)
