@@ -96,7 +96,12 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
         raise SolverError(
             f"solver profile {profile.name!r}: backend {profile.backend!r} cannot be imported: {error}"
         ) from error
-    backend: Backend = kind(options=options)
+    try:
+        backend: Backend = kind(options=options)
+    except TypeError as error:
+        raise SolverError(
+            f"solver profile {profile.name!r}: backend {profile.backend!r} cannot be made of options: {error}"
+        ) from error
     return backend
 
 

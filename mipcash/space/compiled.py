@@ -316,7 +316,7 @@ class LiveSpace:
             self._looked_at = program
             warn_of_forced(space.declaration, space.rules, program, space.backend, self.warned)
         name = solver if isinstance(solver, str) else getattr(solver, "name", None)
-        if name is None or isinstance(solver, type):
+        if name is None or isinstance(solver, type) or not (isinstance(solver, str) or hasattr(solver, "solve")):
             raise TypeError(f"solver must be a name such as 'auto' or 'highs', or a Backend; got {solver!r}")
         kept = self._minimisers.get(name)
         if kept is None or kept.program is not program or not (isinstance(solver, str) or kept.backend is solver):
