@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -25,6 +26,18 @@ from mipcash.study.storage.lock import real_path
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.text import shown, visible
 
+REPEATED = (
+    "budget",
+    "steps",
+    "cost",
+    "confirm",
+    "pruning",
+    "timeout",
+    "workers",
+    "evaluation_timeout",
+    "evaluation_memory",
+)
+"""Options of the command that the command to go on repeats."""
 CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"
 
 
@@ -37,12 +50,14 @@ class Arguments:
         solver: ``--solver``; None if not given.
         folders: ``--trust``: files in these folders may be run.
         options: ``--option``; empty if not given.
+        typed: all options of the command by name; None: not given.
     """
 
     model: str | None = None
     solver: str | None = None
     folders: Sequence[Path] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    typed: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -179,7 +194,9 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
             if value
             for w in (name, value)
         ] + [word for folder in arguments.folders for word in ("--trust", str(folder))]
-        cure = shlex.join([*typed, *(word for _, words in wanted for word in words)])
+        beside = [(f"--{name.replace('_', '-')}", arguments.typed.get(name)) for name in REPEATED]
+        again = [word for name, value in beside if value is not None for word in (name, str(value))]
+        cure = shlex.join([*typed, *(word for _, words in wanted for word in words), *again])
         loads = "to load what a journal names runs it"
         why = loads if runs else "a model may open a file or a data set that its options name"
         raise StorageError(

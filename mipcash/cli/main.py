@@ -178,7 +178,7 @@ def resume(
         if by_number and model is None and old.finished(total, confirm):
             ending.finished(old, stream)
             return
-        arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []))
+        arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []), context.params)
         chosen = consent.agreed(journal, record, arguments)
         try:
             loaded = modelfile.load(chosen.model, chosen.options)
