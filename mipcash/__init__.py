@@ -1,6 +1,12 @@
 """mipcash: the best configuration of an expensive black box, under rules that are known in advance.
 
-``import mipcash`` is light: solvers, Pyomo and scikit-learn are imported at first use.
+``import mipcash`` is light: solvers, Pyomo and scikit-learn are imported at first use. Read the rooms in this order:
+
+    modelling/     the language of spaces;   program/   its compilation;   backends/   solvers;   space/   questions and answers
+    surrogates/    models of outputs;   acquisition/   what they propose;   optimizers/   the default;   methods/   those of papers
+    study/         runs, journals and results;   report/, integrations/ and cli/   what stands around them
+
+errors, text, display, deadline, lazy and settings belong to no room; ``__main__`` runs the command line.
 """
 
 from __future__ import annotations

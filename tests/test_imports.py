@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import tomllib
 from pathlib import Path
 
@@ -134,3 +135,12 @@ def test_the_wheel_holds_every_folder() -> None:
     expected = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     assert sorted(listed) == sorted(expected | {"mipcash.models", "mipcash.solvers"})
     assert all((folder / "__init__.py").is_file() for folder in folders)
+
+
+def test_every_room_says_what_is_in_it() -> None:
+    lacking = []
+    for room in sorted(ENGINE.rglob("__init__.py")):
+        named = set(re.findall(r"\w+", ast.get_docstring(ast.parse(room.read_text(encoding="utf-8"))) or ""))
+        inside = [f.stem for f in room.parent.glob("*.py")] + [f.parent.name for f in room.parent.glob("*/__init__.py")]
+        lacking += [f"{room}: {name}" for name in inside if name not in named | {"__init__"}]
+    assert lacking == []

@@ -8,5 +8,6 @@ Read in this order:
     certificate    checks every answer against the rows, and repairs or excludes it.
     spatial        spatial branch and bound for products of two reals.
     portfolio      ``solver="auto"``: enumeration/ first, then a solver.
+    timed, silent  a deadline for many solves; HiGHS without output;   polytope   small linear programs over numbers.
     reductions/    one reformulation per file, each with its inverse;   heuristics/ incumbents without proof.
 """

@@ -1,4 +1,6 @@
-"""Integrations of other libraries: scikit-learn (searches, cross-validation, ensembles), Optuna (a sampler), and ``spaces/``.
+"""Integrations of other libraries.
+
+sklearn/ has searches, cross-validation and ensembles, optuna/ a sampler, spaces/ converters, ray an executor, trackers callbacks.
 
 No module imports this package; ``Space.from_optuna`` and similar constructors find their converters by name.
 """

@@ -8,7 +8,11 @@ Read in this order:
     mutation       The shortest example.
     hybrid         The default.
     registry       Optimizers by name, and entry points of other packages.
-    decoupled, pending, noise, scalarising, safety    Features of the default, one file each.
+    decoupled, pending, noise, prior, safety    Features of the default, one file each.
+    objectives, scalarising, pareto, multi_fidelity    Several objectives, and fidelities.
+
+in_time has the proposals of the solver, loss_model a model for analysis, violations the scale of outcome constraints, unit_cube a
+mixed space as a cube.
 
 The published methods are packages of ``mipcash.methods``.
 """

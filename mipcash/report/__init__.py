@@ -1,8 +1,9 @@
 """Pictures of results: ``write_page`` writes the page of a run, the other functions draw on matplotlib axes.
 
-data/ has the data of every picture, page/ the HTML page with its charts, axes and drawing the matplotlib version of
-the charts. failures finds the settings with which evaluations fail, server serves the page of a run in progress. No module
-of the core imports this package.
+data/ has the data of every picture, page/ the HTML page with its charts, axes and drawing the matplotlib version of the charts,
+contour, residuals, convergence and comparison further ones. predictions has numbers of the model of the loss, files writes what is
+derived from a journal, failures finds the settings with which evaluations fail, server serves the page of a run in progress. No
+module of the core imports this package.
 """
 
 from __future__ import annotations

@@ -11,4 +11,7 @@ The modules, in a good order to read them:
     evaluating/    calls of the objective in threads, processes and executors.
     execution, method, spending, pruning, confirm    the arguments of a run, a module each.
     feasibility, tradeoffs, front  outcome constraints and several objectives.
+    reading, signatures, folds, reports    outcomes and calls of an objective, and its intermediate results.
+    finalists, replication, unreturned, failures    repeats, and what goes wrong.
+    progress       displays of a run.
 """

@@ -1,1 +1,8 @@
-"""toulbar2: a program as a cost function network."""
+"""toulbar2: a program as a cost function network.
+
+Read in this order:
+
+cost_network  the network
+consistency   states without support
+backend       the solver
+"""

@@ -1,4 +1,13 @@
-"""Optuna: a sampler whose proposals obey the rules of a space, and trials of Optuna as known data."""
+"""Optuna: a sampler whose proposals obey the rules of a space, and trials of Optuna as known data.
+
+Read in this order:
+
+sampler          the sampler
+search           its proposals
+history, ranges  trials and distributions of Optuna, as the library has them
+notes            proposals in Optuna's storage
+known            trials as known evaluations
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""scikit-learn: searches with its conventions, cross-validated objectives, and ensembles of evaluated configurations."""
+"""scikit-learn: searches with its conventions, cross-validated objectives, and ensembles of evaluated configurations.
+
+Read in this order:
+
+cross_validated  an objective that cross-validates, over splits, scoring and fitting
+ensemble         several configurations as one estimator, from predictions, scored by predicted
+measures         seconds and size of a fitted estimator
+search/          the searches
+"""
 
 from __future__ import annotations
 

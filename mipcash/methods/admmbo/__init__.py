@@ -1,4 +1,7 @@
-"""ADMMBO (Ariafar et al. 2019). Read ``admmbo`` first, then ``state`` and ``models``."""
+"""ADMMBO (Ariafar et al. 2019). Read ``admmbo`` first, then ``state`` and ``models``.
+
+settings has the paper's values, coordinates the vectors of points.
+"""
 
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.settings import AdmmboSettings

@@ -1,4 +1,7 @@
-"""MiVaBO (Daxberger et al. 2019). Read ``mivabo`` first, then ``surrogate``, ``blocks`` and ``posterior``."""
+"""MiVaBO (Daxberger et al. 2019). Read ``mivabo`` first, then ``posterior``, ``functions`` and ``blocks``.
+
+discrete_features are the blocks over levels, evidence fits the prior variances, sparse/ has sparse priors.
+"""
 
 from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.registry import Entry

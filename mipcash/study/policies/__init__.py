@@ -1,1 +1,9 @@
-"""Policies that decide when a run waits or ends, a module each; ``mipcash.study.policies.policy`` has the protocol."""
+"""Policies that decide when a run waits or ends.
+
+Read in this order:
+
+policy   the protocol
+spent    budget, deadline, requests to stop
+workers  lost workers, proposals made ahead, other writers
+defects  failures of the objective itself
+"""
