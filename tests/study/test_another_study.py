@@ -423,7 +423,7 @@ def test_leftover_files_of_sqlite_are_renamed_too(journal: Path, monkeypatch: py
     monkeypatch.setattr(sqlite, "read_journal", busy)
     ends = ("", "-journal", "-shm", "-wal")
     for end in ends:
-        Path(f"{journal}{end}").write_bytes(b"no database" * 1000)
+        Path(f"{journal}{end}").write_bytes(b"SQLite format 3\0" * 1000)
     anew(journal)
     assert names(journal.parent) == ["run.db", *(f"run.old-1.db{end}" for end in ends)]
     assert len(read_journal(journal)[1]) == 2

@@ -70,9 +70,8 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
         return shared_storage(Address.of(storage))
     if isinstance(storage, (str, os.PathLike)):
         return one_writer(storage)
-    wanted = [name for name in (*vars(Storage), *Storage.__annotations__) if not name.startswith("_")]
-    # a property may fail before the storage is open, so attributes are looked up in the class
-    lacking = [name for name in wanted if name not in vars(storage) and not hasattr(type(storage), name)]
+    wanted = [name for name, method in vars(Storage).items() if callable(method) and not name.startswith("_")]
+    lacking = [name for name in wanted if not callable(getattr(storage, name, None))]
     if isinstance(storage, type) or len(lacking) == len(wanted):
         raise TypeError(
             f"storage must be the path of a journal, an address such as postgresql://user@host/database, a Storage, or None for "
