@@ -98,7 +98,7 @@ class Proposer:
             proposal = replace(self._with(fixed).ask(part), state=state)
         else:
             proposal = self._default(history, state) or self.optimizer.ask(request)
-        if isinstance(proposal, Proposal) and self.objectives.several:
+        if isinstance(proposal, Proposal) and self.objectives.several and self.optimizer.reads_losses:
             proposal = replace(proposal, stop="")  # a reason that concerns the scalarised loss of one proposal
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
