@@ -31,7 +31,7 @@ from typing import Any
 
 from pyomo.core.expr import numeric_expr as numeric
 from pyomo.core.expr.relational_expr import RelationalExpression
-from pyomo.core.expr.visitor import identify_mutable_parameters
+from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variables
 from pyomo.environ import Var
 
 from mipcash.errors import RuleError, RuleWarning, stack_level
@@ -107,15 +107,21 @@ def mutable_params(relation: Any) -> list[Any]:
 def at_levels(declaration: Declared, what: str, condition: Any) -> Any:
     """Return a condition of ``when=`` in which each relation over one discrete parameter is replaced by an indicator of levels.
 
-    Such a relation does not hold where its parameter is inactive, as in ``when=`` of a parameter. In the relation of a rule an
-    inactive parameter is 0.
+    Such a relation, like any other, does not hold where a parameter of it is inactive, as in ``when=`` of a parameter. In the
+    relation of a rule an inactive parameter is 0.
     """
     if isinstance(condition, Formula):
         return Formula(condition.kind, tuple(at_levels(declaration, what, part) for part in condition.parts))
-    if not isinstance(condition, RelationalExpression) or _has_functions(condition):
+    if not isinstance(condition, RelationalExpression):
         return condition
-    indicator = of_levels(declaration, what, condition)
-    return condition if indicator is None else expression_of(indicator)
+    indicator = None if _has_functions(condition) else of_levels(declaration, what, condition)
+    if indicator is not None:
+        return expression_of(indicator)
+    used = {id(v) for v in identify_variables(condition, include_fixed=True)}
+    owners = [g.on for g in declaration.groups if used & {id(v) for v in g.variables}]
+    owners += [n.on for n in declaration.numbers if id(n.variable) in used]
+    active = [expression_of(on) for on in owners if on is not None]
+    return Formula(ALL, (condition, *active)) if active else condition
 
 
 def _has_functions(relation: Any) -> bool:

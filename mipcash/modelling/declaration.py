@@ -72,12 +72,13 @@ class Declaration:
 
     Args:
         name: a title for messages and reports.
-        expand_limit: largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries.
+        expand_limit: largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries; at
+            least 2.
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
         self.name = name
-        self.expand_limit = whole("expand_limit", expand_limit)
+        self.expand_limit = max(2, whole("expand_limit", expand_limit))
         self.model = pyo.ConcreteModel(name=name)
         self.parameters: dict[str, Parameter] = {}
         self.auxiliaries: dict[str, NumericParameter] = {}

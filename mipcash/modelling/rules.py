@@ -112,7 +112,7 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     whole = all(not v.is_continuous() for v in body.variables.values())
     slack = TOLERANCE * max(t.coefficient * min(1.0, t.size) for t in terms)
     rounding = rounding_of(terms, bounds, whole)
-    return min(slack, TOLERANCE) if whole and not rounding else slack + rounding
+    return (min(slack, TOLERANCE) if whole else slack) + rounding
 
 
 def rounding_of(terms: Sequence[Term], bounds: float, whole: bool = False) -> float:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mipcash.optimizers.data import Data
     from mipcash.surrogates.protocols import Posterior, Surrogate
 
+SAME = 1e-9
+"""Relative difference of measurements that is rounding, as of a spreadsheet, and no noise."""
 LEAST = 4
 """Number of configurations with losses of single fits that an estimate of their noise needs."""
 
@@ -69,6 +71,8 @@ def _of_measurements(done: Sequence[Observation]) -> float:
         if not o.asked and o.loss is not None:
             losses.setdefault(repr(o.config), []).append(o.loss)
     several = [found for found in losses.values() if len(found) > 1]
+    if all(math.isclose(min(found), max(found), rel_tol=SAME) for found in several):
+        return 0.0
     freedom = sum(len(found) - 1 for found in several)
     return sum(float(np.var(found)) * len(found) for found in several) / freedom if freedom else 0.0
 

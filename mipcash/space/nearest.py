@@ -31,11 +31,11 @@ ABSENT_COST = 1.0
 """Cost of activating a parameter that the given configuration leaves out, or of deactivating one that it contains."""
 
 
-def nearest(space: CompiledSpace, config: Configuration, soft: Collection[str] = ()) -> Configuration:
+def nearest(space: CompiledSpace, config: Configuration, soft: Collection[str] | None = None) -> Configuration:
     """Return the nearest legal configuration; see ``mipcash.Space.nearest``.
 
     Args:
-        soft: parameters of the configuration whose values count by SOFT only, and whose activity does not count.
+        soft: parameters whose values count by SOFT only; activity then does not count. None: all values and activities count.
     """
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
@@ -112,7 +112,7 @@ def nearest_point(
     backend: Backend,
     settings: SolverSettings,
     bound: Collection[str],
-    soft: Collection[str] = (),
+    soft: Collection[str] | None = None,
 ) -> Answer:
     """Minimise the distance to a configuration (which may be illegal, incomplete, or name unknown parameters) over legal points.
 
@@ -128,7 +128,7 @@ def nearest_point(
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
-        linear[group.start : group.stop] = _group_costs(group, config, group.parameter in soft)
+        linear[group.start : group.stop] = _group_costs(group, config, soft)
     wanted: dict[int, float] = {}
     for number in program.numbers:
         given: Value = config.get(number.label)
@@ -138,20 +138,20 @@ def nearest_point(
             wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
             switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
-            price = 0.0 if number.label in soft else ABSENT_COST
+            price = ABSENT_COST if soft is None else 0.0
             constant += price * (float(sign < 0) + sign * switch.constant)
             np.add.at(linear, switch.columns, sign * price * switch.coefficients)
     (lifted, costs), label = with_distances(program, wanted), {n.latent: n.label for n in program.numbers}
-    cost = np.concatenate([linear, costs * [SOFT if label[c] in soft else 1.0 for c in wanted]])
+    cost = np.concatenate([linear, costs * [SOFT if label[c] in (soft or ()) else 1.0 for c in wanted]])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
     return backend.solve(Task(lifted, form), settings)
 
 
-def _group_costs(group: Group, config: Configuration, soft: bool) -> Vector:
+def _group_costs(group: Group, config: Configuration, soft: Collection[str] | None) -> Vector:
     cost = _costs(group, config)
-    if soft and group.conditional:
+    if soft is not None and group.conditional:
         cost[-1] = 0.0
-    return SOFT * cost if soft else cost
+    return SOFT * cost if group.parameter in (soft or ()) else cost
 
 
 def _costs(group: Group, config: Configuration) -> Vector:

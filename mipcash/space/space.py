@@ -65,7 +65,7 @@ class Space(ExchangeMixin):
     Args:
         name: a title for messages and reports.
         expand_limit: largest number of values for which an integer, or a real with a step, is expanded into one-hot binaries. A
-            parameter with more values stays one numerical variable.
+            parameter with more values stays one numerical variable; two values are always expanded.
 
     Raises:
         SpaceError: the name is no text.

@@ -189,7 +189,11 @@ def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> O
         return found
     best = best_of(finalists)
     if best is not None and len(finalists) == 1:  # nothing else was evaluated again
-        again = [o for o in history if o.repeat and o.loss is not None and o.config == history[best.number].config]
+        again = [
+            o
+            for o in history
+            if o.repeat and o.loss is not None and repr(o.config) == repr(history[best.number].config)
+        ]
         return optimizer.recommend([*searched, *(replace(o, repeat=0) for o in again)], limits)
     if best is not None:
         return history[best.number]

@@ -176,13 +176,13 @@ def minimize(
         seed=seed,
         storage=storage,
         limits=limits,
+        known=known,
         costs=costs,
         pruning=pruning,
         retries=execution.retries,
     ) as study:
         if study.renamed is not None:
             display.note(f"the journal that was there is {study.renamed} now")
-        study.add_missing(known)
         return run(
             study, objective, budget, execution=execution, confirm=confirm, callbacks=callbacks, progress=display
         )

@@ -20,7 +20,7 @@ from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.space.compiled import compiled
-from mipcash.space.novelty import exclusions
+from mipcash.space.novelty import exclusions, repeats
 from mipcash.study.finalists import answer
 from mipcash.study.records.trials import outputs_of, proposal_row
 from mipcash.text import listed, shown
@@ -121,7 +121,8 @@ class Proposer:
         if not any(e.default for e in self._searched.declaration.expectations.values()):
             return None
         config = self.space.default()
-        return None if any(o.config == config for o in history) else Proposal(config, origin="default", state=state)
+        known = repeats(self._searched, config, (o.config for o in history))
+        return None if known else Proposal(config, origin="default", state=state)
 
     def check_space(self) -> None:
         """Check that the space is the one that the study was made with.
@@ -208,6 +209,6 @@ class Proposer:
         excluded = exclusions(self._searched, encode, (), batch)
         if not all(e.admits(encode(proposal.config)) for e in excluded):
             return [f"it differs from another proposal of its batch in fewer than {batch.distance} discrete parameters"]
-        if proposal.config in batch.configs and not self.costs:
+        if not self.costs and repeats(self._searched, proposal.config, batch.configs):
             return ["its batch has this configuration already"]
         return []

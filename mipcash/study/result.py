@@ -202,7 +202,7 @@ class Result:
         measured = [
             t.loss
             for t in self.history
-            if t.config == best.config and t.loss is not None and t.complete and not t.repeat
+            if repr(t.config) == repr(best.config) and t.loss is not None and t.complete and not t.repeat
         ]
         own, noise = fmean(measured or [best.loss]), noise / max(1, len(measured))
         whole, mean = float(np.var(losses, ddof=1)), float(np.mean(losses))
@@ -235,7 +235,11 @@ class Result:
         best = self.best
         if best is None:
             return {}
-        beside = (t for t in self.history if t.evaluate and not t.repeat and t is not best and t.config == best.config)
+        beside = (
+            t
+            for t in self.history
+            if t.evaluate and not t.repeat and t is not best and repr(t.config) == repr(best.config)
+        )
         found = {name: value for t in beside for name, value in t.values.items()}
         return {**found, **best.values}
 

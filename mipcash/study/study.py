@@ -132,6 +132,8 @@ class Study:
         self.costs = costs_of(costs, self.limits)
         record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.objectives)
         retries = whole_number("retries", retries, 0)
+        others = (*(limit.output for limit in self.limits), *self.costs)
+        known = pairs_of(known, space, self.objectives, others)  # perhaps of the journal that is moved aside
         self.renamed = move_aside(place.storage) if place.fresh else None
         self._storage = make_storage(place.storage)
         # Closed at the end of the process, too, so that unfinished trials count as given back and not as killed.

@@ -19,7 +19,7 @@ from mipcash.errors import LateError, StorageError, TellError, stack_level
 from mipcash.optimizers.optimizer import Observation
 from mipcash.space.compiled import compiled
 from mipcash.study.feasibility import observation
-from mipcash.study.records.given import Known, digits, enqueued_row, repeat_row, same, unasked
+from mipcash.study.records.given import Known, enqueued_row, nine_digits, repeat_row, same, unasked
 from mipcash.study.records.telling import TrialUpdate
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
@@ -77,6 +77,7 @@ class TrialTable:
         self._seen: dict[int, Observation] = {}
         self._unseen: set[int] = set()
         self._configs: dict[str, Configuration] = {}  # of the first trials, as many as are indexed
+        self._exact: set[str] = set()
         self._indexed = 0
         storage.open(record)
         with self._explained(), uncollected():
@@ -225,11 +226,18 @@ class TrialTable:
         return left
 
     def written(self, known: Sequence[Known]) -> list[Known]:
-        """Return the evaluations with the configurations of the table where they agree to nine digits, as spreadsheets round."""
+        """Return the evaluations, each with the first configuration that agrees with its own to nine digits, as spreadsheets round.
+
+        A configuration that the table holds to the last digit keeps its digits.
+        """
         for trial in self.trials[self._indexed :]:
-            self._configs.setdefault(digits(trial.config), trial.config)
-        self._indexed = len(self.trials)
-        return [replace(one, config=self._configs.get(digits(one.config), one.config)) for one in known]
+            self._configs.setdefault(nine_digits(self._space, trial.config, trial.legal), trial.config)
+            self._exact.add(repr(trial.config))
+        self._indexed, configs, found = len(self.trials), dict(self._configs), list[Known]()
+        for one in known:
+            first = configs.setdefault(nine_digits(self._space, one.config, one.legal), one.config)
+            found.append(one if repr(one.config) in self._exact else replace(one, config=first))
+        return found
 
     def _warn_of_others(self, added: Sequence[Known], left: Counter[str]) -> None:
         """Warn of evaluations to add if the table holds others of the same configuration that were not given again.
@@ -237,9 +245,9 @@ class TrialTable:
         Args:
             left: number of the table's evaluations, by key, that were not given again.
         """
-        now = {digits(one.config): one for one in added}
+        now = {repr(one.config): one for one in added}
         for trial in self.trials if now else ():
-            one = now.get(digits(trial.config))
+            one = now.get(repr(trial.config))
             if trial.known and one is not None and left[Known.of_trial(trial).key(self._space)]:
                 warnings.warn(
                     f"known evaluation {one.outcome} is added, and {self.title} holds {trial.outcome} of the same configuration "
@@ -273,7 +281,7 @@ class TrialTable:
                 f"trial {of.number} violates rules and is never recommended; evaluate a legal configuration again"
             )
         for trial in self.trials:
-            if trial.repeat == repeat and trial.config == config:
+            if trial.repeat == repeat and repr(trial.config) == repr(config):
                 return trial
         return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat, outputs)])[0]
 

@@ -263,3 +263,87 @@ def test_show_and_progress_distinguish_known_evaluations(
     assert "3 done, 0 failed, 3 known, stopped: budget" in shown.output
     assert shown.output.count("  known  ") == 3
     assert open_archive(journal).n_evaluated == 3
+
+
+def unit() -> mc.Space:
+    space = mc.Space("unit")
+    space.real("x", 0, 1)
+    return space
+
+
+@pytest.mark.parametrize("apart", [3e-10, 3e-9])
+def test_known_evaluations_are_added_once_however_near_their_configurations_are(apart: float, tmp_path: Path) -> None:
+    known = [({"x": 0.1234567891}, 1.0), ({"x": 0.1234567891 + apart}, 2.0), ({"x": 0.5}, -0.0)]
+    seen = []
+    for _ in range(3):
+        with mc.Study(unit(), known=known, storage=tmp_path / "run.db") as study:
+            seen.append([(t.config["x"], t.loss) for t in study.trials])
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0]) == 3
+    one_by_one = mc.Study(unit())
+    for config, loss in known:
+        one_by_one.add(config, loss)
+    assert [(t.config["x"], t.loss) for t in one_by_one.trials] == seen[0]
+
+
+def test_digits_count_within_the_range_and_legality_is_kept_apart(tmp_path: Path) -> None:
+    clock = mc.Space("clock")
+    clock.real("t", 1.7e9, 1.7e9 + 100)
+    study = mc.Study(clock)
+    for k in range(9):
+        study.add({"t": 1.7e9 + k}, float(k))
+    assert [t.config["t"] - 1.7e9 for t in study.trials] == list(range(9))
+    space = mc.Space("half")
+    x = space.real("x", 0, 1e6)
+    space.rule("half", x <= 5e5)
+    with mc.Study(space, storage=tmp_path / "run.db") as study:
+        study.add({"x": 500000.0004}, 1.0, illegal="learn")
+        assert study.add({"x": 500000.0}, 2.0).config == {"x": 500000.0}
+    with mc.Study(space, storage=tmp_path / "run.db") as study:
+        assert [t.legal for t in study.trials] == [False, True]
+
+
+def test_a_journal_that_is_moved_aside_is_read_first(tmp_path: Path) -> None:
+    journal = tmp_path / "run.db"
+    mc.minimize(lambda c: c["x"], unit(), 4, optimizer="random", storage=journal, progress=False)
+    fresh = mc.Journal(journal, fresh=True)
+    again: dict[str, Any] = {"known": journal, "storage": fresh, "progress": False}
+    result = mc.minimize(lambda c: c["x"], unit(), 2, optimizer="random", **again)
+    assert (result.n_known, result.n_done) == (4, 2)
+
+
+def test_values_that_are_equal_and_of_another_type_are_other_configurations() -> None:
+    space = mc.Space("types")
+    space.categorical("k", [1, True, "1"])
+    space.integer("a", 0, 2)
+    assert len(mc.Study(space).ask(9)) == 9
+    study = mc.Study(space, "random")
+    for k, loss in ((1, 1.0), (True, 9.0), (1, 1.2), ("1", 4.0)):
+        study.add({"k": k, "a": 0}, loss)
+    assert study.result.config == {"k": 1, "a": 0}
+    assert study.result.best is not None
+    repeats = [study.repeat(study.trials[k]) for k in (0, 1)]
+    assert [t.config["k"] is True for t in repeats] == [False, True]
+
+
+def test_rounding_of_measurements_is_no_noise_and_a_rounded_default_is_known() -> None:
+    space = mc.Space("line")
+    space.integer("a", 0, 5)
+    loss = lambda c: (c["a"] - 2) ** 2 / 3 + 0.123456789123456  # noqa: E731
+    known = [({"a": a}, loss({"a": a})) for a in range(3)]
+    rounded = [(config, float(f"{value:.15g}")) for config, value in known]
+    assert mc.minimize(loss, space, 9, known=known + rounded, progress=False).n_done == 3
+    one = unit()
+    one.expect("x", default=0.25)
+    assert mc.Study(one, known=[({"x": 0.25000000001}, 1.0)]).ask().origin != "default"
+
+
+def test_low_fidelities_are_left_out_where_the_space_has_none(tmp_path: Path) -> None:
+    space = unit()
+    space.fidelity("epochs", 1, 9)
+    done = mc.minimize(lambda c: c["x"] / c["epochs"], space, 3, storage=tmp_path / "run.db", progress=False)
+    whole = [t for t in done.history if t.at_full_fidelity]
+    assert len(whole) < len(done.history)
+    with pytest.warns(UserWarning, match=r"at a low fidelity are left out, since space 'unit' has no 'epochs'"):
+        pairs = mc.read_trials(tmp_path / "run.db", unit())
+    assert [c["x"] for c, _ in pairs] == [t.config["x"] for t in whole]

@@ -342,3 +342,33 @@ def test_parameters_may_have_the_names_of_columns(tmp_path: Path) -> None:
     result = mc.minimize(lambda c: len(c), space, 6, optimizer="random", storage=tmp_path / "run.db", progress=False)
     for table in (result.to_rows(), result.trials_dataframe(), tmp_path / "run.db"):
         assert mc.read_trials(table, space) == [(t.config, {"loss": t.loss}) for t in result.history]
+
+
+def test_filled_values_are_those_that_the_table_lacks_and_that_are_active() -> None:
+    space = mc.Space("nested")
+    a = space.categorical("a", ["u", "v"])
+    b = space.categorical("b", ["m", "n"], when=a["v"])
+    space.integer("c", 0, 3, when=b["n"])
+    space.categorical("act", ["relu", None])
+    rows = [{"a": "u", "act": None, "loss": 1.0}, {"a": "v", "act": "relu", "loss": 2.0}]
+    found = [c for c, _ in mc.read_trials(rows, space, fill={"b": "n", "c": 2, "act": "relu"})]
+    assert found == [{"a": "u", "act": None}, {"a": "v", "b": "n", "c": 2, "act": "relu"}]
+
+
+def test_a_cell_of_a_file_that_may_be_two_values_is_refused(tmp_path: Path) -> None:
+    space = mc.Space("levels")
+    space.categorical("v", [1, "1", True])
+    (tmp_path / "runs.csv").write_text("v,loss\n1,0.5\n")
+    with pytest.raises(ValueError, match="the cell '1' of parameter 'v' may be any of 1, '1'"):
+        mc.read_trials(tmp_path / "runs.csv", space)
+    assert mc.read_trials([{"v": "1", "loss": 0.5}], space) == [({"v": "1"}, {"loss": 0.5})]
+
+
+def test_the_loss_has_one_column() -> None:
+    space = mc.Space("one")
+    space.integer("a", 0, 9)
+    rows = [{"a": 1, "loss": 5.0, "score": 7.0}]
+    with pytest.raises(ValueError, match="outputs= names 'loss'"):
+        mc.read_trials(rows, space, loss="score", outputs=["loss"])
+    with pytest.raises(TypeError, match=r"write \['ms'\]"):
+        mc.read_trials(rows, space, outputs="ms")

@@ -22,8 +22,7 @@ from scipy import stats
 from mipcash.errors import SpaceError, stack_level
 from mipcash.integrations.spaces.shared import list_domain, number_domain, package
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number, same_value
-from mipcash.modelling.expectations import NOTHING
+from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number
 from mipcash.modelling.formulas import all_of, any_of
 from mipcash.modelling.parameters import NumericParameter, Parameter
 from mipcash.modelling.rules import TOLERANCE
@@ -54,8 +53,7 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
         if when is not NEVER:
             declaration.declare(name, domain, when)
             default, prior = _plain(hyperparameter.default_value), _prior(hyperparameter)
-            if prior is not None or not same_value(default, NOTHING.usual(domain)):
-                declaration.expect(name, None if domain.problem(default) else default, prior)
+            declaration.expect(name, None if domain.problem(default) else default, prior)
     dropped = [hp.name for hp in space.values() if _has_prior(hp) and _prior(hp) is None]
     if dropped:
         warnings.warn(

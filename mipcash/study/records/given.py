@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, Real
 from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
@@ -132,9 +132,9 @@ class Known:
         return cls(trial.config, trial.outcome, trial.legal)
 
     def key(self, space: Space) -> str:
-        """Return a key that is equal for equal evaluations with outcomes that agree to twelve digits."""
+        """Return a key that is equal for equal evaluations with outcomes that agree to nine digits."""
         reported = sorted(
-            (n, o.status, *(f"{v:.12g}" for v in (o.value, *o.folds) if v is not None), o.message)
+            (n, o.status, *(f"{v + 0.0:.9g}" for v in (o.value, *o.folds) if v is not None), o.message)
             for n, o in self.outcome.outputs.items()
         )
         return f"{self.legal} {encode_config(space, self.config)} {reported}"
@@ -164,9 +164,11 @@ def wanted(space: Space, config: Any) -> Configuration:
     return _plain(space, config)
 
 
-def digits(config: Configuration) -> str:
-    """Return a key that is equal for configurations whose numbers agree to nine digits."""
-    return repr([(n, f"{v:.9g}" if isinstance(v, float) else v) for n, v in config.items()])
+def nine_digits(space: Space, config: Configuration, legal: bool) -> str:
+    """Return a key that is equal for configurations of equal legality whose numbers agree to nine digits of their ranges."""
+    domains = {n: space.parameters[n].domain for n in config}
+    digits = [(n, f"{d.to_unit(v):.9f}" if isinstance(d := domains[n], Real) else v) for n, v in config.items()]
+    return repr((legal, digits))
 
 
 def same(space: Space, config: Configuration, trials: Sequence[Trial]) -> Trial | None:

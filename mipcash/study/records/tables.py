@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 from mipcash.display import counted
 from mipcash.errors import ConfigurationError, stack_level
 from mipcash.modelling.domains import (
+    Categorical,
     Configuration,
     Integer,
+    Ordinal,
     ParameterDomain,
     Permutation,
     Real,
@@ -101,7 +103,11 @@ def read_trials(
         raise ValueError(f"illegal must be {REFUSE!r} or {SKIP!r}, got {shown(illegal)}")
     if unknown := [n for n in fill or () if n not in space.parameters]:
         raise ValueError(f"fill= names {unknown[0]!r}, and space {space.name!r} has no such parameter")
-    rows = _rows(table)
+    if isinstance(outputs, str):
+        raise TypeError(f"outputs= is a list of names; write [{outputs!r}]")
+    if loss not in (None, LOSS) and LOSS in outputs:
+        raise ValueError(f"outputs= names 'loss', which an outcome has from loss={loss!r}; rename that column")
+    rows = _rows(table, space)
     wanted = [*([] if loss is None else [loss]), *outputs]
     columns = dict.fromkeys(name for row in rows for name in row)
     if rows and (missing := [n for n in wanted if n not in columns and f"values.{n}" not in columns]):
@@ -176,21 +182,25 @@ def pairs_of(given: Any, space: Space, objectives: Objectives, others: Iterable[
     """
     if not is_table(given):
         return given
-    rows = _rows(given, objectives)
+    rows = _rows(given, space, objectives)
     there = {name for row in rows for name in row}
     others = (*others, *([] if VARIANCE in space.parameters else [VARIANCE]))
     outputs = dict.fromkeys([*(objectives.names if objectives.several else ()), *(n for n in others if n in there)])
     return read_trials(rows, space, loss=None if objectives.several else LOSS, outputs=list(outputs))
 
 
-def _rows(table: Any, objectives: Objectives | None = None) -> list[Mapping[str, Any]]:
+class _Texts(dict[str, Any]):
+    """A row of a CSV file, whose cells are texts."""
+
+
+def _rows(table: Any, space: Space, objectives: Objectives | None = None) -> list[Mapping[str, Any]]:
     if isinstance(table, (str, os.PathLike)):
         path = Path(table)
         if path.suffix.lower() in TEXTS:
             return _of_csv(path)
         if path.suffix.lower() in (".json", ".xlsx", ".xls", ".parquet"):
             raise TypeError(f"{path} is no table that is read here; read it by pandas, and give the data frame")
-        return _of_journal(table, objectives)
+        return _of_journal(table, space, objectives)
     if hasattr(table, "to_dict") and hasattr(table, "columns"):
         _check_distinct([str(name) for name in table.columns], "the data frame")
         # a frame has nan for what is missing
@@ -229,7 +239,7 @@ def _of_csv(path: Path) -> list[Mapping[str, Any]]:
             raise ValueError(
                 f"row {k} of {path} has more cells than the header has columns: {', '.join(map(repr, beyond))}"
             )
-    return rows
+    return [_Texts(row) for row in rows]
 
 
 def _check_distinct(columns: Sequence[str], where: str) -> None:
@@ -238,18 +248,31 @@ def _check_distinct(columns: Sequence[str], where: str) -> None:
         raise ValueError(f"{where} has the column {twice[0]!r} twice; rename one of them, or leave it out")
 
 
-def _of_journal(where: str | os.PathLike[str], objectives: Objectives | None) -> list[Mapping[str, Any]]:
-    """Return the trials of a journal, whose space is not needed, after comparing its directions with those of ``objectives``."""
+def _of_journal(where: str | os.PathLike[str], space: Space, objectives: Objectives | None) -> list[Mapping[str, Any]]:
+    """Return the trials of a journal, after comparing its directions with those of ``objectives``.
+
+    Where ``space`` lacks the journal's fidelity, trials at a low one are left out.
+    """
     from mipcash.study.storage.registry import read_study
 
     record, rows = read_study(where)
     then, now = ({} if each is None else each.directions for each in (record.objectives, objectives))
-    for name in (n for n in now if then.get(n, now[n]) != now[n]):
+    named = now if objectives is None or not objectives.several else objectives.names
+    for name in (n for n in named if then.get(n, now[n]) != now[n]):
         raise ValueError(
             f"the journal {where} has {name!r} to {then[name]}, and this study has it to {now[name]}; give direction= as there, or "
             "read it by mc.read_trials, and negate the values"
         )
-    return [flat_row(readable_trial(row, record.objectives)) for row in rows]
+    trials, fidelity = [readable_trial(row, record.objectives) for row in rows], record.objectives.fidelity
+    if fidelity is not None and fidelity.label not in space.parameters:
+        whole = [t for t in trials if t.at_full_fidelity]
+        warnings.warn(
+            f"{len(trials) - len(whole)} trials of {where} at a low fidelity are left out, since space {space.name!r} has no "
+            f"{fidelity.label!r}",
+            stacklevel=stack_level(),
+        )
+        trials = whole
+    return [flat_row(trial) for trial in trials]
 
 
 def _configuration(
@@ -259,20 +282,30 @@ def _configuration(
     config, unstated = Configuration(), list[str]()
     for name, parameter in space.parameters.items():
         cell = row.get(f"config.{name}", None if name in others else row.get(name))
+        stated = f"config.{name}" in row or (name in row and name not in others)
         if not _empty(cell) or (isinstance(cell, str) and level_of(parameter.domain, cell) is not None):
             config[name] = _value(parameter.domain, cell)
-        elif name in fill or level_of(parameter.domain, None) is not None:
-            config[name] = fill.get(name)
+            if isinstance(row, _Texts) and len(fits := _fitting(parameter.domain, cell)) > 1:
+                raise ValueError(
+                    f"the cell {cell!r} of parameter {name!r} may be any of {', '.join(map(repr, fits))}; give the rows as dicts"
+                )
+        elif stated and level_of(parameter.domain, None) is not None:
+            config[name] = None
             unstated.append(name)
-    for name in unstated:  # drop the value again if the parameter is inactive
-        without = {n: v for n, v in config.items() if n != name}
-        if _n_misplaced(space, without) < _n_misplaced(space, config):
-            config = without
+        elif name in fill:
+            config[name] = fill[name]
+            unstated.append(name)
+    declaration = compiled(space).declaration
+    while inactive := {v.name for v in check(declaration, config, ()).violations} & set(unstated) & config.keys():
+        config = {name: value for name, value in config.items() if name not in inactive}
     return config
 
 
-def _n_misplaced(space: Space, config: Configuration) -> int:
-    return len(check(compiled(space).declaration, config, ()).violations)
+def _fitting(domain: ParameterDomain, cell: str) -> list[Value]:
+    """Return the values of a categorical or ordinal that a text may stand for."""
+    if not isinstance(domain, (Categorical, Ordinal)):
+        return []
+    return [v for v in domain.values if str(v) == cell.strip() or (is_number(v) and _number(cell) == v)]
 
 
 def _empty(cell: Any) -> bool:
@@ -325,7 +358,8 @@ def _order(cell: Any) -> Any:
     try:
         read = json.loads(cell)
     except ValueError:
-        read = re.split(r"\s*(?:->|[>,;])\s*", cell.strip().strip("()[]"))
+        text = cell.strip()
+        read = re.split(r"\s*(?:->|[>,;])\s*", text[1:-1] if text[:1] + text[-1:] in ("()", "[]") else text)
     return tuple(str(member).strip("'\"") for member in read) if isinstance(read, list) else cell
 
 

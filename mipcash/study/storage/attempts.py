@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, Outcome
-from mipcash.study.storage.protocol import RETURNED, RUNNING, EvaluationRow, TrialRow, asked_for
+from mipcash.study.storage.protocol import LOST, RETURNED, RUNNING, EvaluationRow, TrialRow, asked_for
 
 Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
 """The new row, and its evaluations that changed."""
@@ -77,8 +77,11 @@ def ended(row: TrialRow, status: str, message: str, now: float, worker: str | No
 
 
 def reopened(row: TrialRow) -> Change:
-    """Discard the outcome, so that the trial waits for another attempt. The failure message stays with the old attempt."""
-    reported = (e for e in row.evaluations if e.recorded is not None)
+    """Discard the outcome, so that the trial waits for another attempt. The failure message stays with the old attempt.
+
+    Attempts that lost their worker count no longer.
+    """
+    reported = (e for e in row.evaluations if e.recorded is not None or e.status == LOST)
     rows = tuple(
         replace(e, status=RETURNED, value=None, variance=None, finished=e.finished or row.finished) for e in reported
     )

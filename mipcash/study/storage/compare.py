@@ -56,7 +56,8 @@ def compare(
         return
     named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
     upgrade = f" It was written with {', '.join(others)}." if others else ""
-    known = "" if stored.options else f", and pass known=mc.read_trials({name!r}, space) to keep its trials"
+    turned = stored.objectives.each != wanted.objectives.each  # losses of another sign, or other outputs
+    known = "" if stored.options or turned else f", and pass known=mc.read_trials({name!r}, space) to keep its trials"
     raise StorageError(
         f"{name} belongs to another study: {named}.{upgrade} To resume it, use what it was started with; for a new "
         f"study, {cure}{known}"
