@@ -318,6 +318,14 @@ class _Relation(Logic, _Own):
     def __bool__(self) -> NoReturn:
         raise RuleError(no_truth(self, construct_at(sys._getframe(1))))
 
+    def _no_number(self, other: Any) -> NoReturn:
+        raise RuleError(
+            f"({written(self)}) is a relation and no number, so it is not added or multiplied; for a discrete parameter take its "
+            "indicator, a.is_(2, 3), else tie a 0/1 integer to it: space.rule('tie', mc.implies(indicator == 0, ~relation))"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
+
 
 def _made() -> dict[type, type]:
     """Return Pyomo's class -> our class, for all results of arithmetic and comparisons."""

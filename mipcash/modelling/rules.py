@@ -11,8 +11,8 @@ Validation, solvers and searches use the same tolerance. A rule may be violated 
 times its largest term if that is smaller, so that scaling a rule does not change its meaning. The rounding error of float sums is
 added: ``ROUNDING`` times the sum of the largest absolute values of the terms and the bound. A term that exceeds the sum of the
 others counts as that sum, since near the bound it cannot be larger. A coefficient belongs to a variable of the model; for an
-expanded integer or ordinal it is the value of a level times its factor. A rule over whole numbers alone, with whole coefficients
-that floats add exactly, may be violated by at most ``TOLERANCE``, whatever its bounds.
+expanded integer or ordinal it is the value of a level times its factor. A rule over discrete parameters alone may be violated by at
+most ``TOLERANCE``, and by the rounding error; whole numbers with whole coefficients that floats add exactly have none.
 """
 
 from __future__ import annotations

@@ -484,9 +484,9 @@ class Space(ExchangeMixin):
     def validate(self, config: Configuration) -> list[Violation]:
         """Return every reason why a configuration is illegal, by name; an empty list if it is legal.
 
-        Values are compared with the domains and the rules as declared, at natural values. A rule has a tolerance of 1e-9 of
-        its largest coefficient. Rules over auxiliary variables, and disjunctions, hold if some values of the auxiliary
-        variables and indicators satisfy them.
+        Values are compared with the domains and the rules as declared, at natural values. A rule over reals has a tolerance of
+        1e-9 of its largest coefficient, other rules of 1e-9. Rules over auxiliary variables, and disjunctions, hold if some values
+        of the auxiliary variables and indicators satisfy them.
 
         Args:
             config: name -> value, of the active parameters.

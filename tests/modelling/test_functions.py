@@ -182,3 +182,16 @@ def test_a_relation_means_the_same_in_when_and_in_a_rule() -> None:
     space.real("x", 0, 1, when=0.1 * p <= 0.3)  # 0.1 * 3 > 0.3 in floats
     space.rule("small", 0.1 * p <= 0.3)
     assert space.is_legal({"p": 3, "x": 0.5})
+
+
+def test_relations_are_neither_added_nor_multiplied() -> None:
+    space = mc.Space("count")
+    a, x = space.integer("a", 0, 3), space.real("x", 0, 1)
+    for calculation in (
+        lambda: sum([a >= 2, x <= 0.5]),
+        lambda: (a >= 2) * x,
+        lambda: x * (a >= 2),
+        lambda: 1 - (x <= 0.5),
+    ):
+        with pytest.raises(RuleError, match=r"is a relation and no number.*take its indicator"):
+            calculation()
