@@ -25,7 +25,7 @@ from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.backends.heuristics.repair import REPAIRING, many_over_levels, many_rules, repaired
 from mipcash.backends.task import INFEASIBLE, UNKNOWN, Answer, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError, SpaceError, UndecidedError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, Integer
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import QUESTION, CompiledSpace
@@ -103,6 +103,10 @@ def sample(
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
     units = LatinHypercube(len(space.tuned), rng=rng).random(max(1, n))
+    for k, x in enumerate(space.tuned if uniform else ()):  # rounding gives the ends of a range half the weight
+        if isinstance(x.domain, Integer) and not x.domain.log:
+            last = len(x.domain) - 1
+            units[:, k] = np.minimum(np.floor(units[:, k] * (last + 1)), last) / last
     if ends:
         samples, units = _at_ends(minimiser, samples, rng), np.round(units)
     found = list[Configuration]()

@@ -74,3 +74,10 @@ def test_two_values_are_always_expanded() -> None:
     space.rule("low", mc.implies(h >= 1, x <= 0.5))
     assert space.optimum(x + h, "max").value == 1.5
     assert all(c["h"] == 0 or c["x"] <= 0.5 for c in space.sample(6))
+
+
+def test_uniform_draws_of_wide_integers_give_the_ends_their_weight() -> None:
+    space = mc.Space("wide")
+    space.integer("n", 0, 65)
+    drawn = [c["n"] for c in space.sample(13200, criterion="uniform")]
+    assert {drawn.count(k) for k in (0, 1, 64, 65)} == {200}  # one draw per interval of a Latin hypercube
