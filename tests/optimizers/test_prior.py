@@ -14,9 +14,10 @@ import pytest
 from scipy import stats
 
 import mipcash as mc
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, StorageError
 from mipcash.optimizers.prior import Prior, WeightedPrior
 from mipcash.program.points import Points
+from mipcash.report.data.run import Run
 from mipcash.space.domain import Domain
 
 RATE, DROP, DEPTH = stats.lognorm(1.0, scale=1e-2), stats.norm(0.3, 0.1), stats.norm(4, 2)
@@ -199,3 +200,22 @@ def test_a_prior_outside_the_range_causes_a_warning() -> None:
     space = mc.Space("percent")
     with pytest.warns(UserWarning, match="parameter 'share': 0.0% of its prior lies in its range"):
         space.real("share", 0, 1, prior=stats.norm(80, 5))
+
+
+def test_a_journal_of_another_prior_is_refused_and_its_page_is_whole(tmp_path: Path) -> None:
+    def space(prior: dict[str, float] | None) -> mc.Space:
+        made = mc.Space("prior")
+        made.categorical("k", ["a", "b"])
+        made.real("x", 0, 1)
+        if prior is not None:
+            made.expect("k", prior=prior)
+        return made
+
+    journal = tmp_path / "run.db"
+    for budget in (3, 4):
+        result = mc.minimize(lambda c: c["x"], space({"a": 1, "b": 3}), budget, storage=journal, progress=False)
+    assert result.n_done == 4
+    for prior, said in (({"a": 3, "b": 1}, "the prior of 'k' was"), (None, "the prior of 'k' is gone")):
+        with pytest.raises(StorageError, match=said):
+            mc.minimize(lambda c: c["x"], space(prior), 5, storage=journal, progress=False)
+    assert Run.of(journal).place is not None

@@ -32,7 +32,7 @@ from mipcash.space.space import Space
 from mipcash.study.method import Method
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.limits import stored_limits
-from mipcash.study.storage.listings import DETAIL, LATER, NUMBERS, ORDER, fingerprint
+from mipcash.study.storage.listings import DETAIL, LATER, NUMBERS, ORDER, PRIOR, fingerprint
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.text import stable_text
 
@@ -88,6 +88,9 @@ def listing(space: PublicSpace) -> dict[str, str]:
         entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(declaration, label)
     if (fidelity := declaration.fidelity) is not None:
         entries[f"parameter {fidelity.label!r}"] += f", fidelity of power {fidelity.power!r}"
+    for label, expected in declaration.expectations.items():
+        if expected.table is not None:
+            entries[f"{PRIOR}{label!r}"] = ", ".join(f"{weight:.6g}" for weight in expected.table)
     for label, auxiliary in declaration.auxiliaries.items():
         entries[f"auxiliary {label!r}"] = _domain_text(auxiliary.domain)
     active = {_rule_name(index) for index, row in declaration.model.rules.items() if row.active}

@@ -43,7 +43,7 @@ def compare(
             if key not in then or key not in now or not (then[key] == now[key] or repr(then[key]) == repr(now[key])):
                 were, are = told_apart([repr(each.get(key, "not given")) for each in (then, now)], 120)
                 found.append(f"{what} {key} was {were} and is {are} now")
-    if stored.fingerprint != wanted.fingerprint:
+    if dict(stored.listing) != dict(wanted.listing):
         found += differences(stored.listing, wanted.listing)
     others = changed(stored.version, wanted.version)
     if not found:

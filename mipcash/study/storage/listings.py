@@ -11,14 +11,17 @@ from collections.abc import Mapping
 
 from mipcash.text import told_apart
 
+PRIOR = "the prior of "
+"""Entries of priors, which change proposals, and not the space."""
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
 """Kinds of entries that are reported as a difference only if no other difference explains them."""
 
 
 def fingerprint(entries: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a listing. The order of its entries does not matter, because the order of declarations is an entry."""
-    return hashlib.sha256(json.dumps(sorted(entries.items())).encode()).hexdigest()
+    """Return the SHA-256 of a listing, priors aside. The order of its entries does not matter, as that of declarations is one."""
+    space = sorted((name, text) for name, text in entries.items() if not name.startswith(PRIOR))
+    return hashlib.sha256(json.dumps(space).encode()).hexdigest()
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
