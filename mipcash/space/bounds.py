@@ -31,6 +31,8 @@ from mipcash.space.forced import with_activity
 TRIED = 1000
 """Largest number of one-hot columns for which all neighbours of a legal configuration (one level changed) are tried."""
 
+TIGHT = 1e-9
+"""Share of a range up to which the best value that a solver found is the end."""
 CLOSED = 1e-6
 """Largest gap of an end of a range, relative to the range."""
 SHOWN = 12
@@ -226,7 +228,12 @@ def _end(
     if answer.status == OPTIMAL and answer.value - answer.bound > room:
         answer = backend.solve(task, replace(settings, gap=0.5 * room / max(abs(answer.value), ABSOLUTE_GAP)))
     if answer.status == OPTIMAL and answer.value - answer.bound <= room:
-        return answer
+        if domain.step or answer.value - answer.bound <= TIGHT * (float(domain.high) - float(domain.low)):
+            return answer
+        end = min(answer.value, float(domain.low) if sign > 0 else -float(domain.high))
+        return replace(
+            answer, value=max(answer.bound, end)
+        )  # the incumbent is inside, and the range includes every legal value
     return replace(answer, value=answer.bound, status=FEASIBLE if answer.status == OPTIMAL else answer.status)
 
 
