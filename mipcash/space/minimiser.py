@@ -19,6 +19,7 @@ from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of
+from mipcash.program.width import is_wide
 from mipcash.space.exclusion import Exclusion, Exclusions
 
 RESTARTS = 48
@@ -150,6 +151,8 @@ class Minimiser:
         """Run local search alone, for a folded form. Return legal levels and their value; None if it does not apply or fails."""
         if rng is None or not self._over_levels(folded):
             return None
+        if not len(folded.rows) and is_wide(self.program.n_z, len(self.program.groups)):
+            return None  # single moves take longer than the solver's linear program
         search = self.search(numbers)
         if search is None or self.deadline.passed:
             return None

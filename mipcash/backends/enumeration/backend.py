@@ -95,7 +95,7 @@ class EnumerationBackend:
         if reason:
             raise _out_of_reach(reason)
         if is_wide(task.program.n_z, len(task.program.groups)):
-            return _separated(task, began)
+            raise _out_of_reach("the space is wide")
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
         if space.levels is not None:
@@ -178,39 +178,6 @@ def _least(levels: Indices, legality: Legality, task: Task, settings: SolverSett
     bound = value - PRECISION * float(np.ptp(values[np.isfinite(values)]))
     status = OPTIMAL if closes(value, bound, settings) else FEASIBLE
     return Answer(status, point, value, bound, time.perf_counter() - began, EnumerationBackend.name)
-
-
-def _separated(task: Task, began: float) -> Answer:
-    """Minimise each group of a wide program by itself, if no rule or cost connects groups.
-
-    Raises:
-        SolverError: something connects groups, or the minimum violates a cut or a fixing.
-    """
-    program, form = task.program, task.form
-    tables, rows = legality_at(program, {n.label: float(task.fixed[n.latent]) for n in program.numbers}).constraints()
-    if (
-        tables
-        or rows
-        or len(form.rows)
-        or any(group.conditional for group in program.groups)
-        or program.n > program.n_z
-    ):
-        raise _out_of_reach("the space is wide, and it has rules, conditions or costs that connect parameters")
-    low, high = program.low[: program.n].copy(), program.high[: program.n].copy()
-    low[list(task.fixed)] = high[list(task.fixed)] = list(task.fixed.values())
-    cost = np.where(high > 0.5, form.linear, math.inf)
-    cost = np.where(low > 0.5, -math.inf, cost)
-    columns = np.zeros(program.n)
-    columns[[g.start + int(np.argmin(cost[g.span])) for g in program.groups]] = 1.0
-    if np.any(columns < low) or np.any(columns > high):
-        raise _out_of_reach("the space is wide, and the fixed values leave no value for a parameter")
-    bodies = [float(cut.values @ columns[cut.columns]) for cut in task.cuts]
-    if any(
-        not cut.low - CUT_SLACK <= body <= cut.high + CUT_SLACK for body, cut in zip(bodies, task.cuts, strict=True)
-    ):
-        raise _out_of_reach("the space is wide, and its minimum is excluded by a cut")
-    value = form.value(columns)
-    return Answer(OPTIMAL, columns, value, value, time.perf_counter() - began, EnumerationBackend.name)
 
 
 def _inexpressible(task: Task) -> str:
