@@ -94,7 +94,13 @@ def write_result(stream: TextIO, old: Archive) -> None:
     result, best = old.result, old.result.best
     answer = None
     if best is not None:
-        described = {"number": best.number, "loss": best.loss, "values": result.values, "config": best.config}
+        described = {
+            "number": best.number,
+            "loss": best.loss,
+            "value": result.value,
+            "values": result.values,
+            "config": best.config,
+        }
         answer = {**described, "loss_on_fresh_repeats": result.fresh}
     seconds = {"suggestions": result.seconds["ask"], "evaluations": result.seconds["evaluation"]}
     write(

@@ -375,12 +375,7 @@ class Optimizer(ABC):
         Returns:
             One observation of each configuration, best first. Of several measurements the mean counts.
         """
-        found = []
-        for row in averaged(joined(history, (LOSS, *(limit.output for limit in limits)))):
-            o, there = row.merged, [k for k in row.parts if history[k].status == DONE and history[k].loss is not None]
-            if there and o.loss is not None and o.legal and not o.outcome.pruned and keeps(o, limits):
-                found.append((o.loss, next((k for k in there if not history[k].outcome.pruned), there[0])))
-        return [history[k] for _, k in sorted(found)]
+        return by_loss(history, limits)
 
     def finalists(self, history: History, limits: Sequence[Limit], count: int) -> list[Observation]:
         """Return the recommendation and the next observations of the ranking: at most ``count``, of different configurations.
@@ -398,6 +393,16 @@ class Optimizer(ABC):
         for o in () if best is None else (best, *self.ranked(history, limits)):
             found.setdefault(repr(o.config), o)
         return list(found.values())[:count]
+
+
+def by_loss(history: History, limits: Sequence[Limit]) -> list[Observation]:
+    """Return the complete evaluations of legal, feasible configurations, one of each, the lowest (mean) loss first."""
+    found = []
+    for row in averaged(joined(history, (LOSS, *(limit.output for limit in limits)))):
+        o, there = row.merged, [k for k in row.parts if history[k].status == DONE and history[k].loss is not None]
+        if there and o.loss is not None and o.legal and not o.outcome.pruned and keeps(o, limits):
+            found.append((o.loss, next((k for k in there if not history[k].outcome.pruned), there[0])))
+    return [history[k] for _, k in sorted(found)]
 
 
 def keeps(observation: Observation, limits: Sequence[Limit]) -> bool:

@@ -424,6 +424,8 @@ def plot_times(source: Source, *, ax: Axes | None = None, space: Space | None = 
         'log'
     """
     axes, found = new_axes(ax), solving(Run.of(source, space))
+    if not np.any(found.evaluation > 0.0) and not np.any(found.ask > 0.0):
+        raise MipcashError("there are no times: no evaluation of this run has started here")
     for values, color, label in ((found.evaluation, DOT, "evaluation"), (found.ask, VIOLET, "suggestion")):
         axes.scatter(found.x, np.where(values > 0.0, values, math.nan), s=18, color=color, label=label)
     axes.set_yscale("log")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +105,7 @@ class Feasibility:
             means. Repeats are left out, because they come after the search, unless there are several objectives.
         violations: shape (r, m).
         objectives: of the study, with their directions.
+        ruled_out: numbers of trials whose configurations failed or violated a constraint when they were evaluated again.
     """
 
     trials: Sequence[Trial]
@@ -111,6 +113,7 @@ class Feasibility:
     rows: Sequence[Joined]
     violations: NDArray[np.float64]
     objectives: Objectives
+    ruled_out: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit], directions: Objectives = MINIMISED) -> Feasibility:
@@ -138,6 +141,8 @@ class Feasibility:
 
     def feasible(self, number: int) -> bool | None:
         """Return True if a trial is feasible, False if it violates a constraint or a constrained output failed, else None."""
+        if number in self.ruled_out:
+            return False
         found = self.violations_of(number)
         return None if found and not any(b.known for b in found) else not found
 
@@ -152,7 +157,7 @@ class Feasibility:
         return [
             r
             for r, feasible in zip(self.rows, inside, strict=True)
-            if feasible and _has_loss(r.merged) and r.merged.legal
+            if feasible and _has_loss(r.merged) and r.merged.legal and not self.ruled_out.intersection(r.parts)
         ]
 
     @cached_property
@@ -168,15 +173,27 @@ class Feasibility:
         return None if number is None else self.trials[number]
 
     def incumbents(self) -> NDArray[np.float64]:
-        """Return the best feasible loss up to each trial, with the objective's own sign: shape (n,), nan before the first."""
-        losses = np.full(len(self.trials), math.nan)
-        for row in self.kept:
-            told = {k: loss for k in row.parts if (loss := self.trials[k].minimised) is not None}
-            if len(told) == 1 and self.limits:  # counts from the last trial on, which may have a constrained output
-                told = {row.parts[-1]: min(told.values())}
-            for k, loss in told.items():
-                losses[k] = np.fmin(losses[k], loss)
-        return np.asarray(self.objectives.sign * np.fmin.accumulate(losses) if losses.size else losses)
+        """Return the best feasible loss up to each trial, with the objective's own sign: shape (n,), nan before the first.
+
+        Several measurements of one configuration count by their mean so far.
+        """
+        told: dict[int, tuple[int, float]] = {}
+        for r, row in enumerate(self.kept):
+            losses = {k: loss for k in row.parts if (loss := self.trials[k].minimised) is not None}
+            if len(losses) == 1 and self.limits:  # counts from the last trial on, which may have a constrained output
+                losses = {row.parts[-1]: min(losses.values())}
+            told |= {k: (r, loss) for k, loss in losses.items()}
+        measured: dict[int, list[float]] = {}
+        means, best, found = dict[int, float](), math.nan, np.full(len(self.trials), math.nan)
+        for k in range(len(self.trials)):
+            if k in told:
+                r, loss = told[k]
+                measured.setdefault(r, []).append(loss)
+                again = len(measured[r]) > 1
+                means[r] = fmean(measured[r]) if again else loss
+                best = min(means.values()) if again else float(np.fmin(best, loss))
+            found[k] = best
+        return np.asarray(self.objectives.sign * found)
 
     @property
     def ranked(self) -> list[int]:
@@ -202,6 +219,7 @@ class Feasibility:
             here, whole = self.violations[k], row.merged
             if (
                 not whole.legal
+                or self.ruled_out.intersection(row.parts)
                 or whole.status == PENDING
                 or whole.outcome[LOSS].status == FAILED
                 or whole.outcome.pruned

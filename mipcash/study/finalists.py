@@ -14,14 +14,14 @@ Notation
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, variance
 
 import numpy as np
 
 from mipcash.display import aligned
-from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer
+from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.feasibility import Violation, violated
 from mipcash.text import one_line
@@ -143,9 +143,9 @@ def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
     effect that a repeat has on all of them does not count as noise. If none has two repeats, v is half the variance of the
     differences between the search's losses and the fresh ones.
     """
-    able = [f for f in finalists if len(f.fresh) > 1 and not f.problem]
-    if not able:
-        return _estimate_of_single([f for f in finalists if f.fresh and not f.problem], chosen)
+    able = [f for f in finalists if f.fresh and not f.problem]
+    if not any(len(f.fresh) > 1 for f in able):
+        return _estimate_of_single(able, chosen)
     if chosen not in able or len(able) < 2:
         return chosen.mean
     repeats = {len(f.fresh) for f in able}
@@ -173,14 +173,18 @@ def _shrunk(chosen: Finalist, able: Sequence[Finalist], noise: float) -> float:
     return chosen.mean + share * (fmean(f.mean for f in able) - chosen.mean)
 
 
-def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> Observation | None:
-    """Return the observation to recommend: the best finalist, or else the optimizer's recommendation; None if there is none.
+Recommend = Callable[[History, Sequence[Limit]], Observation | None]
+"""The recommendation for a search, such as that of an optimizer."""
+
+
+def answer(recommend: Recommend, history: History, limits: Sequence[Limit]) -> Observation | None:
+    """Return the observation to recommend: the best finalist, or else the recommendation for the search; None if there is none.
 
     Finalists count only if the optimizer's recommendation for the search is among them, i.e. the search has found no better
     configuration since. If all finalists have a problem, the optimizer recommends one of the other observations.
     """
     searched = [o for o in history if not o.repeat]
-    found = optimizer.recommend(searched, limits)
+    found = recommend(searched, limits)
     if found is None or len(searched) == len(history):
         return found
     finalists = finalists_of(history, limits)
@@ -194,11 +198,11 @@ def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> O
             for o in history
             if o.repeat and o.loss is not None and repr(o.config) == repr(history[best.number].config)
         ]
-        return optimizer.recommend([*searched, *(replace(o, repeat=0) for o in again)], limits)
+        return recommend([*searched, *(replace(o, repeat=0) for o in again)], limits)
     if best is not None:
         return history[best.number]
     troubled = [history[f.number].config for f in finalists if f.problem]
-    return optimizer.recommend([o for o in searched if o.config not in troubled], limits)
+    return recommend([o for o in searched if o.config not in troubled], limits)
 
 
 def table_of(

@@ -148,7 +148,7 @@ class Proposer:
         before, found = self._latest
         if before and len(before) == len(history) and all(a is b for a, b in zip(before, history, strict=True)):
             return found
-        chosen = None if self.objectives.several else answer(self.optimizer, history, self.limits)
+        chosen = None if self.objectives.several else answer(self.optimizer.recommend, history, self.limits)
         found = None if chosen is None else next((k for k, o in enumerate(history) if o is chosen), None)
         if chosen is not None and found is None:
             raise TypeError(

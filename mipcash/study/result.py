@@ -18,7 +18,7 @@ from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import MINIMISED, Objectives
-from mipcash.optimizers.optimizer import Limit, Observation
+from mipcash.optimizers.optimizer import Limit, Observation, by_loss
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.arguments import whole_number
 from mipcash.study.feasibility import (
@@ -29,7 +29,7 @@ from mipcash.study.feasibility import (
     observation_of,
     without_repeats,
 )
-from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
+from mipcash.study.finalists import Finalist, answer, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.storage.protocol import NOTHING
 from mipcash.study.tradeoffs import LimitTable
@@ -117,8 +117,16 @@ class Result:
         if self.objectives.several:
             return Front.of(self.feasibility).balanced
         if self.recommended is None:
-            return self.feasibility.best
+            return self._best_by_loss
         return None if self.recommended == NOTHING else self.history[self.recommended]
+
+    @cached_property
+    def _best_by_loss(self) -> Trial | None:
+        """The best finalist, or else the feasible trial with the lowest loss, of a journal without a recommendation."""
+        history = [observation(t) for t in self.history]
+        seen = self.objectives.in_minimisation_form(self.under)
+        chosen = answer(lambda searched, limits: next(iter(by_loss(searched, limits)), None), history, seen)
+        return next((t for t, o in zip(self.history, history, strict=True) if o is chosen), None)
 
     @property
     def best_trial(self) -> Trial | None:
@@ -231,24 +239,16 @@ class Result:
 
     @property
     def values(self) -> dict[str, float]:
-        """Further named values of the best configuration, including those of its other trials in decoupled evaluation."""
-        best = self.best
-        if best is None:
-            return {}
-        beside = (
-            t
-            for t in self.history
-            if t.evaluate and not t.repeat and t is not best and repr(t.config) == repr(best.config)
-        )
-        found = {name: value for t in beside for name, value in t.values.items()}
-        return {**found, **best.values}
+        """Further named values of the best configuration, of all its trials: means, if it was measured several times."""
+        return {} if self.best is None else self.feasibility.outcomes[self.best.number].values
 
     # -- limits -------------------------------------------------------------------------------------------------
 
     @cached_property
     def feasibility(self) -> Feasibility:
         """Feasibility of the trials under the outcome constraints."""
-        return Feasibility.of(self.history, self.under, self.directions)
+        found = Feasibility.of(self.history, self.under, self.directions)
+        return replace(found, ruled_out=frozenset(f.number for f in self.finalists if f.problem))
 
     @property
     def limits(self) -> LimitTable:
@@ -334,6 +334,7 @@ class Result:
         rows = zip(self.feasibility.rows, self._probabilities, strict=True)
         sure = [self.feasibility.tells(row) for row, p in rows if p >= probability and row.merged.legal]
         found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.complete]
+        found = [t for t in found if t.number not in self.feasibility.ruled_out]
         kept = (t for t in found if not any(violation.known for violation in self.violations(t)))
         return min(kept, key=lambda t: math.inf if t.minimised is None else t.minimised, default=None)
 

@@ -99,7 +99,8 @@ class TradeOff:
         ranked = []
         for k in np.flatnonzero(others & reported).tolist():
             whole = feasibility.rows[k].merged
-            if whole.legal and whole.loss is not None and not whole.outcome.pruned:
+            ruled_out = feasibility.ruled_out.intersection(feasibility.rows[k].parts)
+            if whole.legal and whole.loss is not None and not whole.outcome.pruned and not ruled_out:
                 ranked.append((sign * values[k], whole.loss, feasibility.tells(feasibility.rows[k])))
         steps: list[Step] = []
         best = math.inf

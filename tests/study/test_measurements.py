@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mipcash as mc
 from mipcash.errors import SpaceError, TellError
+from mipcash.report.data.run import Run
 
 
 def recipes() -> mc.Space:
@@ -153,3 +156,70 @@ def test_an_illegal_trial_is_not_repeated() -> None:
     trial = study.add({"x": 0.5, "n": 5}, 1.0, illegal="learn")
     with pytest.raises(TellError, match="violates rules"):
         study.repeat(trial)
+
+
+def digits() -> mc.Space:
+    space = mc.Space("digits")
+    space.integer("a", 0, 9)
+    return space
+
+
+def told(
+    study: mc.Study, rows: Sequence[tuple[int, Any]], repeats: Sequence[tuple[int, Sequence[Any]]] = ()
+) -> mc.Study:
+    """Evaluate configurations, then repeat trials by number."""
+    for a, outcome in rows:
+        study.enqueue({"a": a})
+        study.tell(study.ask(), outcome)
+    for number, outcomes in repeats:
+        for k, outcome in enumerate(outcomes, 1):
+            study.repeat(study.trials[number], k)
+            study.tell(study.ask(), outcome)
+    return study
+
+
+REPEATED = [(0, (15.0, 14.0, 16.0)), (1, (1.1, 0.9, 1.0)), (2, (2.0, 2.1, 1.9))]
+
+
+def test_a_journal_that_has_not_ended_recommends_what_its_study_does(tmp_path: Path) -> None:
+    with mc.Study(digits(), "random", storage=tmp_path / "run.db") as study:
+        result = told(study, [(1, -5.0), (2, 1.0), (3, 2.0)], REPEATED).result
+    read = Run.of(tmp_path / "run.db").result
+    assert (result.config, result.value) == (read.config, read.value)
+    assert result.config == {"a": 2}
+
+
+def test_a_configuration_that_its_repeats_rule_out_is_feasible_nowhere() -> None:
+    study = mc.Study(digits(), limits={"ms": 3.0})
+    rows = [(1, 1.0, 2.9), (2, 2.0, 2.5), (3, 3.0, 1.0), (4, 9.0, 1.0)]
+    again = [(0, (1.0, 8.0)), (1, (2.0, 2.4)), (2, (3.0, 1.0))]
+    result = told(
+        study,
+        [(a, {"loss": loss, "ms": ms}) for a, loss, ms in rows],
+        [(n, [{"loss": loss, "ms": ms}] * 2) for n, (loss, ms) in again],
+    ).result
+    assert result.best is not None
+    assert (result.best.number, result.feasibility.feasible(0), result.to_rows()[0]["feasible"]) == (1, False, False)
+    safe, nearest = result.safe(0.5), result.nearest
+    assert safe is not None
+    assert nearest is not None
+    assert {safe.number, nearest.trial.number} == {1}
+    assert np.nanmin(result.convergence().incumbent) == 2.0
+    assert [row["trial"] for row in result.limits if row["feasible"]] == [2, 1]
+
+
+def test_incumbents_and_values_are_means() -> None:
+    study = mc.Study(digits(), "random", limits={"ms": 3.0})
+    for a, loss, ms in ((1, -5.0, 4.0), (1, 15.0, 1.0), (2, 2.0, 1.0), (3, 4.0, 1.0)):
+        study.add({"a": a}, {"loss": loss, "ms": ms})
+    result = study.result
+    assert result.convergence().incumbent.tolist() == [-5.0, 5.0, 2.0, 2.0]
+    study.add({"a": 2}, {"loss": 2.2, "ms": 2.0})
+    assert study.result.values == {"ms": 1.5}
+
+
+def test_the_value_is_shrunk_also_if_finalists_have_unequal_repeats() -> None:
+    repeats = [(0, (0.0, 1.0)), (1, (2.0,)), (2, (3.0,))]
+    result = told(mc.Study(digits(), "random"), [(1, 0.0), (2, 1.0), (3, 2.0)], repeats).result
+    assert result.fresh == 0.5
+    assert 0.5 < result.value < (0.5 + 2 + 3) / 3

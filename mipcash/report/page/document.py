@@ -71,7 +71,7 @@ def tiles(run: Run) -> str:
     asked = sum(not t.known for t in result.history)
     each = f"{seconds(spent['ask'] / asked)} a suggestion" if asked else ""
     found.append(parts.tile("time suggesting", seconds(spent["ask"]), each))
-    reported = sum(t.duration is not None for t in result.history)
+    reported = sum(t.duration is not None and not t.known for t in result.history)
     each = f"{seconds(spent['evaluation'] / reported)} an evaluation" if reported else ""
     found.append(parts.tile("time evaluating", seconds(spent["evaluation"]), each))
     return f'<div class="tiles">{"".join(found)}</div>'
