@@ -64,15 +64,18 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
         "failed",
         f"best {objective.word}",
         "at trial",
-        f"{shared * objective.sign:.6g} or better at trial",
+        "" if math.isnan(shared) else f"{shared * objective.sign:.6g} or better at trial",
     )
     for name, result in results.items():
         shown = curves[name]
         steps, reached = objective.sign * shown.step_y, ["", ""]
-        if steps.size:
-            reached = [str(int(shown.step_x[int(np.argmax(steps <= bound))]) - 1) for bound in (steps.min(), shared)]
-        value = f"{objective.sign * float(steps.min()):.6g}" if steps.size else "none"
-        best = bool(steps.size) and float(steps.min()) == min(bests)
+        if (
+            steps.size
+        ):  # means of several measurements may rise again: a bound is reached where the curve stays below it
+            kept = np.maximum.accumulate(steps[::-1])[::-1]
+            reached = [str(int(shown.step_x[int(np.argmax(kept <= bound))]) - 1) for bound in (steps[-1], shared)]
+        value = f"{objective.sign * float(steps[-1]):.6g}" if steps.size else "none"
+        best = bool(steps.size) and float(steps[-1]) == min(bests)
         table.add_row(
             plain_text(name),
             str(result.n_evaluations),

@@ -58,7 +58,7 @@ def result(*losses: float | None) -> Result:
     trials = []
     for k, loss in enumerate(losses):
         status = "failed" if loss is None else "pending" if math.isnan(loss) else "done"
-        trials.append(Trial(k, {}, status, Outcome.of(loss) if status == "done" else Outcome()))
+        trials.append(Trial(k, {"k": k}, status, Outcome.of(loss) if status == "done" else Outcome()))
     return Result(tuple(trials), "bowl & <co>")
 
 

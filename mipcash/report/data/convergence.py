@@ -73,7 +73,8 @@ class Curve:
     @property
     def found(self) -> int:
         """Index of the step that found the best loss."""
-        return int(np.argmin(self.objectives.sign * self.step_y))
+        kept = np.maximum.accumulate((self.objectives.sign * self.step_y)[::-1])[::-1]  # means may rise again
+        return int(np.argmax(kept <= kept[-1]))
 
 
 def curve(result: Result) -> Curve:

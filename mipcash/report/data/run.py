@@ -131,8 +131,9 @@ class Run:
 
     @property
     def evaluated(self) -> list[Trial]:
-        """Trials that pictures of evaluations show: with a loss, legal, and no repeats."""
-        return [t for t in self.result.history if t.loss is not None and t.legal and not t.repeat]
+        """Trials that pictures of evaluations show: with a loss, legal, at full fidelity, and no repeats."""
+        history = self.result.history
+        return [t for t in history if t.loss is not None and t.legal and t.at_full_fidelity and not t.repeat]
 
     @property
     def title(self) -> str:
