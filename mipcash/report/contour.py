@@ -75,9 +75,10 @@ def plot_contour(
     bar.ax.yaxis.label.set_parse_math(False)
     best, trials = incumbent(run), [t for t in run.evaluated if {x.label, y.label} <= t.config.keys()]
     at = [(_place(x, t.config[x.label]), _place(y, t.config[y.label])) for t in trials]
+    own = [best is not None and t.number == best.number for t in trials]
     for chosen, size, color, label in (
-        ([a for a, t in zip(at, trials, strict=True) if t is not best], 14, DOT, "evaluations"),
-        ([a for a, t in zip(at, trials, strict=True) if t is best], 70, RING, "incumbent"),
+        ([a for a, mine in zip(at, own, strict=True) if not mine], 14, DOT, "evaluations"),
+        ([a for a, mine in zip(at, own, strict=True) if mine], 70, RING, "incumbent"),
     ):
         axes.scatter(
             [a for a, _ in chosen], [b for _, b in chosen], s=size, color=color, edgecolors="white", label=label

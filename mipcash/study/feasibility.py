@@ -189,9 +189,9 @@ class Feasibility:
             if k in told:
                 r, loss = told[k]
                 measured.setdefault(r, []).append(loss)
-                again = len(measured[r]) > 1
-                means[r] = fmean(measured[r]) if again else loss
-                best = min(means.values()) if again else float(np.fmin(best, loss))
+                before, means[r] = means.get(r, math.inf), fmean(measured[r])
+                rises = before == best and means[r] > best
+                best = min(means.values()) if rises else float(np.fmin(best, means[r]))
             found[k] = best
         return np.asarray(self.objectives.sign * found)
 

@@ -115,10 +115,14 @@ class Result:
         (``mipcash.study.front``).
         """
         if self.objectives.several:
-            return Front.of(self.feasibility).balanced
+            return self._front.balanced
         if self.recommended is None:
             return self._best_by_loss
         return None if self.recommended == NOTHING else self.history[self.recommended]
+
+    @cached_property
+    def _front(self) -> Front:
+        return front_of(self.feasibility)
 
     @cached_property
     def _best_by_loss(self) -> Trial | None:
@@ -143,7 +147,7 @@ class Result:
         Raises:
             MipcashError: the study has one objective.
         """
-        return front_of(self.feasibility).members
+        return self._front.members
 
     def hypervolume(self, reference: Mapping[str, float] | Sequence[float] | None = None) -> float:
         """Return the hypervolume that the front dominates up to a reference point, in the product of the objectives' units.
@@ -160,7 +164,7 @@ class Result:
             ValueError: the point is invalid.
             MipcashError: the study has one objective.
         """
-        return front_of(self.feasibility).hypervolume(reference)
+        return self._front.hypervolume(reference)
 
     @property
     def config(self) -> Configuration | None:
@@ -539,7 +543,7 @@ class Result:
             yield f"{'nothing satisfies all constraints' if self.nearest.violations else 'no loss is known'} yet; {self.nearest}"
             yield from (f"  {name} = {value!r}" for name, value in self.nearest.config.items())
         if best is not None and self.objectives.several:
-            yield from front_of(self.feasibility).lines()
+            yield from self._front.lines()
             yield f"balanced (trial {best.number})"
         elif best is not None:
             yield f"best value {self.value:.6g} (trial {best.number}{self.observed})"

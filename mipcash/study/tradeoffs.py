@@ -162,8 +162,10 @@ class TradeOff:
 
 def _adds_to_front(feasibility: Feasibility, rows: Indices, beyond: Booleans) -> bool:
     """Return True if a row beyond a bound would be on the Pareto front of these rows."""
-    usable = [k for k in rows if feasibility.rows[k].merged.legal and not feasibility.rows[k].merged.outcome.pruned]
-    known, values = values_of([feasibility.rows[k].merged for k in usable], feasibility.objectives)
+    usable = [k for k in rows if not feasibility.ruled_out.intersection(feasibility.rows[k].parts)]
+    merged = {k: feasibility.rows[k].merged for k in usable}
+    usable = [k for k in usable if merged[k].legal and not merged[k].outcome.pruned]
+    known, values = values_of([merged[k] for k in usable], feasibility.objectives)
     order = sorted(
         range(len(known)), key=lambda k: bool(beyond[usable[known[k]]])
     )  # of equal rows, the first is on the front

@@ -307,3 +307,17 @@ def test_an_objective_that_is_no_number_is_named() -> None:
     study = mc.Study(digits(), "random", direction=["f", "g"])
     told = study.tell(study.ask(), {"f": 1.0, "g": math.nan})
     assert told.message.startswith("g: nan")
+
+
+def test_what_repeats_rule_out_binds_no_limit_and_the_best_stays_the_same_object() -> None:
+    study = mc.Study(digits(), "random", direction=["u", "v"], limits={"w": 1})
+    study.add({"a": 0}, {"u": 3.0, "v": 3.0, "w": 0.5})
+    beyond = study.add({"a": 1}, {"u": 1.0, "v": 1.0, "w": 5.0})
+    assert "binds: a trial beyond it" in str(study.result.limits)
+    study.repeat(beyond)
+    study.tell(study.ask(), mc.Failed("crash"))
+    assert "does not bind" in str(study.result.limits)
+    study.add({"a": 0}, {"u": 1.0, "v": 3.0, "w": 0.5})
+    result = study.result
+    assert result.best is result.best
+    assert result.best in result.front

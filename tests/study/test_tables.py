@@ -351,6 +351,8 @@ def test_filled_values_are_those_that_the_table_lacks_and_that_are_active() -> N
     rows = [{"a": "u", "act": None, "loss": 1.0}, {"a": "v", "act": "relu", "loss": 2.0}]
     found = [c for c, _ in mc.read_trials(rows, space, fill={"b": "n", "c": 2, "act": "relu"})]
     assert found == [{"a": "u", "act": None}, {"a": "v", "b": "n", "c": 2, "act": "relu"}]
+    with pytest.raises(ConfigurationError, match="parameter 'c': 9 is outside"):
+        mc.read_trials(rows[1:], space, fill={"b": "n", "c": 9})
 
 
 def test_a_cell_of_a_file_that_may_be_two_values_is_refused(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def _evaluated(run: Run, best: Trial, label: str, values: Sequence[Value] | None
     """Return ``Slice.evaluated``; ``values`` are the settings of a list, None for a numerical parameter."""
     found = list[tuple[float, float]]()
     for trial in run.evaluated:
-        if trial is best or trial.loss is None or not trial.complete or label not in trial.config:
+        if trial.number == best.number or trial.loss is None or not trial.complete or label not in trial.config:
             continue
         value = trial.config[label]
         alike = [float(value)] if values is None else [k for k, v in enumerate(values) if same_value(v, value)]

@@ -295,17 +295,19 @@ def _configuration(
         elif name in fill:
             config[name] = fill[name]
             unstated.append(name)
-    declaration = compiled(space).declaration
+    declaration, whole = compiled(space).declaration, config
     while inactive := {v.name for v in check(declaration, config, ()).violations} & set(unstated) & config.keys():
         config = {name: value for name, value in config.items() if name not in inactive}
-    return config
+    missing = {v.name for v in check(declaration, config, ()).violations}  # such a value is wrong, and not inactive
+    return {name: value for name, value in whole.items() if name in config or name in missing}
 
 
 def _fitting(domain: ParameterDomain, cell: str) -> list[Value]:
     """Return the values of a categorical or ordinal that a text may stand for."""
     if not isinstance(domain, (Categorical, Ordinal)):
         return []
-    return [v for v in domain.values if str(v) == cell.strip() or (is_number(v) and _number(cell) == v)]
+    text, number = cell.strip(), _number(cell)
+    return [v for v in domain.values if str(v) == text or (is_number(v) and number == v)]
 
 
 def _empty(cell: Any) -> bool:
