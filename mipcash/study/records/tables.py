@@ -79,7 +79,8 @@ def read_trials(
         space: the space, which may differ from the one that the table was made with.
         loss: the column of the loss; None: none, as the objectives are among ``outputs``.
         outputs: columns of further outputs; those named ``values.<name>`` are always read.
-        fill: values of parameters that the table lacks, where they are active.
+        fill: values of parameters that the table lacks, where they are active. An empty cell of a parameter that has the value
+            None is None.
         illegal: treatment of rows that have no legal configuration or no loss: ``refuse``, or ``skip`` with a warning.
 
     Returns:
