@@ -125,8 +125,7 @@ def run(
             say(visible(f"the journal that was there is {old_path} now"))
         if archive.started(plan.storage):
             old = archive.open_archive(plan.storage)
-            counted = cost is None and steps is None
-            if counted and old.finished(plan.budget, confirm) and not plan.differs(old, loaded):
+            if plan.done(old, loaded, confirm):
                 ending.finished(old, stream)
                 return
         running.start(loaded, plan, stream)
@@ -195,7 +194,7 @@ def resume(
         given = {**typed_options(context.params), "budget": total}
         loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, journal, chosen.options, {}, quiet, cost, steps)
-        if by_number and old.finished(total, confirm) and not plan.differs(old, loaded):
+        if by_number and plan.done(old, loaded, confirm):
             ending.finished(old, stream)
             return
         running.start(loaded, plan, stream)

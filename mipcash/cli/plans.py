@@ -196,7 +196,8 @@ class Plan:
         try:
             objectives = objectives_of(chosen["direction"])
             check_direction(loaded.objective, objectives)
-            check_objectives(objectives, {}, chosen["pruning"], chosen["confirm"])
+            both = together(loaded.limits, limits)
+            check_objectives(objectives, {}, chosen["pruning"], chosen["confirm"], limits_of(both))
         except ValueError as error:
             raise ModelError(str(error)) from None
         path = storage or archive.default_path(loaded.title, chosen["seed"])
@@ -204,11 +205,20 @@ class Plan:
             **chosen,
             storage=path,
             options=options,
-            limits=together(loaded.limits, limits),
+            limits=both,
             quiet=quiet,
             cost=cost,
             steps=steps,
         )
+
+    def done(self, old: archive.Archive, loaded: modelfile.Model, confirm: str | None) -> bool:
+        """Return True if a journal holds this run, to the end of its budget.
+
+        Args:
+            confirm: the option ``--confirm`` as typed.
+        """
+        by_number = self.cost is None and self.steps is None
+        return by_number and old.finished(self.budget, confirm) and not self.differs(old, loaded)
 
     def differs(self, old: archive.Archive, loaded: modelfile.Model) -> bool:
         """Return True if a journal belongs to another study or objective. Opening it then gives an error or a warning."""

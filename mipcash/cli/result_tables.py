@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -69,11 +68,8 @@ def comparison_table(results: Mapping[str, Result]) -> RenderableType:
     for name, result in results.items():
         shown = curves[name]
         steps, reached = objective.sign * shown.step_y, ["", ""]
-        if (
-            steps.size
-        ):  # means of several measurements may rise again: a bound is reached where the curve stays below it
-            kept = np.maximum.accumulate(steps[::-1])[::-1]
-            reached = [str(int(shown.step_x[int(np.argmax(kept <= bound))]) - 1) for bound in (steps[-1], shared)]
+        if steps.size:
+            reached = [str(int(shown.step_x[shown.reached(bound)]) - 1) for bound in (steps[-1], shared)]
         value = f"{objective.sign * float(steps[-1]):.6g}" if steps.size else "none"
         best = bool(steps.size) and float(steps[-1]) == min(bests)
         table.add_row(

@@ -97,8 +97,7 @@ def work(
                 loaded = modelfile.load(model, options)
             loaded, given = of_study(record, chosen.solver, loaded, given)
         plan = Plan.of(loaded, given, address.with_password, options, typed, quiet, cost, steps)
-        counted = cost is None and steps is None
-        if old is not None and counted and old.finished(plan.budget, confirm) and not plan.differs(old, loaded):
+        if old is not None and plan.done(old, loaded, confirm):
             ending.finished(old)
             return
         running.start(loaded, plan)

@@ -74,7 +74,7 @@ def _of_measurements(done: Sequence[Observation]) -> float:
     if all(math.isclose(min(found), max(found), rel_tol=SAME) for found in several):
         return 0.0
     freedom = sum(len(found) - 1 for found in several)
-    return sum(float(np.var(found)) * len(found) for found in several) / freedom if freedom else 0.0
+    return sum(float(np.var(found)) * len(found) for found in several) / freedom
 
 
 def by_posterior_mean(

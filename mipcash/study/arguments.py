@@ -82,7 +82,8 @@ def check_objectives(
     Decoupled evaluations and pruning also need a space without a fidelity.
 
     Raises:
-        ValueError: there are several objectives, or a fidelity, and one of these arguments is given.
+        ValueError: there are several objectives, or a fidelity, and one of these arguments is given; or a limit is on
+            ``loss``, which is not one of the several objectives.
     """
     for given, what in (
         (costs, "costs= is for decoupled evaluation, one function per output: let one function return all outputs"),

@@ -188,21 +188,17 @@ def answer(recommend: Recommend, history: History, limits: Sequence[Limit]) -> O
     if found is None or len(searched) == len(history):
         return found
     finalists = finalists_of(history, limits)
-    configs = [history[f.number].config for f in finalists]
-    if found.config not in configs or not any(f.fresh or f.problem for f in finalists):
+    configs = [repr(history[f.number].config) for f in finalists]
+    if repr(found.config) not in configs or not any(f.fresh or f.problem for f in finalists):
         return found
     best = best_of(finalists)
     if best is not None and len(finalists) == 1:  # nothing else was evaluated again
-        again = [
-            o
-            for o in history
-            if o.repeat and o.loss is not None and repr(o.config) == repr(history[best.number].config)
-        ]
+        again = [o for o in history if o.repeat and o.loss is not None and repr(o.config) == configs[0]]
         return recommend([*searched, *(replace(o, repeat=0) for o in again)], limits)
     if best is not None:
         return history[best.number]
-    troubled = [history[f.number].config for f in finalists if f.problem]
-    return recommend([o for o in searched if o.config not in troubled], limits)
+    troubled = [config for config, f in zip(configs, finalists, strict=True) if f.problem]
+    return recommend([o for o in searched if repr(o.config) not in troubled], limits)
 
 
 def table_of(

@@ -44,14 +44,12 @@ class _Best:
         self.feasible = self.front = 0
         self._parts: list[Trial] = []
         self._judged = self._together = 0
-        self._seldom = SELDOM
 
     def add(self, trial: Trial, limits: Sequence[Limit]) -> None:
         """Count a trial."""
         in_parts = bool(trial.evaluate and limits)
         if trial.objectives.several or (in_parts and not trial.repeat):
             self._parts.append(trial)
-            self._seldom = SELDOM if trial.objectives.several else len(self._parts) + 1
         feasible = not in_parts and not violated(trial.outcome, limits)
         self.feasible += feasible and trial.done and not trial.known
         if feasible and trial.legal and trial.complete and not (trial.repeat or trial.objectives.several):
@@ -59,7 +57,8 @@ class _Best:
 
     def of(self, limits: Sequence[Limit]) -> _Best:
         """Return this, with all trials judged."""
-        if self._judged + self._judged // self._seldom < len(self._parts):
+        several = bool(self._parts) and self._parts[0].objectives.several
+        if self._judged + (self._judged // SELDOM if several else 0) < len(self._parts):
             self._judged = len(self._parts)
             whole = Feasibility.of(self._parts, limits)
             if whole.objectives.several:

@@ -233,9 +233,11 @@ class TrialTable:
         for trial in self.trials[self._indexed :]:
             self._configs.setdefault(nine_digits(self._space, trial.config, trial.legal), trial.config)
             self._exact.add(repr(trial.config))
-        self._indexed, configs, found = len(self.trials), dict(self._configs), list[Known]()
+        self._indexed, found = len(self.trials), list[Known]()
+        beside: dict[str, Configuration] = {}
         for one in known:
-            first = configs.setdefault(nine_digits(self._space, one.config, one.legal), one.config)
+            key = nine_digits(self._space, one.config, one.legal)
+            first = self._configs.get(key) or beside.setdefault(key, one.config)
             found.append(one if repr(one.config) in self._exact else replace(one, config=first))
         return found
 

@@ -129,6 +129,8 @@ def test_limit_flags_override_the_limits_of_a_model(write: Write) -> None:
     misspelt = said(2, "run", "hot.py", "-q", "--limit", "heta=0.5", "--budget", "40")
     assert "none of 5 evaluations gave 'heta'" in misspelt
     assert "did you mean 'heat'?" in misspelt
+    objectives = ("--objective", "heat", "--objective", "grip [%]=maximize")
+    assert "limits= has a limit on 'loss'" in said(2, "run", "hot.py", "-q", *objectives, "--limit", "loss=0.5")
 
 
 def test_finalists_are_shown_and_the_recommendation_is_kept(write: Write) -> None:

@@ -73,8 +73,15 @@ class Curve:
     @property
     def found(self) -> int:
         """Index of the step that found the best loss."""
-        kept = np.maximum.accumulate((self.objectives.sign * self.step_y)[::-1])[::-1]  # means may rise again
-        return int(np.argmax(kept <= kept[-1]))
+        return self.reached(self.objectives.sign * float(self.step_y[-1]))
+
+    def reached(self, bound: float) -> int:
+        """Return the index of the step from which on the loss stays at a bound, in minimisation form, or below it.
+
+        The mean of several measurements may rise again.
+        """
+        worst_later = np.maximum.accumulate((self.objectives.sign * self.step_y)[::-1])[::-1]
+        return int(np.argmax(worst_later <= bound))
 
 
 def curve(result: Result) -> Curve:

@@ -296,6 +296,8 @@ def _configuration(
         elif name in fill:
             config[name] = fill[name]
             unstated.append(name)
+    if not unstated:
+        return config
     declaration, whole = compiled(space).declaration, config
     while inactive := {v.name for v in check(declaration, config, ()).violations} & set(unstated) & config.keys():
         config = {name: value for name, value in config.items() if name not in inactive}
