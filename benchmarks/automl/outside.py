@@ -5,10 +5,11 @@
 Their packages need older versions of numpy and scikit-learn than ours, so this file imports nothing of this repository.
 
 JOB.npz: ``x`` (rows, columns), ``y``, ``fold`` (rows,) the inner fold that tests a row, ``x_fresh``, and ``settings``,
-JSON with ``task`` (binary, multiclass or regression), ``evaluations`` and ``seed``.
+JSON with ``task`` (binary, multiclass or regression), ``evaluations``, a list, and ``seed``.
 
-OUT.json: ``scores``, predictions for the fresh rows: for two classes the probability of the second, shape (rows,); for
-more classes, shape (rows, classes); for regression the numbers. ``search``, the lowest loss. ``evaluations`` and
+OUT.json: a run for each number of evaluations. ``scores``, predictions for the fresh rows: for two classes the
+probability of the second, shape (rows,); for more classes, shape (rows, classes); for regression the numbers. ``search``,
+the lowest loss. ``evaluations`` and
 ``fits``, the numbers actually made. ``cpu``, CPU seconds without imports. ``chosen``, the pipeline in words.
 """
 
@@ -123,22 +124,19 @@ def main(method: str, job_file: str, out: str) -> None:
         import tpot as _
     else:
         import flaml as _  # noqa: F401
-    began = time.process_time()
-    if method == "tpot":
-        made, search, done, fits, chosen = tpot(x, y, folds, job)
-    else:
-        made, search, done, fits, chosen = flaml(x, y, folds, job, method == "flaml-ensemble")
-    spent = time.process_time() - began
-    told = np.asarray(scores(made, x_fresh, job["task"]), dtype=float)
-    record = {
-        "scores": told.tolist(),
-        "search": search,
-        "evaluations": done,
-        "fits": fits,
-        "cpu": spent,
-        "chosen": chosen[:500],
-        "versions": _versions(),
-    }
+    runs = []
+    for evaluations in job["evaluations"]:
+        settings = {**job, "evaluations": evaluations}
+        began = time.process_time()
+        if method == "tpot":
+            made, search, done, fits, chosen = tpot(x, y, folds, settings)
+        else:
+            made, search, done, fits, chosen = flaml(x, y, folds, settings, method == "flaml-ensemble")
+        spent = time.process_time() - began
+        told = np.asarray(scores(made, x_fresh, job["task"]), dtype=float)
+        found = {"scores": told.tolist(), "search": search, "evaluations": done, "fits": fits, "cpu": spent, "chosen": chosen[:500]}
+        runs.append(found)
+    record = {"runs": runs, "versions": _versions()}
     with open(out, "w", encoding="utf-8") as file:
         json.dump(record, file)
     sys.stdout.flush()

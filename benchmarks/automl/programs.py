@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.automl.data import Split, loss
 from benchmarks.automl.record import Answer, Run
+from benchmarks.automl.searches import STEPS
 from benchmarks.automl.spaces import fold_numbers
 
 INTERPRETER = "MIPCASH_AUTOML_PYTHON"
@@ -32,10 +33,11 @@ def is_installed(method: str) -> bool:
 
 
 def run_program(method: str, split: Split, evaluations: int) -> Run:
-    """Run a program once."""
+    """Run a program anew for each number of STEPS up to ``evaluations``; the last run is described."""
+    steps = sorted({min(n, evaluations) for n in STEPS})
     with tempfile.TemporaryDirectory() as folder:
         job, out = Path(folder) / "job.npz", Path(folder) / "out.json"
-        settings = {"task": split.task, "evaluations": evaluations, "seed": split.seed}
+        settings = {"task": split.task, "evaluations": steps, "seed": split.seed}
         arrays = {"x": split.x, "y": split.y, "x_fresh": split.x_fresh, "fold": fold_numbers(split)}
         np.savez(job, settings=json.dumps(settings), **arrays)
         command = [os.environ[INTERPRETER], str(Path(__file__).with_name("outside.py")), method, str(job), str(out)]
@@ -43,16 +45,20 @@ def run_program(method: str, split: Split, evaluations: int) -> Run:
         if not out.is_file():
             raise RuntimeError(f"{method} ended with status {done.returncode}: {done.stderr[-2000:]}")
         told = json.loads(out.read_text(encoding="utf-8"))
-    answer = Answer(told["search"], loss(split.task, split.y_fresh, np.array(told["scores"])))
+    name = "ensemble" if method == "flaml-ensemble" else "best"
+    answers = {}
+    for n, run in zip(steps, told["runs"], strict=True):
+        answers[f"{name} {n}"] = Answer(run["search"], loss(split.task, split.y_fresh, np.array(run["scores"])))
+    last = told["runs"][-1]
     return Run(
         method,
         split.name,
         split.seed,
         "own",
-        {"ensemble" if method == "flaml-ensemble" else "best": answer},
-        evaluations=told["evaluations"],
-        fits=told["fits"],
-        seconds={"search": told["cpu"]},
-        chosen=" ".join(told["chosen"].split()),
+        answers,
+        evaluations=last["evaluations"],
+        fits=last["fits"],
+        seconds={"search": last["cpu"], **{f"search {n}": run["cpu"] for n, run in zip(steps, told["runs"], strict=True)}},
+        chosen=" ".join(last["chosen"].split()),
         stamp={**told["versions"], "evaluations": evaluations},
     )

@@ -42,6 +42,9 @@ class Run:
         evaluations, fits: numbers of them.
         seconds: CPU seconds: ``search`` in total, ``asks`` of the proposals.
         clock: CPU seconds of the search when each evaluation was done; empty if the method does not report them.
+        by_fold: cross-validated losses of each evaluation, fold by fold; empty for a pipeline that failed.
+        fresh: loss on fresh rows of each evaluation, refitted to all rows of the search; None for a pipeline that failed.
+        confirmed: evaluation -> its losses on each repeat of fresh folds, for the best FINALISTS of ours.
         illegal: suggestions that violated a rule and were replaced by the nearest legal configuration.
         chosen: the answer's pipeline in words.
         stamp: versions and the commit.
@@ -57,6 +60,9 @@ class Run:
     fits: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     clock: tuple[float, ...] = ()
+    by_fold: tuple[tuple[float, ...], ...] = ()
+    fresh: tuple[float | None, ...] = ()
+    confirmed: dict[str, tuple[float, ...]] = field(default_factory=dict)
     illegal: int = 0
     chosen: str = ""
     stamp: dict[str, Any] = field(default_factory=dict)
@@ -76,7 +82,8 @@ class Run:
     def from_line(cls, line: str) -> Run:
         told = json.loads(line)
         answers = {name: Answer(**a) for name, a in told.pop("answers").items()}
-        return cls(answers=answers, losses=tuple(told.pop("losses")), clock=tuple(told.pop("clock", ())), **told)
+        listed = {name: tuple(told.pop(name, ())) for name in ("losses", "clock", "by_fold", "fresh")}
+        return cls(answers=answers, **listed, **told)
 
 
 def _short(value: Any) -> Any:

@@ -1,17 +1,48 @@
-"""Tables of the benchmark ``automl``: mean ranks on fresh rows, paired differences, CPU seconds."""
+"""Tables of the benchmark ``automl``: losses on fresh rows after as many evaluations, or as many CPU seconds.
+
+Each table compares one answer of ours with answers of other methods on their common runs. p-values are of Wilcoxon's test
+over data sets, by Holm's method for the comparisons of the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.automl.record import Run
+from benchmarks.automl.record import Answer, Run
+from benchmarks.automl.searches import FAILED, STEPS
 from benchmarks.automl.statistics import Key, compared, shared
 
 Runs = Mapping[str, Mapping[Key, Run]]
+Read = Callable[[Run, int], Answer | None]
+"""Returns the answer of a run after so many evaluations; None if it has none."""
+
+OURS, PROGRAMS = "hybrid", ("flaml", "tpot")
+
+
+def single(run: Run, after: int) -> Answer | None:
+    """Return the pipeline with the lowest cross-validated loss, which ``PipelineSearchCV`` returns."""
+    if not run.losses:
+        return run.answers.get(f"best {after}")
+    done = [(v, k) for k, v in enumerate(run.losses[:after]) if v is not None]
+    if not done:
+        return Answer(FAILED, FAILED)
+    value, k = min(done)
+    fresh = run.fresh[k]
+    return Answer(value, FAILED if fresh is None else fresh)
+
+
+def ensemble(run: Run, after: int) -> Answer | None:
+    """Return the ensemble."""
+    return run.answers.get(f"ensemble {after}")
+
+
+def default(run: Run, after: int) -> Answer | None:
+    """Return the best of the defaults by cross-validation, with which a search of ours begins."""
+    return single(run, min(after, run.stamp.get("starts", 0)))
 
 
 @dataclass(frozen=True)
@@ -20,102 +51,133 @@ class Contender:
 
     label: str
     method: str
-    answer: str = "best"
+    read: Read = single
 
 
-DEFAULT = Contender("default: `hybrid`, its ensemble", "hybrid", "ensemble")
-SINGLE = Contender("`hybrid`, recommended", "hybrid", "recommended")
-LUCKIEST = Contender("`hybrid`, lowest cross-validated", "hybrid")
-FLAML, FLAML_STACKED = Contender("FLAML", "flaml"), Contender("FLAML, stacked ensemble", "flaml-ensemble", "ensemble")
-TPOT, TPE, SMAC = Contender("TPOT", "tpot"), Contender("Optuna TPE", "optuna-tpe"), Contender("SMAC3", "smac")
-RANDOM = Contender("random", "random")
-ENSEMBLES = tuple(Contender(f"{c.label}, our ensemble", c.method, "ensemble") for c in (TPE, SMAC, RANDOM))
-TABLES: dict[str, tuple[Contender, ...]] = {
-    "The default and the others as they come": (DEFAULT, FLAML, TPOT, TPE, SMAC, RANDOM),
-    "The same without TPOT, which takes longest": (DEFAULT, FLAML, TPE, SMAC, RANDOM),
-    "Single pipelines: without the ensemble, and without the recommendation": (
-        SINGLE, LUCKIEST, FLAML, TPOT, TPE, SMAC, RANDOM,
-    ),
-    "Ensembles of all": (DEFAULT, FLAML_STACKED, *ENSEMBLES),
-}  # fmt: skip
-METHODS = ("flaml", "flaml-ensemble", "tpot", "optuna-tpe", "smac", "random", "hybrid")
+SINGLE = Contender("`hybrid`", OURS)
+ENSEMBLE = Contender("`hybrid`, ensemble", OURS, ensemble)
+DEFAULT = Contender("best default", OURS, default)
+OTHERS = (
+    Contender("random", "random"),
+    Contender("Optuna TPE", "optuna-tpe"),
+    Contender("SMAC3", "smac"),
+    Contender("FLAML", "flaml"),
+    Contender("TPOT", "tpot"),
+)
+STACKED = Contender("FLAML, stacked", "flaml-ensemble", ensemble)
+ENSEMBLES = (STACKED, *(Contender(f"{c.label}, our ensemble", c.method, ensemble) for c in OTHERS if c.method not in PROGRAMS))
+TABLES: dict[str, tuple[Contender, tuple[Contender, ...]]] = {
+    "Single pipelines": (SINGLE, OTHERS),
+    "A single pipeline and the best default": (SINGLE, (DEFAULT,)),
+    "The ensemble and single pipelines": (ENSEMBLE, (SINGLE, DEFAULT, *OTHERS)),
+    "Ensembles": (ENSEMBLE, ENSEMBLES),
+}
+METHODS = (OURS, *(c.method for c in OTHERS), STACKED.method)
 
 
-def fresh_of(runs: Runs, contender: Contender) -> dict[Key, float]:
-    """Return the losses on fresh rows by run."""
-    made = runs.get(contender.method, {})
-    return {key: run.answers[contender.answer].fresh for key, run in made.items() if contender.answer in run.answers}
-
-
-def table(runs: Runs, contenders: Sequence[Contender]) -> dict[str, Any]:
-    """Return a table for a record. The first contender with runs is the reference. Fewer than two give no table."""
-    having = {c.label: c for c in contenders if fresh_of(runs, c)}
-    losses = {label: fresh_of(runs, c) for label, c in having.items()}
-    keys = shared(losses)
-    if len(having) < 2 or not keys:
-        return {}
-    reference = next(iter(having))
-    rows = []
-    for row in compared(losses, reference, keys):
-        c = having[row["name"]]
-        of = [runs[c.method][key] for key in keys]
-        found = [r.answers[c.answer] for r in of]
-        rows.append(
-            row
-            | {
-                "search": float(np.mean([a.search for a in found])),
-                "fits": float(np.mean([r.fits for r in of])),
-                "seconds": float(np.median([r.seconds["search"] for r in of])),
-            }
-        )
-    sets = list(dict.fromkeys(data for data, _ in keys))
-    seeds = sorted({seed for _, seed in keys})
-    by_set = {label: {s: float(np.mean([losses[label][k] for k in keys if k[0] == s])) for s in sets} for label in having}
-    return {"reference": reference, "runs": len(keys), "sets": sets, "seeds": seeds, "rows": rows, "by_set": by_set}
-
-
-def markdown(title: str, made: Mapping[str, Any]) -> list[str]:
-    """Return a table in Markdown."""
-    if not made:
-        return []
-    lines = [
-        f"### {title}",
-        "",
-        f"{made['runs']} runs: {len(made['sets'])} sets, seeds {', '.join(map(str, made['seeds']))}. "
-        f"Reference: {made['reference']}.",
-        "",
-        "| method | mean rank | lowest on, sets | loss on fresh rows | search said | worse than the reference by "
-        "| reference better / worse / equal | sign p | Wilcoxon p, runs; sets | fits | CPU s |",
-        "|---" * 11 + "|",
+def tables(runs: Runs) -> list[dict[str, Any]]:
+    """Return the tables of the records."""
+    found = [
+        table(title, f"{n} evaluations", [_read(runs, c, n) for c in (reference, *others)])
+        for title, (reference, others) in TABLES.items()
+        for n in STEPS
     ]
-    lowest = {name: sum(by[s] <= _least(made, s) + 5e-5 for s in made["sets"]) for name, by in made["by_set"].items()}
-    for r in made["rows"]:
-        same = r["name"] == made["reference"]
-        tested = [""] * 4 if same else [
-            f"{r['gain']:.4f} ± {r['gain_error']:.4f}",
-            f"{r['better']} / {r['worse']} / {r['ties']}",
-            f"{r['sign']:.2g}",
-            f"{r['wilcoxon_runs']:.2g}; {r['wilcoxon_sets']:.2g}",
-        ]  # fmt: skip
-        lines.append(
-            f"| {r['name']} | {r['rank']:.2f} ± {r['rank_error']:.2f} | {lowest[r['name']]} "
-            f"| {r['loss']:.4f} | {r['search']:.4f} | " + " | ".join(tested) + f" | {r['fits']:.0f} | {r['seconds']:.1f} |"
-        )
-    return [*lines, ""]
+    for title, reference in (("Single pipelines", SINGLE), ("The ensemble and single pipelines", ENSEMBLE)):
+        for other in OTHERS[-2:]:
+            pairs = [_at_equal_seconds(runs, reference, other), _read(runs, other, STEPS[-1])]
+            found.append(table(title, f"the CPU seconds of {other.label} for {STEPS[-1]} evaluations", pairs))
+    return [t for t in found if t]
 
 
-def _least(made: Mapping[str, Any], data: str) -> float:
-    return min(by[data] for by in made["by_set"].values())
+Column = tuple[str, dict[Key, Answer], dict[Key, float]]
+"""Label, answers and CPU seconds by run."""
+
+
+def _read(runs: Runs, contender: Contender, after: int) -> Column:
+    made = {key: run for key, run in runs.get(contender.method, {}).items() if contender.read(run, after) is not None}
+    answers = {key: contender.read(run, after) or Answer(FAILED, FAILED) for key, run in made.items()}
+    return contender.label, answers, {key: seconds_of(run, after) for key, run in made.items()}
+
+
+def _at_equal_seconds(runs: Runs, ours: Contender, other: Contender) -> Column:
+    """Return our answers after the CPU seconds that the other method took; for an ensemble, the last one of STEPS within them."""
+    theirs, answers, seconds = runs.get(other.method, {}), {}, {}
+    for key, run in runs.get(ours.method, {}).items():
+        if key not in theirs:
+            continue
+        after = int(np.searchsorted(run.clock, theirs[key].seconds["search"], side="right"))
+        if ours.read is ensemble:
+            after = max((n for n in STEPS if n <= after), default=0)
+        answers[key] = (ours.read(run, after) if after else None) or Answer(FAILED, FAILED)
+        seconds[key] = seconds_of(run, after) if after else 0.0
+    return ours.label, answers, seconds
+
+
+def seconds_of(run: Run, after: int) -> float:
+    """Return the CPU seconds of the first evaluations."""
+    return float(run.clock[min(after, len(run.clock)) - 1]) if run.clock else run.seconds[f"search {after}"]
+
+
+def table(title: str, after: str, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return a table, the first column the reference; columns without runs are left out, and fewer than two give no table."""
+    columns = [c for c in columns if c[1]]
+    keys = shared({label: answers for label, answers, _ in columns})
+    if len(columns) < 2 or not keys:
+        return {}
+    losses = {label: {key: answers[key].fresh for key in keys} for label, answers, _ in columns}
+    of = {label: (answers, seconds) for label, answers, seconds in columns}
+    reference = columns[0][0]
+    rows = compared(losses, reference, keys)
+    adjusted = holm({r["name"]: r["wilcoxon_sets"] for r in rows if r["name"] != reference})
+    for row in rows:
+        answers, seconds = of[row["name"]]
+        row["search"] = float(np.mean([answers[key].search for key in keys]))
+        row["seconds"] = float(np.median([seconds[key] for key in keys]))
+        row["p"] = adjusted.get(row["name"], 1.0)
+    sets = list(dict.fromkeys(data for data, _ in keys))
+    by_set = {label: {s: float(np.mean([losses[label][k] for k in keys if k[0] == s])) for s in sets} for label in losses}
+    return {"title": title, "after": after, "reference": reference, "runs": len(keys), "rows": rows, "by_set": by_set}
+
+
+def holm(values: Mapping[str, float]) -> dict[str, float]:
+    """Return p-values corrected by Holm's method for as many comparisons."""
+    found, least = {}, 0.0
+    for k, (name, p) in enumerate(sorted(values.items(), key=lambda item: item[1])):
+        found[name] = least = min(1.0, max(least, (len(values) - k) * p))
+    return found
+
+
+def markdown(made: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the tables in Markdown, those of one title below each other."""
+    lines = []
+    for title in dict.fromkeys(t["title"] for t in made):
+        lines += [f"### {title}", "", *HEAD]
+        lines += [_line(t, r) for t in made if t["title"] == title for r in t["rows"]]
+        lines.append("")
+    return lines
+
+
+HEAD = (
+    "| after | runs | method | mean rank | loss on fresh rows | search said | worse than the reference by "
+    "| reference better / worse / equal | p | CPU s |",
+    "|---" * 10 + "|",
+)
+
+
+def _line(t: Mapping[str, Any], r: Mapping[str, Any]) -> str:
+    tested = ["reference", "", ""] if r["name"] == t["reference"] else [
+        f"{r['gain']:.4f} ± {1.96 * r['gain_error']:.4f}", f"{r['better']} / {r['worse']} / {r['ties']}", f"{r['p']:.2g}"
+    ]  # fmt: skip
+    cells = [t["after"], f"{t['runs']}", r["name"], f"{r['rank']:.2f} ± {1.96 * r['rank_error']:.2f}"]
+    return "| " + " | ".join([*cells, f"{r['loss']:.4f}", f"{r['search']:.4f}", *tested, f"{r['seconds']:.1f}"]) + " |"
 
 
 def sets_markdown(made: Mapping[str, Any]) -> list[str]:
     """Return the loss on fresh rows by set, with the lowest loss of a row in bold."""
-    if not made:
-        return []
     names = list(made["by_set"])
     lines = ["| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    for s in made["sets"]:
+    for s in made["by_set"][names[0]]:
         values = [made["by_set"][name][s] for name in names]
-        cells = [f"**{v:.4f}**" if v <= _least(made, s) + 5e-5 else f"{v:.4f}" for v in values]
+        cells = [f"**{v:.4f}**" if v <= min(values) + 5e-5 else f"{v:.4f}" for v in values]
         lines.append(f"| {s} | " + " | ".join(cells) + " |")
     return [*lines, ""]

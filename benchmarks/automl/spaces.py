@@ -32,11 +32,13 @@ class Pipelines:
         tasks: tasks that its estimators can solve.
         declare: the space for a split.
         build: an unfitted estimator of a configuration, for a split and a seed.
+        starts: what our searches evaluate first, for a split and its space.
     """
 
     tasks: tuple[str, ...]
     declare: Callable[[Split], mc.Space]
     build: Callable[[Split, Mapping[str, Any]], Any]
+    starts: Callable[[Split, mc.Space], list[dict[str, Any]]] = lambda split, space: []
 
 
 def _bundled(split: Split) -> mc.Space:
@@ -60,7 +62,10 @@ def _of_model(name: str) -> Pipelines:
     def build(split: Split, config: Mapping[str, Any]) -> Any:
         return made(split)(config)
 
-    return Pipelines(("binary", MULTICLASS, REGRESSION), declare, build)
+    def starts(split: Split, space: mc.Space) -> list[dict[str, Any]]:
+        return made(split).starts(space)
+
+    return Pipelines(("binary", MULTICLASS, REGRESSION), declare, build, starts)
 
 
 SPACES: dict[str, Pipelines] = {

@@ -32,8 +32,13 @@ DIGITS = 7
 
 
 def compared(function: Acquisition, points: Points) -> Vector:
-    """Return the values at a batch to DIGITS significant digits, so that the same points tie on every processor: shape (B,)."""
-    digits, exponent = np.frexp(function.values(points))
+    """Return the values at a batch, rounded by ``rounded``: shape (B,)."""
+    return rounded(function.values(points))
+
+
+def rounded(values: Vector) -> Vector:
+    """Return values to DIGITS significant digits, so that the same points tie on every processor."""
+    digits, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.round(digits, DIGITS), exponent))
 
 

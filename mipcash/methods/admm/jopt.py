@@ -34,6 +34,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
+from mipcash.acquisition.acquisition import rounded
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import Deadline
@@ -90,13 +91,13 @@ class RoundedSearch:
         n_uniform = self.samples // 2
         uniform = rng.random((n_uniform, self.cube.size))
         pool, legal = self.rounded(np.concatenate([uniform, self._neighbours(observed, self.samples - n_uniform, rng)]))
-        values = np.where(legal, log_ei(*process.predict(pool)), np.inf)
+        values = np.where(legal, rounded(log_ei(*process.predict(pool))), np.inf)
         pool = pool[np.argsort(values, kind="stable")]
         ends = [self._descended(process, log_ei, row, deadline) for row in pool[: self.starts]]
         polished, still_legal = self.rounded(np.array(ends))
         rows = np.concatenate([polished, pool])
         legal = np.concatenate([still_legal, np.sort(legal)[::-1]])
-        values = np.where(legal, log_ei(*process.predict(rows)), np.inf)
+        values = np.where(legal, rounded(log_ei(*process.predict(rows))), np.inf)
         return np.asarray(rows[np.argsort(values, kind="stable")])
 
     def rounded(self, x: Vector) -> tuple[Vector, Booleans]:

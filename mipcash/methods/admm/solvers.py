@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from mipcash.acquisition.acquisition import rounded
 from mipcash.acquisition.analytic import LogEI
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.matern import MaternProcess
@@ -55,7 +56,7 @@ def one_hot_bo(problem: ZProblem) -> Pull:
         return Pull(problem.oracle.argmax(rng.random(problem.arms)), memory)
     log_ei = LogEI(float(process.predict(process.x)[0].min()))
     believed = process.given(problem.one_hot(problem.waiting)) if len(problem.waiting) else process
-    values = log_ei(*believed.predict(problem.one_hot(pool)))
+    values = rounded(log_ei(*believed.predict(problem.one_hot(pool))))
     return Pull(pool[int(np.argmin(values))], memory)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from mipcash.acquisition.acquisition import rounded
 from mipcash.acquisition.analytic import LogEI
 from mipcash.deadline import NEVER, Deadline
 from mipcash.methods.admm.matern import MaternProcess
@@ -122,7 +123,8 @@ def process_theta(problem: ThetaProblem) -> Candidates:
     pool = _pool(problem)
     pool = pool[np.argsort(improvement.values(pool), kind="stable")]
     ends = [improvement.descended(x) for x in pool[:STARTS]]
-    optima = [x for _, x in sorted(ends, key=lambda end: end[0])]
+    order = np.argsort(rounded(np.array([value for value, _ in ends])), kind="stable")
+    optima = [ends[k][1] for k in order]
     return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
 
 
@@ -149,7 +151,7 @@ class _Improvement:
     def values(self, x: Vector) -> Vector:
         """Return its values: (B, d) -> (B,)."""
         mu, sd = self.process.predict(x)
-        return self.log_ei(mu + self.problem.penalty(x) / self.process.scale, sd)
+        return rounded(self.log_ei(mu + self.problem.penalty(x) / self.process.scale, sd))
 
     def descended(self, x: Vector) -> tuple[float, Vector]:
         """Run L-BFGS-B from a point; return the final value and the point."""

@@ -41,6 +41,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import log_ndtr
 
+from mipcash.acquisition.acquisition import rounded
 from mipcash.acquisition.constrained import Limited, Truncation, log_less
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
@@ -135,7 +136,7 @@ class EntropySearch:
 
     def ranked(self, points: Points) -> Indices:
         """Return the options at one point, the best first."""
-        return np.argsort(self.scores(points)[:, 0], kind="stable")
+        return np.argsort(rounded(self.scores(points)[:, 0]), kind="stable")
 
     def section(self, z: Vector) -> Section:
         """Return the acquisition at fixed binaries, (n_z,), as a function of the numerical parameters with its gradient."""
@@ -151,7 +152,7 @@ class EntropySearch:
                 mus[k, [1 + k, 1 + n + k]] += [h[k], -h[k]]
                 sds[k, [1 + 2 * n + k, 1 + 3 * n + k]] += [h[k], -h[k]]
             scores = self._scores(mus, sds)
-            best = scores[int(np.argmin(scores[:, 0]))]
+            best = scores[int(np.argmin(rounded(scores[:, 0])))]
             ends = best[1:].reshape(4, n)
             by_mu, by_sd = (ends[0] - ends[1]) / (2.0 * h), (ends[2] - ends[3]) / (2.0 * h)
             gradient = sum(a * f[2] + b * f[3] for a, b, f in zip(by_mu.tolist(), by_sd.tolist(), found, strict=True))

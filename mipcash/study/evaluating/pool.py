@@ -81,6 +81,7 @@ PROCESSES = ("distributed", "joblib", "loky", "mipcash")
 
 KILLED = {
     "distributed": ("KilledWorker",),
+    "joblib": ("ShutdownExecutorError",),
     "ray": ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ActorDiedError"),
 }
 """By package, the exceptions with which executors outside the standard library report a dead worker."""

@@ -148,7 +148,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             if np.ndim(data.y) != 1 and np.shape(data.y)[1:] != (1,):
                 raise DataError("ensemble_size= needs one target, a class or a number per row; leave it out")
             check_partition(data.splits, _num_samples(data.x))
-            in_memory = self.storage is None and not (self._elsewhere() or executor_of(self.n_jobs)[2])
+            in_memory = self.storage is None and not (self._elsewhere() or executor_of(self.n_jobs, self.timeout)[2])
             kept = (
                 folder if self.storage is None or hasattr(self.storage, "record") else predictions_beside(self.storage)
             )
@@ -159,7 +159,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         )
 
     def _minimize(self, objective: SearchObjective, space: Space, seed: int, folder: Path) -> Result:
-        workers, executor, _ = executor_of(self.n_jobs)
+        workers, executor, _ = executor_of(self.n_jobs, self.timeout)
         apart = self._elsewhere()
         belonging = self._belonging(objective)
         local = callable(executor) and not apart  # Dask's workers may be on other machines

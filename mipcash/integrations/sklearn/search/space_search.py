@@ -56,7 +56,9 @@ class SpaceSearchCV(SpaceSearch):
             configurations. It need not satisfy the limits that each member satisfies; a warning says so if it does not.
         random_state: of the search; an int makes the search reproducible (with one worker). None: random, except that a search with
             a storage has a fixed seed.
-        timeout: seconds after which no evaluation starts.
+        timeout: seconds of the search. No evaluation starts after it, and those that run are interrupted, unless none has finished
+            yet. The refit follows. A single worker is then a process of joblib, too. Threads, and workers of Dask, complete their
+            evaluations.
         evaluation_timeout, evaluation_memory: seconds and megabytes after which an evaluation is ended and has failed. Evaluations
             then run in processes of their own.
 
