@@ -16,6 +16,7 @@ from benchmarks.peers.__main__ import names, numbers  # import this before numpy
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     from benchmarks.automl import runner
+    from benchmarks.automl.data import ALL, ROWS
     from benchmarks.automl.record import FOLDER
     from benchmarks.automl.spaces import SPACES
     from benchmarks.registry import timed
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--seeds", type=numbers, default=numbers("0-2"))
     run.add_argument("--evaluations", type=int, default=runner.EVALUATIONS)
     run.add_argument("--space", choices=list(SPACES), help="default: bundled, and a3 for numbers")
+    run.add_argument("--rows", type=int, default=ROWS, help=f"to search on, at most; {ALL}: all")
     run.add_argument("--results", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
 
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = runner.tasks(methods, options.data, options.seeds, options.space)
     todo = runner.missing(wanted, options.evaluations, options.results)
     progress(f"{len(todo)} of {len(wanted)} runs are missing")
-    return int(runner.work(todo, progress, options.evaluations, options.space, options.results) > 0)
+    return int(runner.work(todo, progress, options.evaluations, options.space, options.results, options.rows) > 0)
 
 
 if __name__ == "__main__":

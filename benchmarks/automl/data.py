@@ -1,7 +1,7 @@
 """Data of the benchmarks of pipelines: rows to search on, in folds, and fresh rows that no search sees.
 
 All rows of a set are split into three outer folds. Seed k tests on fold k % 3 of split k // 3 and searches on at most
-ROWS of the other rows, drawn by class. Sets of ``MIPCASH_DATA`` are available if the files are.
+ROWS of the other rows, drawn by class, or on all of them. Sets of ``MIPCASH_DATA`` are available if the files are.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
 OUTER = 3
 ROWS, FRESH = 400, 2000
 """Maximum numbers of rows to search on and of fresh rows."""
+ALL = 10**9
+"""Maximum number of rows to search on that leaves none out."""
 
 Floats = NDArray[np.float64]
 
@@ -186,8 +188,11 @@ def is_there(name: str) -> bool:
     return True
 
 
-def split(name: str, seed: int) -> Split:
+def split(name: str, seed: int, rows: int = ROWS) -> Split:
     """Return a data set under a seed.
+
+    Args:
+        rows: maximum number of rows to search on.
 
     Raises:
         ValueError: there is no such set.
@@ -200,7 +205,7 @@ def split(name: str, seed: int) -> Split:
     kind = KFold if task == REGRESSION else StratifiedKFold
     outer = kind(OUTER, shuffle=True, random_state=100 + seed // OUTER)
     searched, fresh = list(outer.split(x, y))[seed % OUTER]
-    searched, fresh = _at_most(searched, y, ROWS, task, seed), _at_most(fresh, y, FRESH, task, seed)
+    searched, fresh = _at_most(searched, y, rows, task, seed), _at_most(fresh, y, FRESH, task, seed)
     return Split(name, seed, task, x[searched], y[searched], x[fresh], y[fresh])
 
 

@@ -75,17 +75,17 @@ TABLES: dict[str, tuple[Contender, tuple[Contender, ...]]] = {
 METHODS = (OURS, *(c.method for c in OTHERS), STACKED.method)
 
 
-def tables(runs: Runs) -> list[dict[str, Any]]:
-    """Return the tables of the records."""
+def tables(runs: Runs, rows: str) -> list[dict[str, Any]]:
+    """Return the tables of the records of searches on so many rows."""
     found = [
-        table(title, f"{n} evaluations", [_read(runs, c, n) for c in (reference, *others)])
+        table(f"{title}, {rows}", f"{n} evaluations", [_read(runs, c, n) for c in (reference, *others)])
         for title, (reference, others) in TABLES.items()
         for n in STEPS
     ]
     for title, reference in (("Single pipelines", SINGLE), ("The ensemble and single pipelines", ENSEMBLE)):
         for other in OTHERS[-2:]:
             pairs = [_at_equal_seconds(runs, reference, other), _read(runs, other, STEPS[-1])]
-            found.append(table(title, f"the CPU seconds of {other.label} for {STEPS[-1]} evaluations", pairs))
+            found.append(table(f"{title}, {rows}", f"the CPU seconds of {other.label} for {STEPS[-1]} evaluations", pairs))
     return [t for t in found if t]
 
 
@@ -100,15 +100,19 @@ def _read(runs: Runs, contender: Contender, after: int) -> Column:
 
 
 def _at_equal_seconds(runs: Runs, ours: Contender, other: Contender) -> Column:
-    """Return our answers after the CPU seconds that the other method took; for an ensemble, the last one of STEPS within them."""
+    """Return our answers after the CPU seconds that the other method took.
+
+    Ensembles are those of STEPS, the last one within the seconds; before the first one the answer is a single pipeline.
+    """
     theirs, answers, seconds = runs.get(other.method, {}), {}, {}
     for key, run in runs.get(ours.method, {}).items():
         if key not in theirs:
             continue
         after = int(np.searchsorted(run.clock, theirs[key].seconds["search"], side="right"))
-        if ours.read is ensemble:
-            after = max((n for n in STEPS if n <= after), default=0)
-        answers[key] = (ours.read(run, after) if after else None) or Answer(FAILED, FAILED)
+        read, done = ours.read, [n for n in STEPS if n <= after]
+        if read is ensemble:
+            read, after = (ensemble, done[-1]) if done else (single, after)
+        answers[key] = (read(run, after) if after else None) or Answer(FAILED, FAILED)
         seconds[key] = seconds_of(run, after) if after else 0.0
     return ours.label, answers, seconds
 
@@ -148,15 +152,18 @@ def holm(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def markdown(made: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the tables in Markdown, those of one title below each other."""
+    """Return the tables in Markdown, those of one title below each other, and the sets of the last one with most methods."""
     lines = []
     for title in dict.fromkeys(t["title"] for t in made):
-        lines += [f"### {title}", "", *HEAD]
-        lines += [_line(t, r) for t in made if t["title"] == title for r in t["rows"]]
-        lines.append("")
+        of_title = [t for t in made if t["title"] == title]
+        lines += [f"### {title}", "", *HEAD, *(_line(t, r) for t in of_title for r in t["rows"]), ""]
+        most = max(len(t["by_set"]) for t in of_title)
+        lines += sets_markdown([t for t in of_title if len(t["by_set"]) == most][-1]) if most > FEW else []
     return lines
 
 
+FEW = 4
+"""Number of methods above which a table has its losses by set, too."""
 HEAD = (
     "| after | runs | method | mean rank | loss on fresh rows | search said | worse than the reference by "
     "| reference better / worse / equal | p | CPU s |",

@@ -11,7 +11,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from benchmarks.automl import record
-from benchmarks.automl.data import SOURCES, USUAL_SETS, is_there, split
+from benchmarks.automl.data import ROWS, SOURCES, USUAL_SETS, is_there, split
 from benchmarks.automl.programs import PROGRAMS, run_program
 from benchmarks.automl.programs import is_installed as is_program
 from benchmarks.automl.record import FOLDER, Run
@@ -70,24 +70,29 @@ def missing(wanted: Sequence[Task], evaluations: int = EVALUATIONS, folder: Path
     return [t for t in wanted if (t.method, t.data, t.seed) not in there]
 
 
-def run_one(task: Task, evaluations: int = EVALUATIONS, space: str | None = None) -> Run:
+def run_one(task: Task, evaluations: int = EVALUATIONS, space: str | None = None, rows: int = ROWS) -> Run:
     """Execute one run."""
-    rows = split(task.data, task.seed)
+    data = split(task.data, task.seed, rows)
     if task.method in PROGRAMS:
-        return run_program(task.method, rows, evaluations)
+        return run_program(task.method, data, evaluations)
     with threadpool_limits(1):
-        return run_search(task.method, rows, evaluations, space or USUAL[rows.task])
+        return run_search(task.method, data, evaluations, space or USUAL[data.task])
 
 
 def work(
-    todo: Sequence[Task], progress: Progress, evaluations: int = EVALUATIONS, space: str | None = None, folder: Path = FOLDER
+    todo: Sequence[Task],
+    progress: Progress,
+    evaluations: int = EVALUATIONS,
+    space: str | None = None,
+    folder: Path = FOLDER,
+    rows: int = ROWS,
 ) -> int:
     """Execute runs in this process and return the number of failed runs, which leave a message and no line."""
     failed, began = 0, time.perf_counter()
     for done, task in enumerate(todo):
         label = f"{task.method} {task.data} seed {task.seed}"
         try:
-            run = run_one(task, evaluations, space)
+            run = run_one(task, evaluations, space, rows)
         except Exception:
             failed += 1
             progress(f"FAILED {label}\n{traceback.format_exc()}")

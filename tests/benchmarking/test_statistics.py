@@ -239,15 +239,34 @@ def test_counts_and_times_as_in_the_paper(tmp_path: Path) -> None:
     assert "| `admm` | 100% | 2 | 8 | 50.0% | 75.0% |" in admm_real.markdown(results)
 
 
-def test_tables_use_the_runs_that_every_method_has() -> None:
-    tpot = replace(RUN, method="tpot", answers={"best": Answer(0.1, 0.4)})
-    runs = {"hybrid": {("wine", 0): RUN, ("wine", 1): RUN}, "tpot": {("wine", 0): tpot}}
-    found = automl.table(runs, [automl.DEFAULT, automl.TPOT, automl.SMAC])
-    assert (found["runs"], found["reference"]) == (1, automl.DEFAULT.label)
-    text = "\n".join([*automl.markdown("Title", found), *automl.sets_markdown(found)])
-    assert "| TPOT | 2.00 ± 0.00 | 0 | 0.4000 | 0.1000 | 0.2000 ± 0.0000 | 1 / 0 / 0 |" in text
-    assert "| wine | **0.2000** | 0.4000 |" in text
-    assert automl.table(runs, [automl.SMAC, automl.TPOT]) == {}
+def test_pipelines_are_compared_at_equal_evaluations_and_equal_seconds() -> None:
+    losses, fresh = (0.5, 0.4, None) + (0.3,) * 36 + (0.1,), (0.5, 0.2, None) + (0.35,) * 36 + (0.6,)
+    clock = tuple(float(k + 1) for k in range(40))
+    ours = replace(
+        RUN, losses=losses, fresh=fresh, clock=clock, stamp={"starts": 2}, answers={"ensemble 10": Answer(0.2, 0.1)}
+    )
+    slow = {f"best {n}": Answer(0.2, 0.4) for n in (10, 20, 40)}
+    seconds = {"search": 12.0, "search 10": 3.0, "search 20": 6.0, "search 40": 12.0}
+    runs = {
+        "hybrid": {("wine", 0): ours, ("wine", 1): ours},
+        "flaml": {("wine", 0): replace(RUN, method="flaml", losses=(), clock=(), answers=slow, seconds=seconds)},
+    }
+    found = json.loads(json.dumps(automl.tables(runs, "few rows")))
+    values = {(t["title"], t["after"]): {r["name"]: r["loss"] for r in t["rows"]} for t in found}
+    single, single_or_default = "Single pipelines, few rows", "A single pipeline and the best default, few rows"
+    assert values[single, "10 evaluations"] == {"`hybrid`": 0.35, "FLAML": 0.4}
+    assert values[single, "40 evaluations"] == {"`hybrid`": 0.6, "FLAML": 0.4}  # the luckiest on the folds
+    assert values[single, "the CPU seconds of FLAML for 40 evaluations"] == {"`hybrid`": 0.35, "FLAML": 0.4}
+    assert values[single_or_default, "40 evaluations"] == {"`hybrid`": 0.6, "best default": 0.2}
+    after = {
+        r["name"]: r for t in found if t["after"].startswith("the CPU") and "ensemble" in t["title"] for r in t["rows"]
+    }
+    assert (after["`hybrid`, ensemble"]["loss"], after["`hybrid`, ensemble"]["seconds"]) == (0.1, 10.0)
+    assert "| 10 evaluations | 1 | FLAML | 2.00 ± 0.00 | 0.4000 |" in "\n".join(automl.markdown(found))
+
+
+def test_p_values_are_corrected_by_holms_method() -> None:
+    assert automl.holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "c": 0.06, "b": 0.06})
 
 
 def test_ablation_ratios_favour_the_default_if_the_part_helps() -> None:

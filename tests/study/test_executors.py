@@ -258,13 +258,17 @@ def slowly(config: dict[str, Any]) -> float:
     return tiny.loss(config)
 
 
-def test_a_lost_ray_worker_costs_no_evaluation(
+def test_a_lost_ray_worker_or_node_costs_no_evaluation(
     space: mc.Space, journal: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
     from mipcash.integrations.ray import RayExecutor
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # where the workers find this module
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    ray.init(cluster.address, log_to_driver=False)
     executor = RayExecutor(2, num_cpus=1)
     try:
         result = minimize(Once(0.1, marks), space, 6, executor, storage=journal)
@@ -280,8 +284,22 @@ def test_a_lost_ray_worker_costs_no_evaluation(
         assert (result.n_done, result.n_failed, sum(t.lost for t in result.history)) == (4, 0, 1)
         with pytest.raises(ObjectiveError, match=r"No module named 'nowhere_else'.*working_dir"):
             minimize(nowhere_else(monkeypatch), space, 2, executor)
+        nodes: list[Any] = []
+
+        def scaled(study: mc.Study, trial: mc.Trial) -> None:
+            if study.n_evaluated == 4:
+                nodes.append(cluster.add_node(num_cpus=2))
+            elif study.n_evaluated == 12:  # with what runs there
+                cluster.remove_node(nodes[0])
+
+        execution = mc.Execution(4, executor)
+        result = mc.minimize(
+            slowly, space, 20, execution=execution, callbacks=scaled, optimizer="random", progress=False
+        )
+        assert (len(nodes), result.n_done, result.n_failed) == (1, 20, 0)
     finally:
         ray.shutdown()
+        cluster.shutdown()
 
 
 def test_an_executor_of_ray_without_ray_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
