@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from mipcash.acquisition.acquisition import rounded
+from mipcash.acquisition.acquisition import PLACES, rounded
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import Deadline
@@ -147,7 +147,7 @@ class RoundedSearch:
             bounds=[(0.0, 1.0)] * len(free),
             options={"maxiter": self.iterations},
         )
-        at[free] = np.clip(found.x, 0.0, 1.0)
+        at[free] = np.round(np.clip(found.x, 0.0, 1.0), PLACES)
         return at
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from mipcash.acquisition.acquisition import rounded
+from mipcash.acquisition.acquisition import PLACES, rounded
 from mipcash.acquisition.analytic import LogEI
 from mipcash.deadline import NEVER, Deadline
 from mipcash.methods.admm.matern import MaternProcess
@@ -166,4 +166,4 @@ class _Improvement:
         found = minimize(
             objective, x, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(x), options={"maxiter": DESCENT}
         )
-        return float(found.fun), np.clip(found.x, 0.0, 1.0)
+        return float(found.fun), np.round(np.clip(found.x, 0.0, 1.0), PLACES)
