@@ -30,8 +30,7 @@ class Acquisition(Sectioned, Protocol):
 DIGITS = 7
 """Digits by which values are compared. Processors and versions of numpy differ in the last ones of their sixteen."""
 PLACES = 6
-"""Decimal places of a unit value that a descent ends at and that is then projected: where several points are equally near, the solver
-decides by the last digits."""
+"""Decimal places of unit values that are projected. Where several legal points are equally near, a solver decides by the last ones."""
 
 
 def compared(function: Acquisition, points: Points) -> Vector:
