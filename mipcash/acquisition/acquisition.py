@@ -30,7 +30,7 @@ class Acquisition(Sectioned, Protocol):
 DIGITS = 7
 """Digits by which values are compared. Processors and versions of numpy differ in the last ones of their sixteen."""
 PLACES = 6
-"""Decimal places of unit values that are projected. Where several legal points are equally near, a solver decides by the last ones."""
+"""Decimal places of unit values that are projected. Where several points are equally near, the last digits decide between them."""
 
 
 def compared(function: Acquisition, points: Points) -> Vector:
