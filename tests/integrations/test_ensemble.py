@@ -166,19 +166,6 @@ def test_members_without_probabilities_keep_the_order_of_their_decisions() -> No
     assert selected(result, objective).loss() <= min(trial.loss or np.inf for trial in result.history) + 1e-12
 
 
-@pytest.mark.parametrize(("scoring", "by"), [("accuracy", log_loss), ("roc_auc", log_loss), ("f1_macro", None)])
-def test_probabilities_are_selected_by_their_logarithmic_loss(scoring: str, by: Any) -> None:
-    objective = mc.CrossValidated(build, X, Y, scoring=scoring)
-    result = mc.minimize(objective, declared(), 8, optimizer="random", seed=0, progress=False)
-    trials = sorted(result.history, key=lambda t: (t.loss, t.number))
-    found = [objective.out_of_fold(t.config) for t in trials]
-    by_fold = PredictionLoss.of(objective)
-    folds = [rows for _, rows in objective.splits()]
-    expected = select(found, lambda p: np.mean([by(Y[r], p[r]) for r in folds]) if by else by_fold(p), 6)
-    members = {m.trial.number: m.weight for m in selected(result, objective, size=6).members}
-    assert members == {t.number: w for t, w in zip(trials, expected.weights, strict=True) if w}
-
-
 def test_members_satisfy_the_outcome_constraints() -> None:
     size = {"finish": lambda folds: {"size": float("KNeighbors" in repr(folds[0].estimator))}}
     objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss", **size)

@@ -13,9 +13,6 @@ Notation
 Each step adds the member that minimises the loss of the ensemble, with ties broken by the member's own loss. The first step
 therefore adds the best single member. After ``size`` steps, the ensemble of the step with the lowest loss is kept, the largest one
 if there are ties. On the out-of-fold predictions, it is never worse than the best single member.
-
-Accuracy and areas under the curve change in steps, and a selection by them fits the luck of a few rows. There the loss of the
-selection is the logarithmic loss of the probabilities (decision 077).
 """
 
 from __future__ import annotations
@@ -35,7 +32,6 @@ from mipcash.errors import DataError, MipcashError, ObjectiveError, stack_level
 from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of, probabilities
 from mipcash.integrations.sklearn.fitting import SILENT
 from mipcash.integrations.sklearn.predicted import PredictionLoss
-from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.study.arguments import whole_number
 from mipcash.study.reading import stops
 from mipcash.text import shown
@@ -54,7 +50,7 @@ class Selection:
 
     Attributes:
         counts: n_m, shape (M,).
-        losses: that decided, after 1, 2, ... steps, including those after the kept ensemble, shape (size,).
+        losses: after 1, 2, ... steps, including those after the kept ensemble, shape (size,).
     """
 
     counts: NDArray[np.int64]
@@ -67,7 +63,7 @@ class Selection:
 
     @property
     def loss(self) -> float:
-        """Loss of the kept ensemble, of those that decided."""
+        """Loss of the kept ensemble."""
         return float(self.losses[self.counts.sum() - 1])
 
 
@@ -116,10 +112,7 @@ class WithProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 BEST = 25
-"""Maximum number of candidate members under other losses: worse configurations add noise to the selection."""
-PROBABILITIES = "neg_log_loss"
-IN_STEPS = ("accuracy", "roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted")
-"""Scores in whose place the logarithmic loss selects."""
+"""Maximum number of candidate members: worse configurations add noise to the selection."""
 SAME = 1e-6
 """Share of a loss, or of 1 if the loss is smaller, within which a recomputed loss counts as the same."""
 ALIKE = 0.1
@@ -187,12 +180,11 @@ class Selected:
         return f"{counted(len(self.members), 'member')}: {parts}"
 
 
-def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int | None = None) -> Any:
+def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
     """Fit an ensemble of the best configurations of a run.
 
-    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search, by the score of the run, or
-    by the logarithmic loss in the place of accuracy and areas under the curve. On these predictions the ensemble is never worse by
-    that loss than the best single configuration; on new rows it is mostly better. Members are fitted to all rows.
+    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On these predictions the
+    ensemble is never worse than the best single configuration; on new rows it is mostly better. Members are fitted to all rows.
 
     Each member satisfies the outcome constraints of the run. The ensemble need not: its latencies, for instance, add up.
 
@@ -200,8 +192,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
         result: of a run over a [`mipcash.CrossValidated`][mipcash.integrations.sklearn.cross_validated.CrossValidated].
         objective: that objective, if the result does not contain it because it was read from a journal.
         size: steps of the selection; a member may be added several times.
-        best: number of candidate members: configurations with the lowest losses. None: all if the logarithmic loss selects, else
-            25.
+        best: number of candidate members: configurations with the lowest losses.
 
     Returns:
         scikit-learn's ``VotingClassifier`` (probabilities are averaged) or ``VotingRegressor``, with ``weights`` beside
@@ -231,9 +222,9 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
     return selected(result, objective, size=size, best=best).fit()
 
 
-def selected(result: Result, objective: Any = None, *, size: int = 32, best: int | None = None) -> Selected:
+def selected(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Selected:
     """Return the members of ``ensemble``, before they are fitted."""
-    for name, value in (("size", size), ("best", 1 if best is None else best)):
+    for name, value in (("size", size), ("best", best)):
         whole_number(name, value, 1)
     if not hasattr(result, "feasibility"):
         raise TypeError(
@@ -247,8 +238,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
             f"an ensemble is made of out-of-fold predictions, and {what}; minimize a mc.CrossValidated, or give it: "
             "mc.ensemble(result, objective)"
         )
-    by_probabilities = found.scoring.name in IN_STEPS
-    library = _library(result)[: None if by_probabilities and best is None else best or BEST]
+    library = _library(result)[:best]
     if not library:
         none = "satisfies all constraints" if result.n_done else "succeeded"
         raise MipcashError(f"there is nothing to make an ensemble of: no evaluation of {result.space!r} {none} yet")
@@ -256,8 +246,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
     trials, predictions = _predictions(found, library, len(lost))
     loss = PredictionLoss.of(found)
     _check_alike([(t, loss(p)) for t, p in zip(trials, predictions, strict=True) if t.number in lost])
-    criterion = PredictionLoss.of(found, scoring=Scoring.of(PROBABILITIES)) if by_probabilities else loss
-    selection = select(predictions, criterion, int(size))
+    selection = select(predictions, loss, int(size))
     members = [Member(t, float(w)) for t, w in zip(trials, selection.weights, strict=True) if w > 0.0]
     return Selected(found, tuple(sorted(members, key=lambda m: -m.weight)), selection)
 

@@ -19,7 +19,6 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
-from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.splits import Rows
 from mipcash.study.trial import Failed
 
@@ -135,16 +134,9 @@ class PredictionLoss:
     folds: tuple[Rows, ...]
 
     @classmethod
-    def of(cls, objective: CrossValidated, repeat: int = 0, scoring: Scoring | None = None) -> PredictionLoss:
-        """Return the loss of the objective's rows.
-
-        Args:
-            objective: brings rows, classes and folds.
-            repeat: 0 for the folds of the search, other numbers for other folds.
-            scoring: None: the objective's.
-        """
+    def of(cls, objective: CrossValidated, repeat: int = 0) -> PredictionLoss:
         held_out = tuple(rows for _, rows in objective.splits(repeat))
-        scoring, classes, y = scoring or objective.scoring, objective.classes, objective.y
+        scoring, classes, y = objective.scoring, objective.classes, objective.y
         direct = DIRECT.get(scoring.name)
         if direct is not None:
             codes = y if classes is None else np.searchsorted(classes, y)
