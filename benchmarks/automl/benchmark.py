@@ -25,8 +25,9 @@ OUT = FOLDER / "automl.json"
 SMOKE = ("random", "hybrid")
 COLUMNS = """Every configuration is fitted on the same five folds. Loss: 1 - AUC, of more than two classes one against the rest, or
 1 - R2, on a third of all rows (at most 2,000) that no search sees; seed k leaves out the k-th third. `search said`: what
-cross-validation had promised. CPU seconds: medians of searching, without the last fit. Ranks and differences with 95 % intervals
-over sets. p: Wilcoxon's test over sets, two-sided, by Holm's method for the comparisons of the rows with equal `after`.
+cross-validation had promised. CPU seconds: medians of searching, without the last fit. Ranks (of the runs that all methods have)
+and differences (of the runs that a method shares with the reference) with 95 % intervals over sets. p: Wilcoxon's test over sets,
+two-sided, by Holm's method for the comparisons of the rows with equal `after`.
 """
 
 

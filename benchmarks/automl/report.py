@@ -123,24 +123,33 @@ def seconds_of(run: Run, after: int) -> float:
 
 
 def table(title: str, after: str, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return a table, the first column the reference; columns without runs are left out, and fewer than two give no table."""
+    """Return a table, the first column the reference; columns without runs are left out, and fewer than two give no table.
+
+    Ranks, losses and seconds are of the runs that all methods have, differences of those that a method shares with the reference.
+    """
     columns = [c for c in columns if c[1]]
     keys = shared({label: answers for label, answers, _ in columns})
     if len(columns) < 2 or not keys:
         return {}
-    losses = {label: {key: answers[key].fresh for key in keys} for label, answers, _ in columns}
-    of = {label: (answers, seconds) for label, answers, seconds in columns}
-    reference = columns[0][0]
-    rows = compared(losses, reference, keys)
-    adjusted = holm({r["name"]: r["wilcoxon_sets"] for r in rows if r["name"] != reference})
-    for row in rows:
-        answers, seconds = of[row["name"]]
+    losses = {label: {key: answer.fresh for key, answer in answers.items()} for label, answers, _ in columns}
+    reference, rows = columns[0][0], []
+    for row in compared(losses, reference, keys):
+        label, answers, seconds = next(c for c in columns if c[0] == row["name"])
+        pair = {reference: losses[reference], label: losses[label]}
+        row |= {k: v for k, v in next(r for r in compared(pair, reference) if r["name"] == label).items() if k in PAIRED}
+        row["runs"] = len(shared(pair))
         row["search"] = float(np.mean([answers[key].search for key in keys]))
         row["seconds"] = float(np.median([seconds[key] for key in keys]))
-        row["p"] = adjusted.get(row["name"], 1.0)
+        rows.append(row)
+    adjusted = holm({r["name"]: r["wilcoxon_sets"] for r in rows if r["name"] != reference})
     sets = list(dict.fromkeys(data for data, _ in keys))
-    by_set = {label: {s: float(np.mean([losses[label][k] for k in keys if k[0] == s])) for s in sets} for label in losses}
+    by_set = {label: {s: float(np.mean([of[k] for k in keys if k[0] == s])) for s in sets} for label, of in losses.items()}
+    rows = [row | {"p": adjusted.get(row["name"], 1.0)} for row in rows]
     return {"title": title, "after": after, "reference": reference, "runs": len(keys), "rows": rows, "by_set": by_set}
+
+
+PAIRED = ("gain", "gain_error", "better", "worse", "ties", "wilcoxon_sets")
+"""Statistics over the runs that a method shares with the reference."""
 
 
 def holm(values: Mapping[str, float]) -> dict[str, float]:
@@ -165,8 +174,8 @@ def markdown(made: Sequence[Mapping[str, Any]]) -> list[str]:
 FEW = 4
 """Number of methods above which a table has its losses by set, too."""
 HEAD = (
-    "| after | runs | method | mean rank | loss on fresh rows | search said | worse than the reference by "
-    "| reference better / worse / equal | p | CPU s |",
+    "| after | method | mean rank | loss on fresh rows | search said | CPU s | runs beside the reference | worse than it by "
+    "| the reference better / worse / equal | p |",
     "|---" * 10 + "|",
 )
 
@@ -175,8 +184,8 @@ def _line(t: Mapping[str, Any], r: Mapping[str, Any]) -> str:
     tested = ["reference", "", ""] if r["name"] == t["reference"] else [
         f"{r['gain']:.4f} ± {1.96 * r['gain_error']:.4f}", f"{r['better']} / {r['worse']} / {r['ties']}", f"{r['p']:.2g}"
     ]  # fmt: skip
-    cells = [t["after"], f"{t['runs']}", r["name"], f"{r['rank']:.2f} ± {1.96 * r['rank_error']:.2f}"]
-    return "| " + " | ".join([*cells, f"{r['loss']:.4f}", f"{r['search']:.4f}", *tested, f"{r['seconds']:.1f}"]) + " |"
+    cells = [t["after"], r["name"], f"{r['rank']:.2f} ± {1.96 * r['rank_error']:.2f}", f"{r['loss']:.4f}", f"{r['search']:.4f}"]
+    return "| " + " | ".join([*cells, f"{r['seconds']:.1f}", f"{r['runs']}", *tested]) + " |"
 
 
 def sets_markdown(made: Mapping[str, Any]) -> list[str]:

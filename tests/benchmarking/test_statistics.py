@@ -262,7 +262,10 @@ def test_pipelines_are_compared_at_equal_evaluations_and_equal_seconds() -> None
         r["name"]: r for t in found if t["after"].startswith("the CPU") and "ensemble" in t["title"] for r in t["rows"]
     }
     assert (after["`hybrid`, ensemble"]["loss"], after["`hybrid`, ensemble"]["seconds"]) == (0.1, 10.0)
-    assert "| 10 evaluations | 1 | FLAML | 2.00 ± 0.00 | 0.4000 |" in "\n".join(automl.markdown(found))
+    assert (
+        "| 10 evaluations | FLAML | 2.00 ± 0.00 | 0.4000 | 0.2000 | 3.0 | 1 | 0.0500 ± 0.0000 | 1 / 0 / 0 | 1 |"
+        in "\n".join(automl.markdown(found))
+    )
 
 
 def test_p_values_are_corrected_by_holms_method() -> None:
