@@ -16,7 +16,7 @@ from types import MappingProxyType
 from mipcash.errors import DefectError, ExecutorError, LateError, MipcashError, StorageError, TellError
 from mipcash.study.evaluating.evaluation import Evaluation, Task
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
-from mipcash.study.policies.policy import BUDGET, FINAL, Policy
+from mipcash.study.policies.policy import BUDGET, FINAL, TIMEOUT, Policy
 from mipcash.study.progress import Progress
 from mipcash.study.pruning import judge_for
 from mipcash.study.sources import Source
@@ -192,6 +192,9 @@ class Loop:
         return record_returned(self._study, trial, outcome, seconds, False, cost, worker)
 
     def _lost(self, trial: Trial, cause: LostWorkerError) -> None:
+        if TIMEOUT in [policy.refuses(()) for policy in self._policies]:  # workers may be ended with the run
+            self._study.give_back(trial)
+            return
         after = self._study.lose(trial, str(cause))
         if not after.pending:
             self._after_evaluation(after, None)
