@@ -93,6 +93,11 @@ def marginal(mean: Vector, sd: Vector, log_kept: Vector, count: int, rng: np.ran
     return np.where(none, np.inf, 0.5 * (low + high))
 
 
+def _child(rng: np.random.Generator) -> np.random.Generator:
+    """Return a generator for a search whose number of draws depends on last digits, so that later draws do not."""
+    return np.random.default_rng(rng.integers(2**63))
+
+
 JOINT, MARGINAL = "joint", "marginal"
 AUTO, REAL, BINARY = "auto", "real", "binary"
 ANSWERS = ({-1.0, 1.0}, {0.0, 1.0})
@@ -276,7 +281,7 @@ class Cmes(Hybrid):
         best, began = step.data.best_and_near_feasible(self.settings.best), time.perf_counter()
         searching, mean = self._for(POOL), fitted.loss.mean()
         stuck = self._stuck(best.levels[0], excluded, step.rng)
-        lowest = searching._for(0.5)._minimum(mean, best, excluded, step.rng, stuck)
+        lowest = searching._for(0.5)._minimum(mean, best, excluded, _child(step.rng), stuck)
         starts = [best] if lowest is None else [self._batch([lowest]), best]
         minima, places = self._minima(searching, fitted, Points.joined(*starts), step)
         step.clock.add("search", began, searching.domain.deadline)
@@ -340,7 +345,7 @@ class Cmes(Hybrid):
                 break
             outputs = {name: l.posterior.sample(step.rng) for name, l in fitted.limited.items()}
             drawn = FeasibleFirst.sampled(fitted.loss.sample(step.rng), outputs, fitted.limited)
-            least_of = search.minimise(drawn, starts, step.rng)
+            least_of = search.minimise(drawn, starts, _child(step.rng))
             if least_of is not None:
                 found.append(self._batch([least_of]))
         return Points.joined(*found)
