@@ -7,13 +7,11 @@ import io
 import re
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,6 @@ from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_classification
-from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
@@ -36,7 +33,6 @@ import mipcash as mc
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn import SpaceSearchCV
 from mipcash.integrations.sklearn.search import objective
-from mipcash.integrations.sklearn.search.executors import executor_of
 
 X, Y = load_iris(return_X_y=True)
 GRID = {"max_depth": [1, 2, 3], "criterion": ["gini", "entropy"]}
@@ -398,40 +394,6 @@ def test_weights_count_in_ensembles_and_in_limits_on_scores(routing: bool) -> No
 def test_a_wide_range_is_not_listed() -> None:
     wide = {"max_depth": mc.Integer(1, 3), "random_state": mc.Integer(0, 2**31 - 1)}
     assert search(space=wide, n_iter=2).fit(X, Y).best_score_ > 0.5
-
-
-def test_another_backend_of_joblib_is_warned_of() -> None:
-    with (
-        joblib.parallel_config("multiprocessing", n_jobs=2),
-        pytest.warns(UserWarning, match="MultiprocessingBackend is"),
-    ):
-        executor_of(None)
-
-
-class FastOnce(DummyClassifier):
-    """Fits the first parameter that it sees at once, and never ends with another."""
-
-    def __init__(self, first: str = "", constant: int = 0) -> None:
-        super().__init__(strategy="constant", constant=constant)
-        self.first = first
-
-    def fit(self, X: Any, y: Any) -> FastOnce:
-        known, mine = Path(self.first), str(self.constant)
-        if not known.exists():
-            known.write_text(mine)
-        while known.read_text() != mine:
-            time.sleep(0.1)
-        return super().fit(X, y)  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("jobs", [None, 2])
-def test_a_timeout_interrupts_running_evaluations(jobs: int | None, tmp_path: Path) -> None:
-    endless = FastOnce(str(tmp_path / "first"))
-    found = search(endless, {"constant": [0, 1, 2]}, n_iter=3, n_jobs=jobs, timeout=2.0, refit=False).fit(X, Y)
-    first = int((tmp_path / "first").read_text())
-    assert found.result_.stopped == "timeout"
-    assert [trial.config for trial in found.result_.history if trial.done] == [{"constant": first}]
-    assert not any(trial.failed or trial.lost for trial in found.result_.history)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import ExecutorError, MipcashError, ObjectiveError, SpaceExhaustedError
+from mipcash.errors import ExecutorError, ObjectiveError, SpaceExhaustedError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.storage.sqlite import read_journal
@@ -300,14 +300,6 @@ def test_a_lost_ray_worker_or_node_costs_no_evaluation(
     finally:
         ray.shutdown()
         cluster.shutdown()
-
-
-def test_an_executor_of_ray_without_ray_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mipcash.integrations.ray import RayExecutor
-
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MipcashError, match=r"needs ray: pip install 'mipcash\[ray\]'"):
-        RayExecutor()
 
 
 def test_mpi_pools_evaluate(tmp_path: Path) -> None:
