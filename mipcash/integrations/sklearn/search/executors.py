@@ -102,7 +102,7 @@ class ReusedExecutor(Executor):
         self._processes.shutdown(wait=True, kill_workers=True)
 
     def _call_after(self, seconds: float, function: Callable[[], None]) -> None:
-        self._timer = threading.Timer(max(0.0, seconds), function)
+        self._timer = threading.Timer(min(max(0.0, seconds), threading.TIMEOUT_MAX), function)
         self._timer.daemon = True
         self._timer.start()
 
