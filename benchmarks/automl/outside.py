@@ -9,8 +9,8 @@ JSON with ``task`` (binary, multiclass or regression), ``evaluations``, a list, 
 
 OUT.json: a run for each number of evaluations. ``scores``, predictions for the fresh rows: for two classes the
 probability of the second, shape (rows,); for more classes, shape (rows, classes); for regression the numbers. ``search``,
-the lowest loss. ``evaluations`` and
-``fits``, the numbers actually made. ``cpu``, CPU seconds without imports. ``chosen``, the pipeline in words.
+the lowest loss. ``evaluations`` and ``fits``, the numbers actually made. ``cpu``, CPU seconds without imports.
+``chosen``, the pipeline in words.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.automl.data import Split, loss
 from benchmarks.automl.record import Answer, Run
-from benchmarks.automl.searches import STEPS
+from benchmarks.automl.searches import steps_until
 from benchmarks.automl.spaces import fold_numbers
 
 INTERPRETER = "MIPCASH_AUTOML_PYTHON"
@@ -34,7 +34,7 @@ def is_installed(method: str) -> bool:
 
 def run_program(method: str, split: Split, evaluations: int) -> Run:
     """Run a program anew for each number of STEPS up to ``evaluations``; the last run is described."""
-    steps = sorted({min(n, evaluations) for n in STEPS})
+    steps = steps_until(evaluations)
     with tempfile.TemporaryDirectory() as folder:
         job, out = Path(folder) / "job.npz", Path(folder) / "out.json"
         settings = {"task": split.task, "evaluations": steps, "seed": split.seed}
@@ -46,9 +46,10 @@ def run_program(method: str, split: Split, evaluations: int) -> Run:
             raise RuntimeError(f"{method} ended with status {done.returncode}: {done.stderr[-2000:]}")
         told = json.loads(out.read_text(encoding="utf-8"))
     name = "ensemble" if method == "flaml-ensemble" else "best"
-    answers = {}
+    answers, seconds = {}, {}
     for n, run in zip(steps, told["runs"], strict=True):
         answers[f"{name} {n}"] = Answer(run["search"], loss(split.task, split.y_fresh, np.array(run["scores"])))
+        seconds[f"search {n}"] = run["cpu"]
     last = told["runs"][-1]
     return Run(
         method,
@@ -58,7 +59,7 @@ def run_program(method: str, split: Split, evaluations: int) -> Run:
         answers,
         evaluations=last["evaluations"],
         fits=last["fits"],
-        seconds={"search": last["cpu"], **{f"search {n}": run["cpu"] for n, run in zip(steps, told["runs"], strict=True)}},
+        seconds={"search": last["cpu"], **seconds},
         chosen=" ".join(last["chosen"].split()),
         stamp={**told["versions"], "evaluations": evaluations},
     )

@@ -36,11 +36,12 @@ class Run:
     Attributes:
         method, data, seed: what was run.
         space: ``own`` for FLAML and TPOT.
-        answers: by name, of one and the same run: ``best`` (the lowest loss of the search), ``recommended``, ``ensemble``.
+        answers: by name, of one and the same run: ``best`` (the lowest loss of the search), ``recommended``, ``ensemble 10``
+            after ten evaluations; of other programs, which are run anew for each number, ``best 10`` or ``ensemble 10``.
         losses: cross-validated, of the evaluations in their order; None for a pipeline that failed. Empty if the method does not
             report them.
         evaluations, fits: numbers of them.
-        seconds: CPU seconds: ``search`` in total, ``asks`` of the proposals.
+        seconds: CPU seconds: ``search`` in total, ``asks`` of the proposals, ``search 10`` of another program's run of ten.
         clock: CPU seconds of the search when each evaluation was done; empty if the method does not report them.
         by_fold: cross-validated losses of each evaluation, fold by fold; empty for a pipeline that failed.
         fresh: loss on fresh rows of each evaluation, refitted to all rows of the search; None for a pipeline that failed.

@@ -94,9 +94,9 @@ Column = tuple[str, dict[Key, Answer], dict[Key, float]]
 
 
 def _read(runs: Runs, contender: Contender, after: int) -> Column:
-    made = {key: run for key, run in runs.get(contender.method, {}).items() if contender.read(run, after) is not None}
-    answers = {key: contender.read(run, after) or Answer(FAILED, FAILED) for key, run in made.items()}
-    return contender.label, answers, {key: seconds_of(run, after) for key, run in made.items()}
+    made = runs.get(contender.method, {})
+    answers = {key: answer for key, run in made.items() if (answer := contender.read(run, after)) is not None}
+    return contender.label, answers, {key: seconds_of(made[key], after) for key in answers}
 
 
 def _at_equal_seconds(runs: Runs, ours: Contender, other: Contender) -> Column:

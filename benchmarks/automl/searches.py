@@ -38,6 +38,13 @@ FINALISTS = 5
 """Best configurations of ours that are measured on fresh folds."""
 STEPS = (10, 20, 40)
 """Evaluations after which the results are compared."""
+
+
+def steps_until(evaluations: int) -> list[int]:
+    """Return the steps of a run of so many evaluations."""
+    return sorted({min(n, evaluations) for n in STEPS})
+
+
 ENSEMBLE = 32
 """Selection steps of an ensemble."""
 
@@ -114,7 +121,7 @@ def run_search(method: str, split: Split, evaluations: int, space: str) -> Run:
         tuple(found.clock),
         tuple(() if c is None else tuple(by_fold[key_of(c)]) for c in done),
         tuple(None if c is None else fresh.loss(c) for c in done),
-        {str(k): tuple(objective.evaluate(found.configs[k], r)["loss"] for r in REPEATS) for _, k in finalists},
+        {str(k): fresh.on_folds(found.configs[k]) for _, k in finalists},
         found.illegal,
         str(found.result.config)[:500],
         {"evaluations": evaluations, "starts": found.starts, **commit()},
@@ -206,11 +213,19 @@ def _settings(method: str, declared: mc.Space) -> tuple[str, Any]:
 
 
 class FreshRows:
-    """Losses on the rows that no search sees, of pipelines that are fitted to all rows of the search."""
+    """Losses on rows that no search sees, of pipelines fitted to all rows of the search, and on fresh folds of the latter."""
 
     def __init__(self, split: Split, objective: CrossValidated) -> None:
         self.split, self.objective = split, objective
         self.known: dict[str, NDArray[np.float64] | None] = {}
+        self.folds: dict[str, tuple[float, ...]] = {}
+
+    def on_folds(self, config: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return the losses on REPEATS of fresh folds of the searched rows."""
+        key = key_of(config)
+        if key not in self.folds:
+            self.folds[key] = tuple(self.objective.evaluate(config, repeat)["loss"] for repeat in REPEATS)
+        return self.folds[key]
 
     def predictions(self, config: Mapping[str, Any]) -> NDArray[np.float64] | None:
         """Return probabilities (rows, classes), or values (rows,); None if the pipeline fails on all rows."""
@@ -245,21 +260,20 @@ def answers_of(found: Searched, split: Split, objective: CrossValidated, fresh: 
         return {"best": Answer(FAILED, FAILED, FAILED)}
     value, number = min(done)
     best = found.configs[number]
-    answers = {"best": _single(best, value, objective, fresh)}
+    answers = {"best": _single(best, value, fresh)}
     recommended = found.result.best
     if found.recommends and recommended is not None and recommended.loss is not None:
         same, config = recommended.config == best, dict(recommended.config)
-        answers["recommended"] = answers["best"] if same else _single(config, recommended.loss, objective, fresh)
+        answers["recommended"] = answers["best"] if same else _single(config, recommended.loss, fresh)
     declared = found.result.declared
     assert declared is not None
-    for after in sorted({min(n, len(found.losses)) for n in STEPS}):
+    for after in steps_until(len(found.losses)):
         if any(v is not None for v in found.losses[:after]):
             chosen = selected(_result(declared, found.configs[:after], found.losses[:after]), objective, size=ENSEMBLE)
             answers[f"ensemble {after}"] = Answer(chosen.loss(), fresh.of_ensemble(chosen))
     return answers
 
 
-def _single(config: dict[str, Any], value: float, objective: CrossValidated, fresh: FreshRows) -> Answer:
-    folds = [objective.evaluate(config, repeat)["loss"] for repeat in REPEATS]
+def _single(config: dict[str, Any], value: float, fresh: FreshRows) -> Answer:
     measured = fresh.loss(config)
-    return Answer(value, FAILED if measured is None else measured, float(np.mean(folds)))
+    return Answer(value, FAILED if measured is None else measured, float(np.mean(fresh.on_folds(config))))

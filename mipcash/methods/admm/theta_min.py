@@ -123,8 +123,7 @@ def process_theta(problem: ThetaProblem) -> Candidates:
     pool = _pool(problem)
     pool = pool[np.argsort(improvement.values(pool), kind="stable")]
     ends = [improvement.descended(x) for x in pool[:STARTS]]
-    order = np.argsort(rounded(np.array([value for value, _ in ends])), kind="stable")
-    optima = [ends[k][1] for k in order]
+    optima = [x for _, x in sorted(ends, key=lambda end: end[0])]
     return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
 
 
@@ -166,4 +165,4 @@ class _Improvement:
         found = minimize(
             objective, x, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(x), options={"maxiter": DESCENT}
         )
-        return float(found.fun), np.round(np.clip(found.x, 0.0, 1.0), PLACES)
+        return float(rounded(np.array(found.fun))), np.round(np.clip(found.x, 0.0, 1.0), PLACES)
