@@ -192,7 +192,7 @@ class Loop:
         return record_returned(self._study, trial, outcome, seconds, False, cost, worker)
 
     def _lost(self, trial: Trial, cause: LostWorkerError) -> None:
-        if TIMEOUT in [policy.refuses(()) for policy in self._policies]:  # workers may be ended with the run
+        if cause.ended and TIMEOUT in [policy.refuses(()) for policy in self._policies]:
             self._study.give_back(trial)
             return
         after = self._study.lose(trial, str(cause))

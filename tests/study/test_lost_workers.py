@@ -6,11 +6,12 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,6 +85,37 @@ def test_a_lost_worker_costs_only_a_retry(space: mc.Space, journal: Path, marks:
     whole = minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
     assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in whole.history]
     assert sorted(t.lost for t in result.history)[-1] == 2
+
+
+class ShutdownExecutorError(RuntimeError):
+    """Error of this name is joblib's, of an executor whose owner ended its workers."""
+
+    __module__ = "joblib"
+
+
+@pytest.mark.parametrize(("error", "lost"), [(BrokenExecutor("died"), 1), (ShutdownExecutorError("ended"), 0)])
+def test_a_worker_that_dies_after_the_deadline_is_lost_unless_the_run_ended_it(
+    error: Exception, lost: int, space: mc.Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    class DiesLate(Executor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            now[0], future = 1e9, Future[Any]()
+            future.set_exception(error)
+            return future
+
+    monkeypatch.setattr("mipcash.study.policies.spent.time", SimpleNamespace(monotonic=lambda: now[0]))
+    result = minimize(
+        tiny.loss,
+        space,
+        mc.Budget(3, timeout=60),
+        optimizer="random",
+        execution=mc.Execution(executor=DiesLate()),
+        progress=False,
+    )
+    assert [(t.lost, t.pending) for t in result.history] == [(lost, True)]
+    assert result.stopped == "timeout"
 
 
 def test_the_last_trials_of_a_budget_are_retried_too(space: mc.Space, tmp_path: Path) -> None:

@@ -88,7 +88,15 @@ KILLED = {
 
 
 class LostWorkerError(Exception):
-    """Raised if the worker of an evaluation died; the message has the evidence."""
+    """Raised if the worker of an evaluation died; the message has the evidence.
+
+    Attributes:
+        ended: True if whoever owns the executor ended its workers.
+    """
+
+    def __init__(self, message: str, ended: bool = False) -> None:
+        super().__init__(message)
+        self.ended = ended
 
 
 class Evaluating(Protocol):
@@ -245,7 +253,7 @@ def collect(future: Future[Evaluation]) -> Evaluation:
         if isinstance(error, (LostWorkerError, ObjectiveError)):
             raise
         if _lost(error):
-            raise LostWorkerError(describe_error(error)) from error
+            raise LostWorkerError(describe_error(error), type(error).__name__ == "ShutdownExecutorError") from error
         pickled = f"the executor failed: {describe_error(error)}"
         return Evaluation(Failed(pickled), 0.0, raised=Raised(pickled))
 
