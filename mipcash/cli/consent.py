@@ -12,7 +12,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,90 +27,76 @@ from mipcash.text import shown, visible
 
 REPEATED = (
     "budget",
-    "steps",
     "cost",
-    "confirm",
-    "pruning",
+    "steps",
     "timeout",
     "workers",
+    "seconds_per_proposal",
     "evaluation_timeout",
     "evaluation_memory",
+    "pruning",
+    "confirm",
 )
-"""Options of the command that the command to go on repeats."""
+"""Options of a run that the command to go on repeats if they were typed."""
 CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"
 
 
-@dataclass(frozen=True)
-class Arguments:
-    """Options of the command line that give consent.
+def agreed(journal: Path | str, record: StudyRecord, typed: Mapping[str, Any]) -> tuple[str, str, dict[str, str]]:
+    """Return the model, the solver and the model's options that a command loads, after the user has agreed.
 
-    Attributes:
-        model: ``--model``, a file or a name; None if not given.
-        solver: ``--solver``; None if not given.
-        folders: ``--trust``: files in these folders may be run.
-        options: ``--option``; empty if not given.
-        typed: all options of the command by name; None: not given.
-    """
+    Nothing is imported here.
 
-    model: str | None = None
-    solver: str | None = None
-    folders: Sequence[Path] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-    typed: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Loadable:
-    """The model with its options, and the solver, that a run may load."""
-
-    model: str
-    solver: str
-    options: Mapping[str, str]
-
-
-def agreed(journal: Path | str, record: StudyRecord, arguments: Arguments) -> Loadable:
-    """Return what ``mipcash resume`` or ``work`` loads, after the user has agreed. Nothing is imported here.
+    Args:
+        typed: all options of ``mipcash resume`` or ``work`` by name; None: not given. Those that give consent are ``model``,
+            ``solver``, ``trust`` (files in these folders may be run) and ``option``.
 
     Raises:
         ModelError: no model is known, or its file does not exist.
         StorageError: the user did not agree, or there is no terminal for the prompt.
     """
-    model = arguments.model or record.model
+    model, folders = typed["model"] or record.model, typed.get("trust") or ()
+    options = modelfile.pairs(typed["option"] or [])
     if model is None:
         raise ModelError(
             f"{journal} was written by a script and not by `mipcash run`, so the objective is not known here; "
             f"run the script again with storage={str(journal)!r} to resume it"
         )
     _check_known(journal, record)
-    solver = _solver(record, arguments)
+    solver = _solver(record, typed["solver"])
     wanted = []  # description of each file or text to be loaded, with the command-line words that consent to it
-    if arguments.model is None and modelfile.is_path(model):
+    if typed["model"] is None and modelfile.is_path(model):
         file = real_path(Path(model))
         if not file.is_file():
             raise ModelError(
                 f"the model file {file} that {journal} names does not exist; say where it is now: "
                 f"{resume_command(journal)} --model FILE"
             )
-        if not lies_in(file, arguments.folders):
+        if not lies_in(file, folders):
             wanted.append((f"the model file {file}", ["--model", str(file)]))
-    if arguments.solver is None and loads_code(solver):
-        name, options = split_options(solver)
+    if typed["solver"] is None and loads_code(solver):
+        name, settings = split_options(solver)
         profile = real_path(Path(name)) if name.endswith(".toml") else None
-        if profile is None or options or not lies_in(profile, arguments.folders):
-            text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in options.items())])
+        if profile is None or settings or not lies_in(profile, folders):
+            text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in settings.items())])
             wanted.append((f"the solver {text}", ["--solver", text]))
     runs = bool(wanted)
-    if record.options and not arguments.options:
+    if record.options and not options:
         named = ", ".join(f"{key}={value}" for key, value in record.options.items())
         wanted.append((f"the options {named}", typed_options(record)))
     if wanted:
-        _ask(journal, arguments, wanted, runs)
-    return Loadable(model, solver, dict(arguments.options or record.options))
+        _ask(journal, typed, wanted, runs)
+    return model, solver, dict(options or record.options)
 
 
 def typed_options(record: StudyRecord) -> list[str]:
     """Return the command-line words that give the options of a journal's model."""
     return [word for key, value in record.options.items() for word in ("--option", f"{key}={value}")]
+
+
+def repeated(typed: Mapping[str, Any], names: Sequence[str] = REPEATED) -> list[str]:
+    """Return the command-line words of those options that were typed."""
+    given = [(name, typed[name]) for name in names if typed.get(name) is not None]
+    return [word for name, value in given for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
 def resume_command(journal: Path | str, record: StudyRecord | None = None) -> str:
@@ -157,17 +142,17 @@ def _check_known(journal: Path | str, record: StudyRecord) -> None:
             )
 
 
-def _solver(record: StudyRecord, arguments: Arguments) -> str:
+def _solver(record: StudyRecord, typed: str | None) -> str:
     """Return the journal's text for the solver if the user gives none or the same profile, else the user's text.
 
     Opening the journal with another solver raises an error.
     """
-    if arguments.solver is None:
+    if typed is None:
         return record.solver
-    (given, options), (stored, journaled) = split_options(arguments.solver), split_options(record.solver)
+    (given, options), (stored, journaled) = split_options(typed), split_options(record.solver)
     profiles = given.endswith(".toml") and stored.endswith(".toml")
     same = profiles and real_path(Path(given)) == real_path(Path(stored)) and options == journaled
-    return record.solver if same else arguments.solver
+    return record.solver if same else typed
 
 
 def lies_in(file: Path, folders: Sequence[Path]) -> bool:
@@ -176,10 +161,13 @@ def lies_in(file: Path, folders: Sequence[Path]) -> bool:
     return any(file.is_relative_to(real_path(folder)) for folder in folders)
 
 
-def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, Sequence[str]]], runs: bool) -> None:
+def _ask(
+    journal: Path | str, typed: Mapping[str, Any], wanted: Sequence[tuple[str, Sequence[str]]], runs: bool
+) -> None:
     """Show what would be loaded, and ask for consent.
 
     Args:
+        typed: all options of the command by name.
         wanted: description of each file or text to be loaded, with the command-line words that consent to it.
         runs: True if code would be loaded; False if only options of the model would be used.
 
@@ -188,20 +176,14 @@ def _ask(journal: Path | str, arguments: Arguments, wanted: Sequence[tuple[str, 
     """
     named = " and ".join(what for what, _ in wanted)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        typed = [
-            w
-            for name, value in (("--model", arguments.model), ("--solver", arguments.solver))
-            if value
-            for w in (name, value)
-        ] + [word for folder in arguments.folders for word in ("--trust", str(folder))]
-        beside = [(f"--{name.replace('_', '-')}", arguments.typed.get(name)) for name in REPEATED]
-        again = [word for name, value in beside if value is not None for word in (name, str(value))]
-        cure = shlex.join([*typed, *(word for _, words in wanted for word in words), *again])
+        folders = [word for folder in typed.get("trust") or () for word in ("--trust", str(folder))]
+        words = [*repeated(typed, ("model", "solver")), *folders, *(word for _, some in wanted for word in some)]
+        cure = shlex.join([*words, *repeated(typed)])
         loads = "to load what a journal names runs it"
         why = loads if runs else "a model may open a file or a data set that its options name"
         raise StorageError(
             f"{journal} names {named}, and {why}. If you trust it, run: {shlex.join(_begin(journal))} {cure}"
-            + (" (or --trust FOLDER, where it lies)" if runs else "")
+            + (" (or --trust FOLDER, where it lies)" if runs and "trust" in typed else "")
         )
     typer.echo(visible(f"{journal} names {named}"), err=True)
     question = "Loading runs it. Go on?" if runs else "The model may open what they name. Go on?"

@@ -120,7 +120,7 @@ def run(
         if solver_option:
             given["solver"] = " ".join([solver or loaded.defaults.get("solver", "auto"), *solver_option])
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
-        plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, steps)
+        plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), context.params)
         if fresh and (old_path := move_aside(plan.storage)) is not None:
             say(visible(f"the journal that was there is {old_path} now"))
         if archive.started(plan.storage):
@@ -177,10 +177,9 @@ def resume(
         if by_number and model is None and old.finished(total, confirm):
             ending.finished(old, stream)
             return
-        arguments = consent.Arguments(model, solver, trust or (), modelfile.pairs(option or []), context.params)
-        chosen = consent.agreed(journal, record, arguments)
+        chosen, by_solver, options = consent.agreed(journal, record, context.params)
         try:
-            loaded = modelfile.load(chosen.model, chosen.options)
+            loaded = modelfile.load(chosen, options)
         except ModelError as error:
             raise ModelError(
                 f"the model of {journal} cannot be loaded with its options: {error}. Correct the model, or start a new "
@@ -192,8 +191,8 @@ def resume(
                 "--confirm replicate as before, or --confirm 0 for none"
             )
         given = {**typed_options(context.params), "budget": total}
-        loaded, given = of_study(record, chosen.solver, loaded, given)
-        plan = Plan.of(loaded, given, journal, chosen.options, {}, quiet, cost, steps)
+        loaded, given = of_study(record, by_solver, loaded, given)
+        plan = Plan.of(loaded, given, journal, options, {}, context.params)
         if by_number and plan.done(old, loaded, confirm):
             ending.finished(old, stream)
             return

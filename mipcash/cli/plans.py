@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from mipcash.study.calls import check_direction
 from mipcash.study.confirm import REPLICATE, ConfirmGiven, check_paid, confirm_of
 from mipcash.study.execution import Execution
 from mipcash.study.method import Method
-from mipcash.study.pruning import HALVING, PruningGiven, pruning_of
+from mipcash.study.pruning import PruningGiven, pruning_of
 from mipcash.study.records.directions import DirectionGiven, direction_given, objectives_of
 from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.limits import limits_of, stored_limits
@@ -70,13 +70,12 @@ def read_confirm(given: Any) -> ConfirmGiven:
     return parsed
 
 
-BEYOND = ("cost", "steps", "timeout", "workers", "seconds_per_proposal", "evaluation_timeout", "evaluation_memory")
-"""Settings of a run that its journal does not store, or that resuming does not read from it, besides pruning and confirm."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """One run: the options of ``mipcash run``, completed by the model's defaults.
+
+    Attributes:
+        typed: all options of the command by name; None: not given.
 
     Raises:
         ModelError: a setting is invalid, or the budget does not pay for the finalists.
@@ -100,6 +99,7 @@ class Plan:
     cost: float | None = None
     steps: int | None = None
     direction: DirectionGiven = MINIMIZE
+    typed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in (("solver", self.solver), ("optimizer", self.optimizer)):
@@ -141,17 +141,6 @@ class Plan:
             return f"evaluations that cost {self.cost:g}"
         return f"{self.budget} evaluations" if self.steps is None else f"evaluations of {self.amount}"
 
-    @property
-    def beyond(self) -> str:
-        """Options to append to ``mipcash resume RUN.DB``, for the settings that the command does not take from a journal."""
-        pruning = {True: "on", HALVING: HALVING}.get(self.pruning) if isinstance(self.pruning, (bool, str)) else None
-        reported = {name: getattr(self, name) for name in BEYOND if getattr(self, name) != STANDARD.get(name)}
-        reported["pruning"] = pruning
-        if isinstance(self.confirm, (int, str)) and self.confirm not in (True, 1):
-            reported["confirm"] = int(self.confirm) if isinstance(self.confirm, int) else self.confirm
-        options = {name.replace("_", "-"): value for name, value in reported.items() if value is not None}
-        return "".join(f" --{name} {value}" for name, value in options.items())
-
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
         """Return the costs of a model with one function per output; empty for a single function.
 
@@ -173,23 +162,21 @@ class Plan:
         storage: Path | str | None,
         options: Mapping[str, str],
         limits: Pairs,
-        quiet: bool,
-        cost: float | None = None,
-        steps: int | None = None,
+        typed: Mapping[str, Any],
     ) -> Plan:
         """Make the plan for a model.
 
         Args:
             given: options of the command line, by the names in STANDARD; None: not given.
             limits: outcome constraints of the command line.
-            cost: budget by total cost, instead of by number of evaluations.
-            steps: budget by total number of steps, instead of by number of evaluations.
+            typed: all options of the command by name; None: not given.
 
         Raises:
-            ModelError: both ``cost`` and ``steps`` are given, or ``pruning``, ``confirm`` or ``direction`` is invalid.
+            ModelError: both ``cost`` and ``steps`` are typed, or ``pruning``, ``confirm`` or ``direction`` is invalid.
         """
         parsed = {name: value for name, value in given.items() if value is not None}
         chosen = {**STANDARD, **loaded.defaults, **parsed}
+        cost, steps = typed["cost"], typed["steps"]
         if cost is not None and steps is not None:
             raise ModelError("a run has one budget: give --cost or --steps")
         chosen["pruning"], chosen["confirm"] = read_pruning(chosen["pruning"]), read_confirm(chosen["confirm"])
@@ -206,9 +193,10 @@ class Plan:
             storage=path,
             options=options,
             limits=both,
-            quiet=quiet,
+            quiet=typed["quiet"],
             cost=cost,
             steps=steps,
+            typed=typed,
         )
 
     def done(self, old: archive.Archive, loaded: modelfile.Model, confirm: str | None) -> bool:

@@ -87,7 +87,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
     old = archive.open_archive(plan.storage)
     closing = _report(loaded, result) if stream is None else ""
     picture = archive.picture_path(old.path) if isinstance(old.path, Path) else None
-    ending.close(old, picture, closing, stream, plan.beyond)
+    ending.close(old, picture, closing, stream, _beyond(plan))
     if result.best is None:
         raise typer.Exit(1)
 
@@ -109,10 +109,16 @@ def _interrupted(plan: Plan, stream: TextIO | None = None) -> NoReturn:
 
 def _resume_command(plan: Plan) -> str:
     try:
-        return consent.resume_command(plan.storage, archive.open_archive(plan.storage).record) + plan.beyond
+        return consent.resume_command(plan.storage, archive.open_archive(plan.storage).record) + _beyond(plan)
     except StorageError:  # interrupted before anything was written; an address may have a password
         again = shlex.join(["mipcash", *sys.argv[1:]])
-        return again if isinstance(plan.storage, Path) else consent.resume_command(plan.storage) + plan.beyond
+        return again if isinstance(plan.storage, Path) else consent.resume_command(plan.storage) + _beyond(plan)
+
+
+def _beyond(plan: Plan) -> str:
+    """Return the options to append to the command that resumes a run; the journal has its budget in evaluations."""
+    words = consent.repeated(plan.typed, [name for name in consent.REPEATED if name != "budget"])
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def _report(loaded: modelfile.Model, result: Any) -> str:

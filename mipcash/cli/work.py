@@ -91,12 +91,12 @@ def work(
         old = open_archive(address.with_password) if exists(address) else None
         if old is not None:
             record = old.record
-            chosen = consent.agreed(address.without_password, record, consent.Arguments(model, solver, options=options))
-            if chosen.options != options:
-                options = dict(chosen.options)
+            _, by_solver, agreed = consent.agreed(address.without_password, record, context.params)
+            if agreed != options:
+                options = agreed
                 loaded = modelfile.load(model, options)
-            loaded, given = of_study(record, chosen.solver, loaded, given)
-        plan = Plan.of(loaded, given, address.with_password, options, typed, quiet, cost, steps)
+            loaded, given = of_study(record, by_solver, loaded, given)
+        plan = Plan.of(loaded, given, address.with_password, options, typed, context.params)
         if old is not None and plan.done(old, loaded, confirm):
             ending.finished(old)
             return

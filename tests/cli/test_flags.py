@@ -179,6 +179,12 @@ def test_an_interrupted_run_prints_its_flags_in_the_resume_command(write: Write)
     told = said(130, "run", "stops.py", *flags, "--storage", "run.db", "--quiet")
     assert " ".join(flags) in told
     assert "--seconds-per-proposal" not in told
+    defaults = 'DEFAULTS = {"pruning": "on", "workers": 2}\n'
+    write(LUCK.replace("    return 0.1", "    raise KeyboardInterrupt\n    yield 0.1") + defaults, "stops.py")
+    flags = ["--workers", "1", "--seconds-per-proposal", "2.0", "--pruning", "off"]
+    told = said(130, "run", "stops.py", "--budget", "3", *flags, "--storage", "off.db", "--quiet")
+    assert "mipcash resume off.db --model" in told
+    assert " ".join(flags) in told
 
 
 def test_a_run_that_never_began_is_not_called_finished(write: Write) -> None:
