@@ -13,8 +13,7 @@ from benchmarks.admmbo.runner import APART, METHODS, RANDOM, Run, Task, read, wo
 from benchmarks.registry import benchmark
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "admmbo"
-RUNS, EARLY = RESULTS / "runs.jsonl", RESULTS / "early.jsonl"
-"""Files of complete runs, and of runs from further starts that were ended early."""
+RUNS = RESULTS / "runs.jsonl"
 STARTS = {"quick": (5, 0), "full": (100, 25)}
 """Numbers of starts of all methods, and of other penalties."""
 COLUMNS = """Two random points, then as in ariafar2019, Section 5.1: M = 50, rho = 0.1, epsilon = 0.01, 20 steps of each subproblem
@@ -40,7 +39,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             return results(work(todo, Path(place) / "runs.jsonl", progress, 36))
     RESULTS.mkdir(parents=True, exist_ok=True)
     todo = interleaved(*STARTS[size]) if size == "full" else compared(range(STARTS[size][0]))
-    return results(work(todo, RUNS, progress), read(EARLY))
+    return results(work(todo, RUNS, progress))
 
 
 def compared(starts: Sequence[int]) -> list[Task]:
@@ -66,12 +65,12 @@ def interleaved(starts: int, varied_starts: int) -> list[Task]:
 
 def collected() -> dict[str, Any]:
     """Return the results of the existing runs."""
-    return results(read(RUNS), read(EARLY))
+    return results(read(RUNS))
 
 
-def results(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
+def results(runs: Sequence[Run]) -> dict[str, Any]:
     plain, other = ([r for r in runs if bool(r.task.settings) == varied] for varied in (False, True))
-    rows = {"compared": report.rows(plain, early), "varied": report.rows(other)}
+    rows = {"compared": report.rows(plain), "varied": report.rows(other)}
     spent = sum(r["cpu_hours"] for each in rows.values() for r in each)
     seeds = sorted({r.task.seed for r in runs})
     return {"runs": len(runs), "seeds": seeds, "cpu_hours": {"proposals": spent}, **rows}

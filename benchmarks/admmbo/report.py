@@ -13,20 +13,15 @@ from benchmarks.admmbo.runner import Run
 EARLY, BUDGETS = (6, 15, 30, 50), (30, 50, 100)
 """Evaluations of single outputs at which the share of feasible runs and the median best loss are reported."""
 RESIDUALS = "residuals"
-COMPARED = f"""| problem | method | starts | starts: feasible after {", ".join(map(str, EARLY))} | all after | median regret after \
+COMPARED = f"""| problem | method | starts | feasible after {", ".join(map(str, EARLY))} | all after | median regret after \
 {", ".join(map(str, BUDGETS))} | at the end, quartiles | stopped by residuals | spent: median, most, of | \
 answer: kept, median regret | CPU s an ask |"""
 VARIED = """| rho | M | starts | all feasible after | median regret after 50, 100, at the end | stopped by residuals | \
 spent: median, most, of | answer kept |"""
 
 
-def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
-    """Return the table row of the runs of one problem, at least one run.
-
-    Args:
-        early: runs from further starts that were ended early; they only show when a point was feasible.
-    """
-    begun = [*runs, *early]
+def row(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the table row of the runs of one problem, at least one run."""
     problem = PROBLEMS[runs[0].task.problem]
     regrets = {b: [r.at(b) - problem.best for r in runs] for b in (*BUDGETS, math.inf)}
     answers = [r.answer for r in runs if r.answer is not None]
@@ -35,9 +30,8 @@ def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
         "method": runs[0].task.method,
         "settings": runs[0].task.settings,
         "starts": len(runs),
-        "begun": len(begun),
-        "feasible": {str(b): sum(r.feasible <= b for r in begun) / len(begun) for b in EARLY},
-        "all_feasible": _number(max(r.feasible for r in begun)),
+        "feasible": {str(b): sum(r.feasible <= b for r in runs) / len(runs) for b in EARLY},
+        "all_feasible": _number(max(r.feasible for r in runs)),
         "regret": {str(b): _number(statistics.median(values)) for b, values in regrets.items()},
         "quartiles": [_number(q) for q in _quartiles(regrets[math.inf])],
         "converged": sum(r.stopped.startswith(RESIDUALS) for r in runs) / len(runs),
@@ -52,18 +46,13 @@ def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
     }
 
 
-def rows(runs: Sequence[Run], early: Sequence[Run] = ()) -> list[dict[str, Any]]:
+def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return a row for each problem, method and settings, in their order."""
-    groups: dict[tuple[str, str, str], tuple[list[Run], list[Run]]] = {}
-    known = {run.task.key for run in runs}
-    for k, run in enumerate([*runs, *early]):
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    for run in runs:
         task = run.task
-        group = groups.setdefault((task.problem, task.method, repr(sorted(task.settings.items()))), ([], []))
-        if k < len(runs):
-            group[0].append(run)
-        elif task.key not in known:
-            group[1].append(run)
-    return [row(whole, begun) for whole, begun in groups.values() if whole]
+        groups.setdefault((task.problem, task.method, repr(sorted(task.settings.items()))), []).append(run)
+    return [row(whole) for whole in groups.values()]
 
 
 def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]]) -> str:
@@ -71,7 +60,7 @@ def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]
     lines = [COMPARED, "|---" * (COMPARED.count("|") - 1) + "|"]
     for r in compared:
         lines.append(
-            f"| ({r['problem']}) | {r['method']} | {r['starts']} | {r['begun']}: "
+            f"| ({r['problem']}) | {r['method']} | {r['starts']} | "
             + ", ".join(f"{v:.0%}" for v in r["feasible"].values())
             + f" | {_text(r['all_feasible'])} | "
             + ", ".join(_text(r["regret"][str(b)]) for b in BUDGETS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,40 +49,21 @@ class Split:
     y_fresh: NDArray[np.int64] | Floats
 
 
-@dataclass(frozen=True)
-class Source:
-    """Source of a data set: its task and a function that loads x and y."""
-
-    task: str
-    load: Callable[[], tuple[Floats, NDArray[np.int64] | Floats]]
+def _of(name: str) -> tuple[Floats, NDArray[np.int64]]:
+    found = table(name)
+    return found.x, found.y
 
 
-def _of(name: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
-    def load() -> tuple[Floats, NDArray[np.int64]]:
-        found = table(name)
-        return found.x, found.y
-
-    return load
+def _halves(name: str) -> tuple[Floats, NDArray[np.int64]]:
+    """Return a regression whose numbers are split at their mean, as OpenML's sets of two classes."""
+    found = table(name, task="regression")
+    return found.x, (found.y > np.mean(found.y)).astype(np.int64)
 
 
-def _halves(name: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
-    """Return the loader of a regression whose numbers are split at their mean, as OpenML's sets of two classes."""
-
-    def load() -> tuple[Floats, NDArray[np.int64]]:
-        found = table(name, task="regression")
-        return found.x, (found.y > np.mean(found.y)).astype(np.int64)
-
-    return load
-
-
-def _friedman(binary: bool) -> Callable[[], tuple[Floats, NDArray[np.int64] | Floats]]:
+def _friedman(binary: bool) -> tuple[Floats, NDArray[np.int64] | Floats]:
     """Return Friedman's first function of five of ten columns with noise; two classes as in the paper's fri-c2."""
-
-    def load() -> tuple[Floats, NDArray[np.int64] | Floats]:
-        x, y = datasets.make_friedman1(1000, 10, noise=1.0, random_state=2)
-        return x, (y > np.mean(y)).astype(np.int64) if binary else y
-
-    return load
+    x, y = datasets.make_friedman1(1000, 10, noise=1.0, random_state=2)
+    return x, (y > np.mean(y)).astype(np.int64) if binary else y
 
 
 def _clusters() -> tuple[Floats, NDArray[np.int64]]:
@@ -93,54 +74,47 @@ def _clusters() -> tuple[Floats, NDArray[np.int64]]:
     return x, y.astype(np.int64)
 
 
-def _drawn(kind: str) -> Callable[[], tuple[Floats, NDArray[np.int64]]]:
+def _drawn(kind: str) -> tuple[Floats, NDArray[np.int64]]:
     """Return classes by a known mechanism, with the index of the kind in DRAWN as seed."""
-
-    def load() -> tuple[Floats, NDArray[np.int64]]:
-        rng = np.random.default_rng(1000 + DRAWN.index(kind))
-        n = 1200
-        x = rng.normal(size=(n, {"noise-columns": 100, "moons": 5, "counts": 40}.get(kind, 12)))
-        noise = rng.normal(size=n)
-        if kind == "moons":
-            x[:, :2], y = datasets.make_moons(n, noise=0.3, random_state=3)
-        elif kind == "noise-columns":
-            y = x[:, :5].sum(axis=1) + noise > 0
-        elif kind == "imbalanced":
-            y = x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * noise > 2.2
-        elif kind == "interactions":
-            y = np.sign(x[:, 0] * x[:, 1]) + x[:, 2] + 0.5 * noise > 0
-        elif kind == "rings":
-            y = np.digitize((x[:, :4] ** 2).sum(axis=1) + noise, (2.0, 4.0, 6.0))
-        elif kind == "steps":
-            y = 1 * (x[:, 0] > 0.5) + 1 * ((x[:, 1] < -0.3) & (x[:, 2] > 0)) + 1 * (rng.random(n) < 0.05)
-            y = np.minimum(y, 2)
-        elif kind == "counts":
-            topics = rng.dirichlet(np.full(40, 0.3), size=6)
-            y = rng.integers(6, size=n)
-            x = rng.poisson(8.0 * (0.7 * topics[y] + 0.3 / 40)).astype(float)
-        else:
-            assert kind == "gaussians"
-            y = rng.integers(4, size=n)
-            x += rng.normal(size=(4, 12))[y] * 0.6
-        return x, np.asarray(y).astype(np.int64)
-
-    return load
+    rng = np.random.default_rng(1000 + DRAWN.index(kind))
+    n = 1200
+    x = rng.normal(size=(n, {"noise-columns": 100, "moons": 5, "counts": 40}.get(kind, 12)))
+    noise = rng.normal(size=n)
+    if kind == "moons":
+        x[:, :2], y = datasets.make_moons(n, noise=0.3, random_state=3)
+    elif kind == "noise-columns":
+        y = x[:, :5].sum(axis=1) + noise > 0
+    elif kind == "imbalanced":
+        y = x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * noise > 2.2
+    elif kind == "interactions":
+        y = np.sign(x[:, 0] * x[:, 1]) + x[:, 2] + 0.5 * noise > 0
+    elif kind == "rings":
+        y = np.digitize((x[:, :4] ** 2).sum(axis=1) + noise, (2.0, 4.0, 6.0))
+    elif kind == "steps":
+        y = 1 * (x[:, 0] > 0.5) + 1 * ((x[:, 1] < -0.3) & (x[:, 2] > 0)) + 1 * (rng.random(n) < 0.05)
+        y = np.minimum(y, 2)
+    elif kind == "counts":
+        topics = rng.dirichlet(np.full(40, 0.3), size=6)
+        y = rng.integers(6, size=n)
+        x = rng.poisson(8.0 * (0.7 * topics[y] + 0.3 / 40)).astype(float)
+    else:
+        assert kind == "gaussians"
+        y = rng.integers(4, size=n)
+        x += rng.normal(size=(4, 12))[y] * 0.6
+    return x, np.asarray(y).astype(np.int64)
 
 
-def _numbers(kind: str) -> Callable[[], tuple[Floats, Floats]]:
-    def load() -> tuple[Floats, Floats]:
-        rng = np.random.default_rng(5)
-        if kind == "sparse-linear":
-            x = rng.normal(size=(1000, 60))
-            return x, x[:, :6] @ np.arange(1.0, 7.0) + 5.0 * rng.normal(size=1000)
-        if kind == "steps-value":
-            x = rng.normal(size=(1000, 10))
-            return x, 3.0 * (x[:, 0] > 0) + 2.0 * (x[:, 1] > 0.5) * (x[:, 2] < 0) + 0.5 * rng.normal(size=1000)
-        make = {"friedman2": datasets.make_friedman2, "friedman3": datasets.make_friedman3}[kind]
-        x, y = make(1000, noise=0.0, random_state=2)
-        return x, y + 0.2 * np.std(y) * rng.normal(size=1000)
-
-    return load
+def _numbers(kind: str) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(5)
+    if kind == "sparse-linear":
+        x = rng.normal(size=(1000, 60))
+        return x, x[:, :6] @ np.arange(1.0, 7.0) + 5.0 * rng.normal(size=1000)
+    if kind == "steps-value":
+        x = rng.normal(size=(1000, 10))
+        return x, 3.0 * (x[:, 0] > 0) + 2.0 * (x[:, 1] > 0.5) * (x[:, 2] < 0) + 0.5 * rng.normal(size=1000)
+    make = {"friedman2": datasets.make_friedman2, "friedman3": datasets.make_friedman3}[kind]
+    x, y = make(1000, noise=0.0, random_state=2)
+    return x, y + 0.2 * np.std(y) * rng.normal(size=1000)
 
 
 def _diabetes() -> tuple[Floats, Floats]:
@@ -153,21 +127,21 @@ HALVES = ("bank8FM", "cpu_small", "pollen", "puma8NH", "wind")
 DRAWN = ("moons", "noise-columns", "imbalanced", "interactions", "rings", "steps", "counts", "gaussians")
 OF_MORE = ("rings", "steps", "counts", "gaussians")
 """Data sets with more than two classes."""
-SOURCES: dict[str, Source] = {
-    **{name: Source(BINARY, _of(name)) for name in FILES},
-    "breast_cancer": Source(BINARY, _of("breast_cancer")),
-    "friedman": Source(BINARY, _friedman(True)),
-    "clusters": Source(BINARY, _clusters),
-    "wine": Source(MULTICLASS, _of("wine")),
-    "digits": Source(MULTICLASS, _of("digits")),
-    "diabetes": Source(REGRESSION, _diabetes),
-    "friedman-value": Source(REGRESSION, _friedman(False)),
-    **{name: Source(MULTICLASS if name in OF_MORE else BINARY, _drawn(name)) for name in DRAWN},
-    **{name: Source(REGRESSION, _numbers(name)) for name in ("friedman2", "friedman3", "sparse-linear", "steps-value")},
-    "pc4": Source(BINARY, _of("pc4")),
-    **{name: Source(BINARY, _halves(name)) for name in HALVES},
+SOURCES: dict[str, tuple[str, Callable[[], tuple[Floats, NDArray[np.int64] | Floats]]]] = {
+    **{name: (BINARY, partial(_of, name)) for name in FILES},
+    "breast_cancer": (BINARY, partial(_of, "breast_cancer")),
+    "friedman": (BINARY, partial(_friedman, True)),
+    "clusters": (BINARY, _clusters),
+    "wine": (MULTICLASS, partial(_of, "wine")),
+    "digits": (MULTICLASS, partial(_of, "digits")),
+    "diabetes": (REGRESSION, _diabetes),
+    "friedman-value": (REGRESSION, partial(_friedman, False)),
+    **{name: (MULTICLASS if name in OF_MORE else BINARY, partial(_drawn, name)) for name in DRAWN},
+    **{name: (REGRESSION, partial(_numbers, name)) for name in ("friedman2", "friedman3", "sparse-linear", "steps-value")},
+    "pc4": (BINARY, partial(_of, "pc4")),
+    **{name: (BINARY, partial(_halves, name)) for name in HALVES},
 }
-"""Sources by name, in the order of the tables."""
+"""Tasks, and functions that load x and y, by name, in the order of the tables."""
 OF_PAPER = ("friedman", "pc4", *HALVES)
 """Sets of liu2020, Tables A4 and A5, with ``friedman`` for fri-c2 and without sylvine."""
 USUAL_SETS = tuple(name for name in SOURCES if name == "friedman" or name not in OF_PAPER)
@@ -176,7 +150,7 @@ USUAL_SETS = tuple(name for name in SOURCES if name == "friedman" or name not in
 
 @cache
 def _loaded(name: str) -> tuple[Floats, NDArray[np.int64] | Floats]:
-    return SOURCES[name].load()
+    return SOURCES[name][1]()
 
 
 def is_there(name: str) -> bool:
@@ -200,7 +174,7 @@ def split(name: str, seed: int, rows: int = ROWS) -> Split:
     """
     if name not in SOURCES:
         raise ValueError(f"there is no data set {name!r}; there are {', '.join(SOURCES)}")
-    task = SOURCES[name].task
+    task = SOURCES[name][0]
     x, y = _loaded(name)
     kind = KFold if task == REGRESSION else StratifiedKFold
     outer = kind(OUTER, shuffle=True, random_state=100 + seed // OUTER)

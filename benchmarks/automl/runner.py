@@ -56,7 +56,7 @@ def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[in
     """
     there = [name for name in data or USUAL_SETS if is_there(name)]
     fits = SPACES[space].tasks if space is not None else tuple(USUAL)
-    return [Task(m, name, seed) for seed in seeds for name in there for m in methods if m in PROGRAMS or SOURCES[name].task in fits]
+    return [Task(m, name, seed) for seed in seeds for name in there for m in methods if m in PROGRAMS or SOURCES[name][0] in fits]
 
 
 def missing(wanted: Sequence[Task], evaluations: int = EVALUATIONS, folder: Path = FOLDER) -> list[Task]:

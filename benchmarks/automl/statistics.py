@@ -1,4 +1,4 @@
-"""Paired comparisons: ranks, differences with standard errors, sign test and Wilcoxon's signed ranks.
+"""Paired comparisons: ranks, differences with standard errors and Wilcoxon's signed ranks.
 
 Seeds of one set share its rows, so they are not independent pairs. Tests are therefore reported over runs, and over
 sets with the mean of each set's seeds.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, rankdata, wilcoxon
+from scipy.stats import rankdata, wilcoxon
 
 Key = tuple[str, int]
 Losses = Mapping[Key, float]
@@ -30,7 +30,6 @@ def compared(contenders: Mapping[str, Losses], reference: str, keys: Sequence[Ke
         loss: mean over runs.
         gain, gain_error: its loss minus the reference's, mean and standard error over sets; above 0 the reference is better.
         better, worse, ties: runs in which the reference is better, worse, equal.
-        sign: p-value of the sign test over runs.
         wilcoxon_runs, wilcoxon_sets: p-values of Wilcoxon's test, two-sided, over runs and over sets.
     """
     keys = shared(contenders) if keys is None else list(keys)
@@ -52,7 +51,6 @@ def compared(contenders: Mapping[str, Losses], reference: str, keys: Sequence[Ke
                 "loss": float(losses[row].mean()),
                 **{"gain": float(by_set.mean()), "gain_error": error(by_set)},
                 **{"better": better, "worse": worse, "ties": len(keys) - better - worse},
-                "sign": float(binomtest(better, better + worse).pvalue) if better + worse else 1.0,
                 **{"wilcoxon_runs": signed_ranks(difference), "wilcoxon_sets": signed_ranks(by_set)},
             }
         )

@@ -14,7 +14,6 @@ LIBRARIES = ("smac", "optuna-tpe", "hyperopt")
 OTHERS = ("optuna-gp", "botorch")
 """Methods that are not in the paper, run on cheap problems."""
 OURS = ("hybrid", "mivabo", "mivabo-paper")
-ANNEALED = ("mivabo-annealing", "gp-annealing")
 LAPLACE = ("mivabo:prior=laplace", "mivabo-paper:prior=laplace")
 COMMON = ("joint-gp", *LIBRARIES, *OTHERS, "random")
 SENT = "joint-gp:illegal=send"
@@ -69,7 +68,7 @@ SYNTHETIC_EXPERIMENT = Experiment(
             "a2-cardinality",
             "A.2, Gaussian weights, at most two of eight bits",
             _drawn("a2-cardinality"),
-            (*OURS, *ANNEALED, SENT, *COMMON),
+            (*OURS, SENT, *COMMON),
             FUNCTIONS + "; penalty: 50 for an illegal suggestion, which costs no evaluation" + GIVEN,
             "Paper, Fig. 5: MiVaBO outperforms its competitors, which are told a large penalty and have to learn the rule.",
         ),
@@ -155,7 +154,7 @@ EIGHT = "Runs: see the column; the paper: 8" + GIVEN
 
 def _trained(size: str, title: str, scaled: str = EIGHT, paper: str = "", **points: Any) -> Group:
     more, needs = partial(final.markdown, size), partial(vae.check, size)
-    return Group(size, title, (f"vae-{size}",), (*OURS, *ANNEALED, *RULED), scaled, paper, more=more, needs=needs, **points)
+    return Group(size, title, (f"vae-{size}",), (*OURS, *RULED), scaled, paper, more=more, needs=needs, **points)
 
 
 VAE_EXPERIMENT = Experiment(
@@ -180,7 +179,7 @@ VAE_EXPERIMENT = Experiment(
             "proxy",
             "Conventions on the VAE's space, with an analytic loss",
             ("vae-proxy",),
-            (*OURS, *ANNEALED, *RULED),
+            (*OURS, *RULED),
             "No training: an analytic function of the 28 hyperparameters, made for the peers benchmark, between 85 and some "
             "200 nats. It shows what the conventions do at little cost. Runs: see the column; the paper: 8" + GIVEN,
         ),

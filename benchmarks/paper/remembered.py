@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import history
 from benchmarks.peers.problem import Config, Objective
 from benchmarks.raw import append_line, lines
 
@@ -57,11 +56,6 @@ class Remembered:
         """Return the evaluations kept under this stamp: configuration, loss, CPU and wall seconds, machine."""
         kept = (json.loads(line) for line in lines(self.path))
         return [record for record in kept if record["stamp"] == self.stamp]
-
-    def config_of(self, loss: float) -> dict[str, Any] | None:
-        """Return the first configuration with a loss, rounded as in histories, or None."""
-        wanted = history.kept(loss)
-        return next((r["config"] for r in self.records() if history.kept(r["loss"]) == wanted), None)
 
 
 def hours(objectives: Iterable[object]) -> dict[str, float]:

@@ -28,8 +28,6 @@ from mipcash.models import xgboost
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "tables"
 DATA = {"monks": "monks-problem-1", "phoneme": "phoneme"}
 """Name of a table -> training data of XGBoost."""
-ROUNDING = 1e-9
-"""Upper bound of the rounding error of products of points in the unit cube."""
 WRONG = "wrong"
 
 
@@ -47,17 +45,10 @@ class Table:
     wrong: np.ndarray
     stamp: dict[str, Any]
 
-    def __len__(self) -> int:
-        return len(self.wrong)
-
     @cached_property
     def errors(self) -> np.ndarray:
         """Classification errors, shape (n,)."""
         return self.wrong / self.stamp["held"]
-
-    def config(self, row: int) -> dict[str, Any]:
-        """Return a row as a configuration."""
-        return {d.name: _plain(d, self.columns[d.name][row]) for d in shape().dimensions}
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -68,14 +59,7 @@ class Table:
         """Return the row nearest to a configuration, the first one in a tie."""
         values = {d.name: np.array([_raw(d, config[d.name])]) for d in shape().dimensions}
         point = np.column_stack([code for d in shape().dimensions for code in _codes(d, values[d.name])])
-        rough = self._norms - 2 * (self.points @ point[0])  # equal to the distances up to a constant and rounding
-        near = np.flatnonzero(rough <= rough.min() + ROUNDING)
-        return int(near[np.argmin(((self.points[near] - point) ** 2).sum(axis=1))])
-
-    @cached_property
-    def _norms(self) -> np.ndarray:
-        """Return the squared lengths of the rows, shape (n,)."""
-        return np.einsum("ij,ij->i", self.points, self.points)
+        return int(np.argmin(((self.points - point) ** 2).sum(axis=1)))
 
     def __call__(self, config: Mapping[str, Any]) -> float:
         """Return the error of the nearest row."""
@@ -103,26 +87,16 @@ def _raw(d: Dimension, value: Any) -> Any:
     return d.index(value) if d.listed else value
 
 
-def _plain(d: Dimension, value: Any) -> Any:
-    if d.listed:
-        return d.values[int(value)]
-    return float(value) if d.kind == "real" else int(value)
-
-
 # -- files ----------------------------------------------------------------------------------------------------------------------
 
 
-def path_of(name: str, folder: Path = FOLDER) -> Path:
-    return folder / f"{name}.npz"
-
-
-def load(name: str, folder: Path = FOLDER) -> Table:
+def load(name: str) -> Table:
     """Read a table.
 
     Raises:
         FileNotFoundError: the table does not exist.
     """
-    path = path_of(name, folder)
+    path = FOLDER / f"{name}.npz"
     if not path.is_file():
         raise FileNotFoundError(f"there is no table {path}; commit 5db2cfa has the code that makes it")
     with np.load(path) as arrays:
@@ -136,7 +110,6 @@ def kept(name: str) -> Table:
     return load(name)
 
 
-def hours(folder: Path = FOLDER) -> dict[str, float]:
+def hours() -> dict[str, float]:
     """Return the CPU hours of the tables."""
-    there = [load(name, folder) for name in DATA if path_of(name, folder).is_file()]
-    return {"tables": sum(t.stamp["cpu_seconds"] for t in there) / 3600}
+    return {"tables": sum(kept(name).stamp["cpu_seconds"] for name in DATA) / 3600}

@@ -1,7 +1,6 @@
-"""``python -m benchmarks.peers run | report``: the peers benchmark in parts.
+"""``python -m benchmarks.peers run``: the peers benchmark in parts; ``python -m benchmarks collect peers`` makes its tables.
 
 run --methods optuna-tpe,hybrid:samples=4 --problems ising,spring --seeds 0-9 --jobs 1
-report --methods hybrid,botorch,optuna-tpe,random --figures FOLDER
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ def names(text: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    from benchmarks.peers.catalogue import OURS, PEERS
-    from benchmarks.peers.history import RESULTS
+    from benchmarks.peers.catalogue import PEERS
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -48,22 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--methods", type=names, default=list(PEERS))
     run.add_argument("--problems", type=names)
     run.add_argument("--seeds", type=numbers, default=numbers("0-9"))
-    run.add_argument("--suite", default="peers", help="peers, or one of the paper's: paper-synthetic, paper-xgboost, paper-vae")
+    run.add_argument("--suite", default="peers", help="peers, limits, artificial, paper-synthetic, paper-xgboost or paper-vae")
     run.add_argument("--conventions", type=names, help="default: those of the suite")
     run.add_argument("--budget", type=int, help="default: that of the suite")
     run.add_argument("--jobs", type=int, default=1, help="processes at a time; 0: all in this one")
     run.add_argument("--fresh", action="store_true", help="run again what is there, as after a change of the method")
     run.add_argument("--results", type=Path, help="default: the folder of the suite")
-    report = commands.add_parser("report", help="tables and figures of what is there")
-    report.add_argument("--methods", type=names)
-    report.add_argument("--problems", type=names)
-    report.add_argument("--seeds", type=numbers)
-    report.add_argument("--ours", default=OURS, help="the method that the others are matched against")
-    report.add_argument("--budget", type=int, default=60)
-    report.add_argument("--results", type=Path, default=RESULTS)
-    report.add_argument("--figures", type=Path, help="folder for the figures")
     options = parser.parse_args(arguments)
-    return _run(options) if options.command == "run" else _report(options)
+    return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -90,19 +80,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.jobs:
         return int(runner.coordinate(todo, options.jobs, progress, budget, folder) > 0)
     return int(runner.work(todo, progress, budget, folder) > 0)
-
-
-def _report(options: argparse.Namespace) -> int:
-    from benchmarks.peers import report
-    from benchmarks.peers.history import reader
-
-    found = report.collect(options.methods, options.problems, options.seeds, options.budget, reader(options.results))
-    print(report.markdown(report.summarise(found, options.ours, options.budget)))
-    if options.figures is not None:
-        from benchmarks.peers.figures import draw
-
-        draw(found, options.figures, options.budget)
-    return 0
 
 
 if __name__ == "__main__":

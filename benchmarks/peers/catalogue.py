@@ -1,4 +1,4 @@
-"""Catalogue of methods by name: peers, peers with the limits of their libraries, and our own optimizers."""
+"""Catalogue of methods by name: peers, peers for outcome constraints, and our own optimizers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,6 @@ PEERS: dict[str, tuple[str, str]] = {
 """Name -> module and class. A name in neither catalogue is one of our own optimizers, see
 :mod:`benchmarks.peers.methods.ours`."""
 
-SLOWER: dict[str, tuple[str, str]] = {
-    "botorch-library": (_module("botorch_mixed"), "LibraryBotorchMethod"),
-    "smac-library": (_module("smac_facade"), "LibrarySmacMethod"),
-    "skopt": (_module("skopt_gp"), "SkoptMethod"),
-}
-"""Peers with the cost limits of their libraries, which take several times as long. They show the effect of our limits.
-The slow rival of the ADMM papers is here, too."""
-
 LIMITED: dict[str, tuple[str, str]] = {
     "botorch-constrained": ("benchmarks.limits.methods.botorch_constrained", "ConstrainedBotorchMethod"),
     "optuna-tpe-constrained": ("benchmarks.limits.methods.optuna_constrained", "ConstrainedTPEMethod"),
@@ -54,7 +46,7 @@ def make_method(name: str) -> Method:
         MissingPackageError: its library is not installed.
         ValueError: there is no such method.
     """
-    known = PEERS | SLOWER | LIMITED
+    known = PEERS | LIMITED
     if name not in known:
         if name.partition(":")[0] in optimizer_names():
             return our_method(name)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.rivals.adaptive_percentile import AdaptivePercentile, PercentileSettings
-from benchmarks.rivals.annealing import AnnealingSettings, GPAnnealing, MiVaBOAnnealing
 from benchmarks.rivals.joint_gp import JointGP, JointGPSettings
 from mipcash.optimizers.registry import Entry
 
 ADAPTIVE_PERCENTILE = Entry(AdaptivePercentile, PercentileSettings)
-GP_ANNEALING = Entry(GPAnnealing, AnnealingSettings)
 JOINT_GP = Entry(JointGP, JointGPSettings)
-MIVABO_ANNEALING = Entry(MiVaBOAnnealing, AnnealingSettings)

@@ -9,12 +9,10 @@ import pytest
 
 import mipcash as mc
 from benchmarks.rivals.adaptive_percentile import at_percentile
-from benchmarks.rivals.annealing import Walk, _sample_energy, temperature
 from benchmarks.rivals.joint_gp import LEAST_NOISE, GaussianProcess
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.constrained import Limited
 from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, ResidualSample
-from mipcash.backends.task import SolverSettings
 from mipcash.deadline import NEVER
 from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.methods.admm.matern import MaternProcess
@@ -128,25 +126,6 @@ def test_the_posterior_equals_scikit_learns_without_noise_and_keeps_its_mean_wit
     assert (after(new)[1] ** 2 <= 1.1 * max(0.001 * gp.model.kernel_.k2.noise_level, LEAST_NOISE)).all()
     assert np.isfinite(gp.given(np.concatenate([new, new]))(at)).all()  # the same configuration may be pending twice
     assert gp.given(x[:0]) is gp
-
-
-# -- annealing --------------------------------------------------------------------------------------------------------
-
-
-def test_the_energy_is_the_sample_and_annealing_finds_the_minimum_of_a_small_space() -> None:
-    for name in (*MIXED, "discrete"):
-        space = ALL[name]()
-        f, domain = drawn(space, 3)
-        energy = _sample_energy(f, domain.program)
-        for point in domain.encode(space.sample(5, 2)):
-            assert energy(point) == pytest.approx(f.value(point.one_hot(domain.program), point.units), abs=1e-9)
-    exact = domain.minimise(f.form_at(np.zeros(0)), SolverSettings())
-    (start,) = domain.encode(space.sample(1, 1))
-    walk = Walk(domain, np.zeros(len(start.levels), dtype=np.int64), steps=400)
-    found = walk.run(energy, start, lambda point: True, np.random.default_rng(0))
-    assert found is not None
-    assert found[1] == pytest.approx(exact.value, abs=1e-5)
-    assert [temperature(k, 10) for k in (0, 5, 10)] == pytest.approx([1.0, 1e-3**0.5, 1e-3])
 
 
 # -- acquisitions under limits ----------------------------------------------------------------------------------------

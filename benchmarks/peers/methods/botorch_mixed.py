@@ -61,10 +61,6 @@ class Limits:
     relaxed: bool = True
 
 
-LIBRARY = Limits(restarts=20, raw=1024, alternations=64)
-"""Values of BoTorch's documentation, and the default of its alternating optimizer."""
-
-
 class BotorchMethod(Method):
     """Method described in the module's docstring."""
 
@@ -193,12 +189,6 @@ class BotorchMethod(Method):
             if config not in self.known:
                 return config
         return self.shape.space.sample(1, self.rng)[0]
-
-
-class LibraryBotorchMethod(BotorchMethod):
-    """Method with the library's own limits."""
-
-    limits: ClassVar[Limits] = LIBRARY
 
 
 def constraints(shape: Shape) -> list[tuple[torch.Tensor, torch.Tensor, float]]:

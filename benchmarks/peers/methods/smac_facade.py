@@ -95,13 +95,6 @@ class SmacMethod(Method):
             self.smac.tell(TrialInfo(made, seed=SEED), TrialValue(cost=float(loss)), save=False)
 
 
-class LibrarySmacMethod(SmacMethod):
-    """Method with the facade's own limits."""
-
-    challengers: ClassVar[int] = 10_000
-    retrain: ClassVar[int] = 8
-
-
 def hyperparameter(d: Dimension, default: Any) -> Any:
     """Return a hyperparameter. Ordinals and categories are represented by their index."""
     if d.kind == "real":

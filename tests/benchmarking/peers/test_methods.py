@@ -13,7 +13,7 @@ import pytest
 import mipcash as mc
 from benchmarks.paper.experiment import violations_until
 from benchmarks.peers import runner
-from benchmarks.peers.catalogue import LIMITED, PEERS, SLOWER, make_method
+from benchmarks.peers.catalogue import LIMITED, PEERS, make_method
 from benchmarks.peers.convention import convention
 from benchmarks.peers.history import History
 from benchmarks.peers.method import Initial, Method, MissingPackageError
@@ -23,7 +23,7 @@ from benchmarks.peers.shape import Shape
 from benchmarks.peers.suite import Suite
 
 BUDGET = 12
-METHODS = [*PEERS, *SLOWER, "hybrid", "mivabo:starts=2", "joint-gp:illegal=send", "gp-annealing", "mivabo-annealing"]
+METHODS = [*PEERS, "hybrid", "mivabo:starts=2", "joint-gp:illegal=send"]
 
 
 def available(name: str) -> Method:
