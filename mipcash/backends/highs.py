@@ -165,7 +165,8 @@ class HighsBackend:
             "mip_max_nodes": 2**31 - 1 if settings.node_limit is None else int(settings.node_limit),
             **FEASIBILITY,
         }
-        _set_options(highs, {**limits, **defaults, **self._given})
+        logs = {"output_flag": True, "log_to_console": False} if "log_file" in self._given else {}
+        _set_options(highs, {**limits, **defaults, **logs, **self._given})
 
     def _answer(self, highs: Any, task: Task, scaled: ScaledTask, gap: float, seconds: float) -> Answer | None:
         """Return the answer of HiGHS, or None if it failed."""

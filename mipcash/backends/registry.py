@@ -133,7 +133,7 @@ def _check_file(solver: str, option: str, value: str) -> None:
     Raises:
         SolverError: the file cannot be opened.
     """
-    path = Path(value).expanduser()
+    path = Path(value)
     message = f"solver {solver!r}: option {option}={value}"
     if not value or value.isdecimal():  # a number, as in CPLEX' option for the location of node files
         return

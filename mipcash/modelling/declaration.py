@@ -165,10 +165,13 @@ class Declaration:
         prior: Any = None,
     ) -> ModuleParameter:
         """Declare a choice of algorithm; see ``mipcash.Space.module``."""
-        algorithms = self._algorithms(name, algorithms)
+        algorithms, labels = self._algorithms(name, algorithms), set[str]()
         for algorithm, domains in algorithms.items():
             for hyper, domain in domains.items():
-                self._free_name(f"{name}.{algorithm}.{hyper}")
+                self._free_name(label := f"{name}.{algorithm}.{hyper}")
+                if label in labels:
+                    raise SpaceError(f"two hyperparameters of module {name!r} are named {label!r}; rename one of them")
+                labels.add(label)
                 if not isinstance(domain, (Real, Integer, Ordinal, Categorical)):
                     raise SpaceError(
                         f"hyperparameter {name}.{algorithm}.{hyper} must be mc.Real, mc.Integer, mc.Ordinal or "
@@ -355,7 +358,7 @@ class Declaration:
 
     def interval(self, body: Quadratic) -> tuple[float, float]:
         """Return bounds of a polynomial over the declared domains, without rules."""
-        return interval(body, {id(v): g.label for g in self.groups for v in g.variables})
+        return interval(body, {id(v): k for k, g in enumerate(self.groups) for v in g.variables})
 
     # -- internals ----------------------------------------------------------------------------------------------
 
@@ -373,6 +376,10 @@ class Declaration:
             raise SpaceError(f"a parameter needs a name (a non-empty string), got {name!r}")
         if name in self.parameters or name in self.auxiliaries:
             raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
+        if name.endswith(selectors_of("")):
+            raise SpaceError(
+                f"{name!r} is a name of a rule's own variables; choose one that does not end in {selectors_of('')!r}"
+            )
 
     def block(self, name: str) -> Any:
         """Return the model's block for a parameter's variables."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from numbers import Integral
+from numbers import Real as AnyReal
 from typing import Any, ClassVar
 
 from mipcash.errors import SpaceError
@@ -414,7 +415,7 @@ def _check_distinct(domain: _Listed) -> None:
             first = domain.values[same[0]]
             also = f" (as {first!r}, which is equal to it)" if repr(first) != repr(a) else ""
             raise SpaceError(f"the {domain.kind} domain lists {a!r} twice{also}; list each value once")
-        if isinstance(a, float) and not math.isfinite(a):
+        if isinstance(a, AnyReal) and not isinstance(a, Integral) and not math.isfinite(a):
             raise SpaceError(
                 f"the {domain.kind} domain lists {a!r}; a value must be finite: list a text such as 'inf', and replace it"
             )

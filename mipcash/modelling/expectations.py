@@ -106,6 +106,11 @@ def _listed(label: str, domain: Real | Integer | Any, prior: Mapping[Any, Any]) 
         raise SpaceError(
             f"parameter {label!r} has no list of values to weight; give prior= a distribution, such as scipy.stats.norm(0.3, 0.1)"
         )
+    if isinstance(domain, (Real, Integer)) and len(values) > NODES:
+        raise SpaceError(
+            f"parameter {label!r} has {len(values):,} values, and prior= weights at most {NODES} one by one; give a distribution, "
+            "such as scipy.stats.norm(0.3, 0.1)"
+        )
     weights = np.zeros(len(values))
     for value, weight in prior.items():
         level = domain.level(value)

@@ -198,6 +198,8 @@ class Parameter:
             SpaceError: a value outside the domain, or a domain that is not expanded into levels.
         """
         block, binary = self._columns(), self.is_(value)
+        if not hasattr(binary, "index"):
+            raise SpaceError(f"{self.label}.boolean() takes one value, got {value!r}; use is_() for several")
         if block.component("Y") is None:
             block.Y = pyo.BooleanVar(list(block.z))
             for l in block.z:
@@ -389,7 +391,7 @@ class OrderingParameter(ChoiceParameter):
     domain: Permutation
 
     def _member(self, module: ModuleParameter | str) -> int:
-        name = module if isinstance(module, str) else module.label
+        name = getattr(module, "label", module)
         if name not in self.domain.members:
             raise SpaceError(f"ordering {self.label!r} has no member {name!r}; it orders {list(self.domain.members)}")
         return self.domain.members.index(name)
@@ -422,9 +424,9 @@ class OrderingParameter(ChoiceParameter):
         Raises:
             SpaceError: the ordering has no such member or position.
         """
-        if not 1 <= position <= len(self.domain.members):
+        if position not in range(1, len(self.domain.members) + 1):
             raise SpaceError(f"ordering {self.label!r} has positions 1 to {len(self.domain.members)}, not {position!r}")
-        return self._block.z[self._member(module), position - 1]
+        return self._block.z[self._member(module), int(position) - 1]
 
     def level_of(self, indicator: Any) -> Value:
         return indicator.index()[1] + 1

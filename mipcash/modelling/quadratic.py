@@ -10,7 +10,7 @@ polynomials instead of Pyomo expressions.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -269,12 +269,12 @@ def _kind(value: Any) -> str:
     return f"{shortened(text, 60)}, which is no number"
 
 
-def interval(body: Quadratic, group_of: Mapping[int, Hashable]) -> tuple[float, float]:
+def interval(body: Quadratic, group_of: Mapping[int, int]) -> tuple[float, float]:
     """Return bounds of ``body`` over the bounds of its variables, which use the one-hot structure.
 
     Args:
         body: the polynomial.
-        group_of: the one-hot group (any hashable) of each binary that belongs to one. At most one binary of a group is
+        group_of: the number of the one-hot group of each binary that belongs to one. At most one binary of a group is
             1, so a group's linear terms contribute one of their coefficients or nothing, and so does a block of
             products between two groups.
 
@@ -282,7 +282,7 @@ def interval(body: Quadratic, group_of: Mapping[int, Hashable]) -> tuple[float, 
         ``(low, high)``; infinite if a variable is unbounded.
     """
     low = high = body.constant
-    blocks: dict[tuple[Hashable, ...], list[float]] = {}
+    blocks: dict[tuple[int, ...], list[float]] = {}  # (g,): linear terms; (g, h): products, with g = h the squares
     for i, c in body.linear.items():
         if i in group_of:
             blocks.setdefault((group_of[i],), [0.0]).append(c)
@@ -294,8 +294,7 @@ def interval(body: Quadratic, group_of: Mapping[int, Hashable]) -> tuple[float, 
             g, h = group_of[i], group_of[j]
             if g == h and i != j:
                 continue
-            key = (g, "square") if g == h else tuple(sorted((g, h), key=repr))
-            blocks.setdefault(key, [0.0]).append(c)
+            blocks.setdefault(tuple(sorted((g, h))), [0.0]).append(c)
         else:
             (a, b), (d, e) = bounds_of(body.variables[i]), bounds_of(body.variables[j])
             extremes = [a * d, a * e, b * d, b * e] if i != j else [a * a, b * b] + [0.0] * (a <= 0 <= b)

@@ -96,7 +96,7 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
         as_pyomo(variable)
     image = {id(v): c for v, c in zip(declared, clone.mipcash_declared, strict=True)}
     back = {id(c): v for v, c in zip(originals, clone.mipcash_all, strict=True)}
-    groups = {id(image[id(v)]): g.label for g in declaration.groups for v in g.variables}
+    groups = {id(image[id(v)]): k for k, g in enumerate(declaration.groups) for v in g.variables}
     rows, logic = _Transformed(clone).collect(declaration, groups)
     return AlgebraicModel(rows, image, tuple(_renamed(rule, back) for rule in logic), clone)
 
@@ -187,12 +187,12 @@ class _Transformed:
         ) from error
 
     def collect(
-        self, declaration: Declaration, groups: Mapping[int, str]
+        self, declaration: Declaration, groups: Mapping[int, int]
     ) -> tuple[tuple[AlgebraicRow, ...], list[Rule]]:
         """Return all rows, and the constraints from logic and disjunctions as rules that apply under indicators.
 
         Args:
-            groups: id of a binary of the clone -> the one-hot group that it belongs to.
+            groups: id of a binary of the clone -> the number of its one-hot group.
         """
         rows, logic, seen = [], list[Rule](), set[int]()
         for data in _constraints(self.model):
@@ -238,7 +238,7 @@ class _Transformed:
         return Rule(name, body, lower, upper, tuple(when), source.expr.to_string())
 
 
-def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
+def _relaxed(rule: Rule, groups: Mapping[int, int]) -> list[AlgebraicRow]:
     """Return a conditional rule as rows with the smallest valid big-M constants. It applies if all its indicators are 1.
 
     Pyomo's own constants may be negative in nested disjunctions, where they cut off legal points.

@@ -37,7 +37,7 @@ def nearest(space: CompiledSpace, config: Configuration, soft: Collection[str] |
     Args:
         soft: parameters whose values count by SOFT only; activity then does not count. None: all values and activities count.
     """
-    if not isinstance(config, dict):
+    if not isinstance(config, Mapping):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
     if space.is_legal(config):
         return {
@@ -96,6 +96,8 @@ def why_illegal(space: CompiledSpace, config: Configuration) -> str:
     text = "; ".join(map(str, violations))
     try:
         repaired = nearest(space, config)
+    except ConfigurationError:
+        return text
     except InfeasibleSpaceError:
         return f"{text}. No configuration is legal: {explained(space, space.backend)}"
     changes = [

@@ -297,4 +297,8 @@ def _is_complex(value: Any) -> bool:
 
 
 def _is_boolean(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ == "bool_" or str(getattr(value, "dtype", "")) == "bool"
+    return (
+        isinstance(value, bool)
+        or type(value).__name__ == "bool_"
+        or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
+    )

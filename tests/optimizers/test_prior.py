@@ -170,6 +170,10 @@ def test_invalid_defaults_and_priors_are_refused() -> None:
         (lambda: space.expect("c", prior={"x": -1}), "a weight is a number, at least 0; prior= gives 'x' -1"),
         (lambda: space.expect("c", prior={"x": 0}), "gives weight to no value"),
         (lambda: space.expect("c", prior=stats.norm()), "a dict of weights, {value: weight}; got"),
+        (
+            lambda: space.integer("wide", 0, 999, prior={1: 100}),
+            "'wide' has 1,000 values, and prior= weights at most 257",
+        ),
         (lambda: space.expect("x", prior={0.3: 1}), "has no list of values to weight; give prior= a distribution"),
         (
             lambda: space.expect("x", prior=0.3),

@@ -119,8 +119,7 @@ class PyomoBackend:
         if not task.program.bilinear or answer.status in (OPTIMAL, INFEASIBLE) or left <= 0.0:
             return answer
         second = self._highs.solve(task, replace(settings, time_limit=left))
-        better = second.columns is not None and (answer.columns is None or second.value < answer.value)
-        return second if better or second.status in (OPTIMAL, INFEASIBLE) else answer
+        return answer.joined(second, answer.seconds + second.seconds)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         try:

@@ -100,12 +100,13 @@ class Run:
         if isinstance(given, Run):
             return given
         place = space if isinstance(space, Place) or space is None else Place(_space(space))
+        own = given.space if isinstance(given, Study) else given.declared if isinstance(given, Result) else None
+        if own is not None and (place is None or place.space is not own):
+            place = Place(own)
         if isinstance(given, Study):
-            name, mode = str(given.storage or ""), mode_of(given.storage)
-            return cls(given.result, given.record, place or Place(given.space), name, mode)
+            return cls(given.result, given.record, place, str(given.storage or ""), mode_of(given.storage))
         if isinstance(given, Result):
-            own = None if given.declared is None else Place(given.declared)
-            return cls(given, None, place or own)
+            return cls(given, None, place)
         if not isinstance(given, (str, os.PathLike)):
             raise MipcashError(f"a report is of a result, a study or the path of a journal; got {shown(given)}")
         path = given if isinstance(given, str) and is_address(given) else Path(os.path.expanduser(given))

@@ -124,7 +124,7 @@ def against_chart(against: OutputScatter, width: float) -> str:
 def _reach(values: Vector, limit: Limit | None) -> tuple[float, float, bool]:
     ends = [e for e in (() if limit is None else (limit.low, limit.high)) if math.isfinite(e)]
     low, high, log = axis_limits(np.array([*values, *ends]))
-    return (low, high, log) if log else (low, max(high, *ends) if ends else high, False)
+    return low, max(high, *ends) if ends else high, log
 
 
 def _outside(limit: Limit, left: float, right: float) -> list[tuple[float, float]]:

@@ -103,12 +103,8 @@ def front_card(run: Run) -> str:
     wide = WIDE if len(found) == 1 else HALF
     drawn = [both(*(charts.front_chart(pair, w) for w in (wide, NARROW))) for pair in found]
     body = "".join(f"<figure>{chart}</figure>" for chart in drawn)
-    entries = [
-        ("member", "on the front"),
-        ("star", "balanced"),
-        ("dot", "dominated"),
-        ("limit", "violates a constraint"),
-    ]
+    entries = [("member", "on the front"), ("star", "balanced"), ("dot", "dominated")]
+    entries += [("limit", "violates a constraint")] if any(not pair.feasible.all() for pair in found) else []
     names = ", ".join(run.result.objectives.names)
     note = f"Of {names}: on the front is what nothing is better than in all of them."
     return parts.card("Pareto front", f'<div class="halves">{body}</div>{parts.legend(*entries)}', note, ident="front")

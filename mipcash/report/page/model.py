@@ -108,7 +108,7 @@ def _levels(chart: Chart, shown: Slice, y: Scale) -> str:
         tip = f"{shown.texts[k]}\npredicted {number(float(shown.mean[k]))} ({_between(shown, k)}){legal}"
         chart.dot(at, y(float(shown.mean[k])), "level", tip, 4.5)
         text = abridged(shown.texts[k], 12 if turned else 40)
-        if turned and count <= 16:
+        if turned and count <= 24:
             chart.text(at + 4, chart.y0 + 12, text, "end", "tick", -38)
         elif not turned:
             chart.text(at, chart.y0 + 17, text, "middle", "tick")

@@ -51,5 +51,5 @@ def write_page(source: Source, path: str | os.PathLike[str], space: Space | None
     try:
         write_file(target, text.encode("utf-8", "backslashreplace"), run.mode)
     except (OSError, ValueError) as error:
-        raise MipcashError(f"the page {name} cannot be written: {error}; give another file with -o") from error
+        raise MipcashError(f"the page {name} cannot be written: {error}; give another file") from error
     return target

@@ -159,7 +159,7 @@ def exists(address: Address) -> bool:
         StorageError: the database cannot be reached.
     """
     if address.kind == SQLITE:
-        file = Path(address.path)
+        file = Path(address.path).expanduser()
         return file.is_file() and file.stat().st_size > 0
     from mipcash.study.storage.postgres import Server
 
