@@ -255,7 +255,7 @@ def _from_csv(path: Path, target: str, task: str) -> Table:
     taken = f"pd.factorize({popped}, sort=True)[0]" if y.dtype == np.int64 else f"{popped}.to_numpy(float)"
     source = (
         "import pandas as pd\n\n"
-        f"table = pd.read_csv({str(path)!r}, float_precision='round_trip')\n"
+        f"table = pd.read_csv({str(path)!r})\n"
         f"y = {taken}\n"
         "X = pd.get_dummies(table, dtype=float)  # text becomes one column per value\n"
         "X = X.fillna(X.median()).to_numpy(float)"

@@ -36,7 +36,7 @@ from pyomo.environ import Var
 
 from mipcash.errors import RuleError, RuleWarning, stack_level
 from mipcash.modelling.conditions import expression_of, of_levels
-from mipcash.modelling.declared import Declared, OneHot
+from mipcash.modelling.declared import Declared, Number, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
 from mipcash.modelling.quadratic import Quadratic, Variable, parse_quadratic
 from mipcash.modelling.rules import is_within, slack_of, split_relation
@@ -302,7 +302,7 @@ class Composer:
         if grid is not None:
             start, step = leaf.body.constant + grid[0], grid[1]
             return Leaf(leaf.body, upper=start + step * (math.ceil((leaf.upper - start) / step - 1e-9) - 1))
-        if mode == NEGATED and any(leaf.body.variables[i].is_continuous() for i in leaf.body.ids):
+        if mode == NEGATED and any(map(self._is_real, leaf.body.variables.values())):
             return replace(leaf, strict=False)
         raise RuleError(
             f"{self.what}, {shortened(self._text, 60)}, is or negates a relation of a real so that <, > or != is left, which a "
@@ -313,27 +313,37 @@ class Composer:
     def _grid(self, body: Quadratic) -> tuple[float, float] | None:
         """Return start and step of a grid that holds all values of a polynomial without its constant; None if none is found.
 
-        The grid of a real with a step, ``low + k * step``, begins at ``low``. If it may be inactive, which counts as 0, the grid
-        begins at 0, and ``low`` is a multiple of its step too.
+        The grid of a real with a step, ``low + k * step``, begins at ``low``. If the real is multiplied, or may be inactive, which
+        counts as 0, the grid begins at 0, and ``low`` is a multiple of its step too.
         """
-        sizes, start = [*body.products.values()], 0.0
-        stepped = {id(n.variable): n for n in self.declaration.numbers}
+        start, units, sizes = 0.0, dict[int, list[float]](), list[float]()
         multiplied = {i for pair in body.products for i in pair}
         for i in body.ids:
-            c, number = body.linear.get(i, 0.0), stepped.get(i)
+            c, number = body.linear.get(i, 0.0), self._numbers.get(i)
             if not body.variables[i].is_continuous():
-                sizes.append(c)
-            elif number is None or not number.domain.step or i in multiplied:
+                units[i] = [1.0]
+            elif number is None or not number.domain.step:
                 return None
-            elif number.on is None:
-                sizes.append(c * float(number.domain.step))
-                start += c * float(number.domain.low)
             else:
-                sizes += [c * float(number.domain.step), c * float(number.domain.low)]
+                step, low = float(number.domain.step), float(number.domain.low)
+                begins = number.on is None and i not in multiplied
+                units[i] = [step] if begins else [step, low]
+                start += c * low if begins else 0.0
+            sizes += [c * unit for unit in units[i]]
+        sizes += [c * a * b for (i, j), c in body.products.items() for a in units[i] for b in units[j]]
         fractions = [Fraction(c).limit_denominator(FINEST) for c in sizes]
         multiple = math.lcm(*(f.denominator for f in fractions))
         near = all(abs(float(f) - c) <= 1e-12 * max(1.0, abs(c)) for f, c in zip(fractions, sizes, strict=True))
         return (start, 1.0 / multiple) if near and multiple <= FINEST else None
+
+    @property
+    def _numbers(self) -> dict[int, Number]:
+        return {id(n.variable): n for n in self.declaration.numbers}
+
+    def _is_real(self, variable: Variable) -> bool:
+        """Return True if a variable takes all values of an interval."""
+        number = self._numbers.get(id(variable))
+        return bool(variable.is_continuous()) and not (number is not None and number.domain.step)
 
     # -- leaves that are indicators -----------------------------------------------------------------------------
 

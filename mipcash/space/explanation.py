@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from mipcash.backends.task import INFEASIBLE, Backend
+from mipcash.backends.timed import TimedBackend
 from mipcash.errors import SolverError, SpaceError
 from mipcash.modelling.rules import Rule
 from mipcash.space.compiled import QUESTION, CompiledSpace
@@ -76,5 +77,7 @@ def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) ->
         f"{'within the domains' if len(found.rules) == 1 else 'together'}; relax or drop one of them"
     )
     if found.relaxations:
-        text += ". The least that helps: " + "; or ".join(r.text for r in found.relaxations)
+        late = isinstance(space.backend, TimedBackend) and space.backend.deadline.passed
+        text += f". The least that helps{', as far as the time allowed' if late else ''}: "
+        text += "; or ".join(r.text for r in found.relaxations)
     return text

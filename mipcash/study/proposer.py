@@ -132,8 +132,8 @@ class Proposer:
         """
         if compiled(self.space) is not self._searched:
             raise SpaceError(
-                f"space {self.space.name!r} was changed after the study was made, and a study searches the space as it was then; "
-                "make a new study, which keeps the legal evaluations by "
+                f"space {self.space.name!r} was changed after the study was made, also if it was set back since, and a "
+                "study searches the space as it was then; make a new study, which keeps the legal evaluations by "
                 "known=mc.read_trials(study.result.to_rows(), space, illegal='skip')"
             )
 

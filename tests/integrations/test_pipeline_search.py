@@ -420,6 +420,8 @@ def test_unusable_targets_are_named() -> None:
     ):
         found = PipelineSearchCV(n_iter=1, cv=2, refit=False).fit(X, np.array(list(numbers), dtype=object))
         assert found.task_ == task
+    objects = PipelineSearchCV(n_iter=1, cv=2).fit(X, Y.astype(object))
+    assert objects.score(X, Y.astype(object)) == objects.score(X, Y)
 
 
 def test_the_search_works_in_a_pipeline_and_in_cross_validation() -> None:

@@ -195,3 +195,18 @@ def test_relations_are_neither_added_nor_multiplied() -> None:
     ):
         with pytest.raises(RuleError, match=r"is a relation and no number.*take its indicator"):
             calculation()
+
+
+@pytest.mark.parametrize("high", [6.0, 20.0])  # listed values, and a number
+def test_negated_products_of_stepped_reals_are_exact(high: float) -> None:
+    space = mc.Space("oven")
+    heat, fan = space.real("heat", -0.5, high, step=0.1), space.categorical("fan", ["on", "off"])
+    space.rule("cool", mc.implies(fan["on"] * heat >= 5, fan["off"]))
+    space.rule("square", ~(heat * heat - 2 * heat >= 30))
+    assert not space.is_legal({"heat": 5.0, "fan": "on"})
+    assert space.optimum(heat * fan["on"], "max").value == pytest.approx(4.9)
+    assert space.optimum(heat, "max").value == pytest.approx(min(high, 6.5))
+    fine = mc.Space("fine")
+    x, n = fine.real("x", 0.0, 20.0, step=0.0007), fine.integer("n", 0, 200)
+    with pytest.raises(RuleError, match="which a solver cannot represent"):
+        fine.rule("product", ~(x * n >= 30))

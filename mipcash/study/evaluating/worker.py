@@ -12,6 +12,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -40,13 +41,13 @@ def main(talk: int, life: int) -> None:
         os.set_inheritable(descriptor, False)  # processes that the objective starts must not keep them open
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
-    with Connection(talk) as connection:
+    with (
+        Connection(talk) as connection,
+        suppress(EOFError, BrokenPipeError, ConnectionResetError),
+    ):  # the parent is gone
         objective = _objective(connection)
         while objective is not None:
-            try:
-                config, output, seconds, task = pickle.loads(connection.recv_bytes())
-            except EOFError:
-                return
+            config, output, seconds, task = pickle.loads(connection.recv_bytes())
             function = objective[output] if isinstance(objective, Mapping) else objective
             connection.send_bytes(_answer(function, config, seconds, output or LOSS, task))
 

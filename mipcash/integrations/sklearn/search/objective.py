@@ -28,7 +28,7 @@ from mipcash.integrations.sklearn.scoring import takes_weights
 from mipcash.integrations.sklearn.splits import Rows
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.trial import Failed
-from mipcash.text import shown
+from mipcash.text import listed, shown
 
 Splits = Sequence[tuple[Rows, Rows]]
 SCORE = "score"
@@ -248,6 +248,10 @@ class SearchObjective:
             outputs |= {f"train_{name}": value for name, value in of_train.items()}
         for name, scorer in scores.beside.items():
             given = {n: v for n, v in params.items() if n == "sample_weight" and takes_weights(scorer)}
+            if scorer is None and name not in found:
+                raise DataError(
+                    f"limits= names {name!r}, and scoring= returns {listed(found)}; limit one of these, or a measure"
+                )
             outputs[name] = found[name] if scorer is None else _number(name, scorer(estimator, x_out, y_out, **given))
         if not math.isfinite(outputs[LOSS]):
             raise Failed(f"the score {metric!r} is {found[metric]}: it is not defined for what was predicted")

@@ -177,6 +177,12 @@ class PipelineSearchCV(SpaceSearch):
             params["sample_weight"] = sample_weight
         return self._search(X, y, params)
 
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """Return the score of rows; as in scikit-learn, with numbers in an array of objects taken as in ``fit``."""
+        if y is not None and (given := np.asarray(y)).dtype.kind == "O":
+            y = _of_one_type(given)
+        return float(super().score(X, y, **params))
+
     # -- overridden steps of the search -------------------------------------------------------------------------
 
     def _check(self, x: Any, y: Any) -> tuple[Any, Any]:

@@ -415,4 +415,5 @@ def _nothing(result: Result) -> str:
             "search.result_.limits"
         )
     ended = f" (stopped: {result.stopped})" if result.stopped else ""
-    return f"no configuration has a score{ended}; {result.problem() or 'raise n_iter= or timeout='}"
+    cure = "raise timeout=, since none was evaluated in it" if result.stopped == "timeout" else "raise n_iter="
+    return f"no configuration has a score{ended}; {result.problem() or cure}"

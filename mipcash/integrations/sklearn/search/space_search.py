@@ -45,7 +45,7 @@ class SpaceSearchCV(SpaceSearch):
             folds is refitted, at most five configurations in all. If all of them violate a limit, the first is returned with a
             warning.
         optimizer, settings, solver: as in [`mipcash.Method`][mipcash.study.method.Method].
-        storage: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]. Evaluations in the
+        storage: as in [`mipcash.minimize`][mipcash.study.minimize.minimize], but no ``Journal``. Evaluations in the
             storage are not repeated. A storage belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with
             another.
         pruning: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]: configurations that are clearly worse are not
