@@ -39,7 +39,7 @@ from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, Number, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
 from mipcash.modelling.quadratic import Quadratic, Variable, parse_quadratic
-from mipcash.modelling.rules import is_within, slack_of, split_relation
+from mipcash.modelling.rules import Rule, is_within, slack_of, split_relation
 from mipcash.modelling.wording import shortened, strict_ends, written
 
 MOST_LEAVES = 256
@@ -71,21 +71,6 @@ class Tree:
 
     every: bool
     parts: tuple[Tree | Leaf, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A rule of degree at most two, one part of a composed rule.
-
-    Attributes:
-        body, lower, upper: ``lower <= body <= upper``.
-        when: indicators that must all be 1 for it to apply.
-    """
-
-    body: Quadratic
-    lower: float
-    upper: float
-    when: tuple[Quadratic, ...] = ()
 
 
 def is_composed(relation: Any) -> bool:
@@ -142,23 +127,23 @@ class Composer:
 
     Args:
         declaration: gives the domains of the parameters.
-        name: the rule's name, for messages.
+        name: the rule's name.
+        text: the rule as its user wrote it.
         selector: creates a new auxiliary binary.
     """
 
-    def __init__(self, declaration: Declared, name: str, selector: Callable[[], Variable]) -> None:
+    def __init__(self, declaration: Declared, name: str, text: str, selector: Callable[[], Variable]) -> None:
         self.declaration, self.name, self.what = declaration, name, f"rule {name!r}"
-        self._selector = selector
+        self._text, self._selector = text, selector
         self._group_of: dict[int, OneHot] = {id(v): g for g in declaration.groups for v in g.variables}
-        self._leaves, self._text = 0, ""
+        self._leaves = 0
 
-    def parts(self, relation: Any, when: Sequence[Quadratic] = ()) -> list[Part]:
+    def parts(self, relation: Any, when: Sequence[Quadratic] = ()) -> list[Rule]:
         """Return the parts of a rule; none, with a warning, if it always holds.
 
         Raises:
             RuleError: the rule never holds, has too many parts, or a part that has no exact form.
         """
-        self._text = written(relation)
         tree = self._settled(self.tree(relation, True))
         if tree is False and when:  # one of the conditions must fail
             tree, when = self._settled(Tree(False, tuple(Leaf(w, upper=0.0) for w in when))), ()
@@ -402,17 +387,20 @@ class Composer:
             return tree.every
         return kept[0] if len(kept) == 1 else Tree(tree.every, tuple(kept))
 
-    def _parts(self, tree: Tree | Leaf, when: tuple[Quadratic, ...]) -> Iterator[Part]:
+    def _rule(self, body: Quadratic, lower: float, upper: float, when: tuple[Quadratic, ...]) -> Rule:
+        return Rule(self.name, body, lower, upper, when, 0.0, self._text)
+
+    def _parts(self, tree: Tree | Leaf, when: tuple[Quadratic, ...]) -> Iterator[Rule]:
         if isinstance(tree, Leaf):
             shift = tree.body.constant
-            yield Part(replace(tree.body, constant=0.0), tree.lower - shift, tree.upper - shift, when)
+            yield self._rule(replace(tree.body, constant=0.0), tree.lower - shift, tree.upper - shift, when)
         elif tree.every:
             for part in tree.parts:
                 yield from self._parts(part, when)
         else:
             yield from self._any(tree.parts, when)
 
-    def _any(self, parts: Sequence[Tree | Leaf], when: tuple[Quadratic, ...]) -> Iterator[Part]:
+    def _any(self, parts: Sequence[Tree | Leaf], when: tuple[Quadratic, ...]) -> Iterator[Rule]:
         literals, others = list[Quadratic](), list[Tree | Leaf]()
         for part in parts:
             literal = self._literal(part)
@@ -425,7 +413,7 @@ class Composer:
             selectors.append(_complement(selectors[0]))
         else:
             clause = _sum([*literals, *selectors])
-            yield Part(replace(clause, constant=0.0), 1.0 - clause.constant, math.inf, when)
+            yield self._rule(replace(clause, constant=0.0), 1.0 - clause.constant, math.inf, when)
         for selector, part in zip(selectors, others, strict=True):
             yield from self._parts(part, (*when, selector))
 

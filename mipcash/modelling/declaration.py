@@ -59,7 +59,6 @@ from mipcash.modelling.parameters import (
 from mipcash.modelling.quadratic import Condition, Quadratic, Variable, interval, parse_quadratic
 from mipcash.modelling.refusals import is_indicator, refuse_many_values
 from mipcash.modelling.rules import Rule, make_rule
-from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
 from mipcash.text import did_you_mean
 
@@ -85,7 +84,6 @@ class Declaration:
         self.rules: dict[str, Rule] = {}
         self.params: dict[str, list[tuple[Any, Any]]] = {}
         """Name of a rule -> the mutable Params in it, with the values that it was declared with."""
-        self.texts: KeptTexts = {}
         self.groups: list[OneHot] = []
         self.numbers: list[Number] = []
         self.links: list[Link] = []
@@ -293,7 +291,7 @@ class Declaration:
         if is_composed(relation):
             rule = self._composed(name, relation, used, indicators)
         else:
-            rule = make_rule(name, relation, indicators, texts=self.texts)
+            rule = make_rule(name, relation, indicators)
             self.refuse_foreign(f"rule {name!r}", rule.body)
             self.write(rule)
         self.rules[name] = rule
@@ -302,12 +300,9 @@ class Declaration:
 
     def _composed(self, name: str, relation: Any, used: Any, indicators: Sequence[Quadratic]) -> Rule:
         """Write a rule that contains functions or logic, in the form ``used``; see ``mipcash.modelling.composed``."""
-        text, shown = relation.to_string(), written(relation)
+        shown = written(relation)
         try:
-            parts = [
-                Rule(name, p.body, p.lower, p.upper, p.when, text, 0.0, shown)
-                for p in Composer(self, name, partial(self.selector, name)).parts(used, indicators)
-            ]
+            parts = Composer(self, name, shown, partial(self.selector, name)).parts(used, indicators)
             for k, part in enumerate(parts):
                 self.write(part, k)
         except RuleError:
@@ -316,9 +311,7 @@ class Declaration:
             if selectors_of(name) in self.model.parameters:
                 del self.model.parameters[selectors_of(name)]
             raise
-        return Rule(
-            name, Quadratic(0.0, {}, {}, {}), -math.inf, math.inf, tuple(indicators), text, 0.0, shown, tuple(parts)
-        )
+        return Rule(name, Quadratic(0.0, {}, {}, {}), -math.inf, math.inf, tuple(indicators), 0.0, shown, tuple(parts))
 
     def selector(self, name: str) -> Variable:
         """Add an auxiliary binary for a rule that contains functions or logic."""

@@ -58,10 +58,6 @@ class Always(Logic, int):  # type: ignore[misc]
 
     __slots__ = ()
 
-    def to_string(self) -> str:
-        """Return the text in Pyomo's form, which journals compare."""
-        return "1"
-
 
 RegisterIntegerType(Always)  # otherwise Pyomo registers the type on first use, with a warning
 ALWAYS = Always(1)
@@ -90,10 +86,6 @@ class Formula(Logic, Relation):
 
     __le__ = __ge__ = __lt__ = __gt__ = __eq__ = __ne__ = _compared
     __hash__ = object.__hash__
-
-    def to_string(self) -> str:
-        """Return the text in Pyomo's form, which journals compare."""
-        return f"{self.kind}({', '.join(part.to_string() for part in self.parts)})"
 
     def __str__(self) -> str:
         return str(written(self))

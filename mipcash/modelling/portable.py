@@ -211,7 +211,7 @@ def _rule(rule: Rule, names: dict[int, str]) -> dict[str, Any]:
         "body": _polynomial(rule.body, names),
         "bounds": [float(bound) if math.isfinite(bound) else None for bound in (rule.lower, rule.upper)],
         "when": [_polynomial(w, names) for w in rule.when],
-        "texts": [rule.text, rule.written],
+        "written": rule.written,
         "scale": float(rule.scale),
         "parts": [_rule(part, names) for part in rule.parts],
     }
@@ -219,15 +219,13 @@ def _rule(rule: Rule, names: dict[int, str]) -> dict[str, Any]:
 
 def _read_rule(data: Mapping[str, Any], named: Mapping[str, Variable]) -> Rule:
     low, high = data["bounds"]
-    text, written = data["texts"]
     return Rule(
         data["name"],
         _read_polynomial(data["body"], named),
         -math.inf if low is None else low,
         math.inf if high is None else high,
         tuple(_read_polynomial(w, named) for w in data["when"]),
-        text,
         data["scale"],
-        written,
+        data["written"],
         tuple(_read_rule(part, named) for part in data["parts"]),
     )

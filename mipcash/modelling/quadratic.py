@@ -22,7 +22,6 @@ from pyomo.repn.util import OrderedVarRecorder
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_number
 from mipcash.modelling.names import either, user_name
-from mipcash.modelling.sums import linear_terms
 from mipcash.modelling.wording import shortened, written
 
 Variable = Any
@@ -200,9 +199,6 @@ def parse_quadratic(expression: Any, what: str) -> Quadratic:
         raise RuleError(
             f"{what} is {_kind(expression)}; write a number that is calculated from parameters, such as a + 2 * b"
         )
-    plain = linear_terms(expression)
-    if plain is not None:
-        return _finite(what, float(plain[0]), {i: float(c) for i, c in plain[1].items() if c}, {}, plain[2])
     recorder = OrderedVarRecorder({}, {}, None)
     try:
         repn = QuadraticRepnVisitor({}, var_recorder=recorder).walk_expression(expression)

@@ -31,7 +31,6 @@ from mipcash.display import table
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
 from mipcash.modelling.quadratic import Quadratic, Term, parse_quadratic
-from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, strict_ends, written
 
 TOLERANCE = 1e-9
@@ -48,7 +47,6 @@ class Rule:
         name: as declared.
         body, lower, upper: ``lower <= body <= upper``; an absent bound is infinite.
         when: indicators that must all be 1 for the rule to apply; empty: always.
-        text: the relation as Pyomo prints it, which journals compare.
         scale: the absolute value of a constant that was moved into the bounds, 0 if there was none.
         written: the relation as its user wrote it.
         parts: the parts of a rule with functions or logic (``mipcash.modelling.composed``), whose own body is then empty.
@@ -59,7 +57,6 @@ class Rule:
     lower: float
     upper: float
     when: tuple[Quadratic, ...] = ()
-    text: str = ""
     scale: float = 0.0
     written: str = ""
     parts: tuple[Rule, ...] = ()
@@ -224,14 +221,11 @@ def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
     return a - b, None, 0.0
 
 
-def make_rule(
-    name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False, texts: KeptTexts | None = None
-) -> Rule:
+def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False) -> Rule:
     """Check a relation and convert it into a rule.
 
     Args:
         constant: admit a relation in which all variables are fixed.
-        texts: cached texts of the parameters in earlier relations, used and extended.
 
     Raises:
         RuleError: see ``split_relation`` and ``mipcash.modelling.quadratic.parse_quadratic``; or a relation without variables,
@@ -247,5 +241,4 @@ def make_rule(
         )
     shift = polynomial.constant
     centred = Quadratic(0.0, polynomial.linear, polynomial.products, polynomial.variables)
-    text = pyomo_text(relation, {} if texts is None else texts)
-    return Rule(name, centred, lower - shift, upper - shift, tuple(when), text, abs(shift), written(relation))
+    return Rule(name, centred, lower - shift, upper - shift, tuple(when), abs(shift), written(relation))

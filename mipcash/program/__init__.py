@@ -9,6 +9,6 @@ Read in this order:
     unit_scale      Numbers on [0, 1], and their activity.
     legality        Vectorised legality of many points, for local search.
 
-rewriting derives modified programs, moves and affine_rows serve local search. elimination, elimination_order, model_count and
+rewriting derives modified programs, moves and affine_rows serve local search. elimination, model_count and
 rule_tables decide and count over finitely many states. width says when a space is wide; recent is a cache.
 """

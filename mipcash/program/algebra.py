@@ -235,7 +235,7 @@ class _Transformed:
             elif indicator.value < 0.5:
                 return None
             disjunct = self.owner.get(id(disjunct))
-        return Rule(name, body, lower, upper, tuple(when), source.expr.to_string())
+        return Rule(name, body, lower, upper, tuple(when))
 
 
 def _relaxed(rule: Rule, groups: Mapping[int, int]) -> list[AlgebraicRow]:

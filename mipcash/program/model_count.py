@@ -31,9 +31,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from mipcash.deadline import NEVER, Deadline
-from mipcash.program.elimination_order import LinearRow, elimination_order
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.rule_tables import RuleTable
 
@@ -59,6 +60,34 @@ class StateCount:
 
     number: int
     exact: bool
+
+
+@dataclass(frozen=True)
+class LinearRow:
+    """``low <= sum_i weights[i][s_i] <= high`` over the variables of a scope.
+
+    Attributes:
+        scope: the variables.
+        weights: one array per variable, shape (d_i,).
+        low, high: bounds, with the slack included.
+        slack: the rule's tolerance.
+    """
+
+    scope: tuple[int, ...]
+    weights: tuple[Vector, ...]
+    low: float
+    high: float
+    slack: float
+
+
+def order_of(n: int, scopes: Sequence[Sequence[int]]) -> list[int]:
+    """Return an order of n variables in which the variables of a constraint are near one another (reverse Cuthill-McKee)."""
+    at = [(k, i) for k, scope in enumerate(scopes) for i in scope]
+    if not at:
+        return list(range(n))
+    held = sparse.csr_array((np.ones(len(at)), np.array(at).T), shape=(len(scopes), n))
+    order: list[int] = reverse_cuthill_mckee(sparse.csr_array(held.T @ held), symmetric_mode=True).tolist()
+    return order
 
 
 def count_states(
@@ -251,7 +280,7 @@ class _Layer:
     def first(cls, sizes: Sequence[int], tables: Sequence[RuleTable], rows: Sequence[LinearRow]) -> _Layer:
         """Return the layer before the first variable: one node."""
         scoped = [t for t in tables if t.scope]
-        return cls(sizes, scoped, rows, elimination_order(sizes, [t.scope for t in scoped], rows))
+        return cls(sizes, scoped, rows, order_of(len(sizes), [*(t.scope for t in scoped), *(r.scope for r in rows)]))
 
     def most(self, i: int) -> int:
         """Return the number of nodes up to which the step over variable i is exact."""

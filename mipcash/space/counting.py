@@ -30,10 +30,9 @@ from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
 from mipcash.backends.task import INFEASIBLE, SolverSettings
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.affine_rows import columns_of
-from mipcash.program.elimination_order import LinearRow
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
-from mipcash.program.model_count import Diagram, StateCount, count_states
+from mipcash.program.model_count import Diagram, LinearRow, StateCount, count_states
 from mipcash.program.program import BaseRow, BinaryProgram, Condition, Group, Indicator
 from mipcash.program.rule_tables import RuleTable, States, entries
 from mipcash.space.conflict import emptiness

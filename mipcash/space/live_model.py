@@ -10,7 +10,7 @@ from pyomo.gdp import Disjunction
 
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.live.components import BLOCKS, HONOURED, refuse_unknown
+from mipcash.modelling.live.components import BLOCKS, HONOURED, refuse_unknown, relations_of
 from mipcash.modelling.live.special_sets import special_set_key
 from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Quadratic
@@ -119,13 +119,8 @@ def active_rules(declaration: Declaration) -> list[Rule]:
 
 
 def _foreign_rules(declaration: Declaration) -> list[Rule]:
-    found = []
-    model: Any = declaration.model
-    for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
-        if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
-            continue
-        found.append(make_rule(data.name, data.expr, constant=True))
-    return found
+    constraints = (data for data in relations_of(declaration) if data.ctype is pyo.Constraint)
+    return [make_rule(data.name, data.expr, constant=True) for data in constraints]
 
 
 def _restrictions(declaration: Declaration) -> list[Rule]:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from mipcash.deadline import Deadline
 from mipcash.program import model_count
-from mipcash.program.elimination_order import LinearRow
-from mipcash.program.model_count import StateCount, count_states
+from mipcash.program.model_count import LinearRow, StateCount, count_states
 from mipcash.program.rule_tables import RuleTable
 
 WEIGHTS = (0.0, 1.0, -1.0, 2.0, 0.1, 0.3, -0.7, 5.0)

@@ -176,7 +176,6 @@ def test_pyomo_clones_expressions_and_prints_them_in_its_own_notation() -> None:
     space.model.live = pyo.Constraint(expr=relation)
     cloned = space.model.clone()
     assert cloned.live.expr.to_string() == relation.to_string()
-    assert space.rules["few"].text == f"{words}  <=  4"  # journals compare this text
 
 
 def test_a_value_of_any_kind_is_shown() -> None:

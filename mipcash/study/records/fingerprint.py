@@ -97,8 +97,7 @@ def listing(space: PublicSpace) -> dict[str, str]:
     numbers = _numbers_in_use(declaration)
     for name, rule in declaration.rules.items():
         if name in active:
-            when = " and ".join(_affine_text(w) for w in rule.when)
-            entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
+            entries[f"rule {name!r}"] = str(rule)
             entries[f"{NUMBERS}rule {name!r}"] = "; ".join(map(_relation, numbers.get(name, [rule])))
     for name, derived in declaration.parts.derived.items():
         entries[f"{NUMBERS}{name!r} on the model"] = "; ".join(map(_relation, derived.rules))
@@ -129,7 +128,8 @@ def _relation(rule: Rule) -> str:
     body = " + ".join(f"{c!r}*{name}" for name, c in sorted(_terms(rule.body)))
     low = f"{rule.lower!r} <= " if math.isfinite(rule.lower) else ""
     high = f" <= {rule.upper!r}" if math.isfinite(rule.upper) else ""
-    return f"{low}{body or '0'}{high}"
+    when = " and ".join(map(_affine_text, rule.when))
+    return f"{low}{body or '0'}{high}" + (f" when {when}" if when else "")
 
 
 def _terms(body: Quadratic) -> Iterator[tuple[str, float]]:
