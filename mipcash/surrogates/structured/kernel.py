@@ -80,7 +80,7 @@ CACHED = 1 << 17
 KEPT = 8
 """Number of cached tables of a wide space."""
 DECLARED = 4_000_000
-"""Terms computed at a time in a wide space with declared pairs."""
+"""Terms computed at a time with declared pairs."""
 
 
 def _squared_distances(left: Vector, right: Vector) -> Vector:
@@ -255,16 +255,21 @@ class Kernel:
         """Return A_g: shape (G, B, B')."""
         return np.asarray(self.level_columns(y)[x.columns.T])
 
-    def _number_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector]:
-        """Return sum_j A_j and sum_j A_j^2, both (B, B'). Exponentials are computed once for points that share their numbers."""
+    def _number_sums(self, x: Encoded, y: Encoded, degrees: Sequence[int] = (0, 1, 2)) -> tuple[Vector, Vector]:
+        """Return sum_j A_j and sum_j A_j^2 over the numbers with so many conditions: (B, B') each.
+
+        Exponentials are computed once for points that share their numbers.
+        """
+        switched = [together for d in degrees for together in self.structure.switched[d]]
         unique, inverse = x.distinct
         if 2 * len(unique) > len(x):
-            return number_sums(self.structure.switched, self.b, self.m, x, y)
+            return number_sums(switched, self.b, self.m, x, y)
+        numbers = np.concatenate([np.zeros(0, dtype=np.int64), *switched])
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
-            terms = self.number_terms(x.everywhere(u), y)[:, 0]
-            total[rows], squares[rows] = x.on[rows] @ terms, x.on[rows] @ terms**2
+            terms, on = self.number_terms(x.everywhere(u), y)[numbers, 0], x.on[rows][:, numbers]
+            total[rows], squares[rows] = on @ terms, on @ terms**2
         return total, squares
 
     def joint_term(self, u: Vector, y: Encoded) -> Vector:
@@ -275,34 +280,18 @@ class Kernel:
 
     def __call__(self, x: Encoded, y: Encoded) -> Vector:
         """Return K between two batches: (B, B')."""
-        s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        if s.wide and s.joined:
-            similar = self.level_columns(y)
-            total, squares = level_sums(x.columns, [similar, similar**2])
-            discrete = 0.5 * (total**2 - squares)
-            extra, pairs = self._by_degree(total, squares, *self._degree_sums(x, y))
-        elif s.wide:
+        s = self.structure
+        if not s.joined:
             return self._declared(x, y)
-        elif s.complete:
-            return self._complete(*self._level_sums(x, y)[:2], x, y)
-        else:
-            numbers = self.number_terms(x, y)
-            groups = self.group_terms(x, y)
-            terms = np.concatenate([groups, numbers])
-            total, extra = groups.sum(axis=0), numbers.sum(axis=0)
-            inner = np.tensordot(s.pairs, terms, axes=1)
-            pairs = 0.5 * np.einsum("vbt,vbt->bt", terms, inner)
-            inner = np.tensordot(s.pairs[: s.n_groups, : s.n_groups], groups, axes=1)
-            discrete = 0.5 * np.einsum("vbt,vbt->bt", groups, inner)
-        k: Vector = 1.0 + c1 * (total + extra) + c2 * pairs
-        if len(s.joint):
-            unique, inverse = x.distinct
-            k += self.joint_term(unique, y)[inverse] * (sc + cm * total + cq * discrete)
-        return k
+        if not s.wide:
+            return self._joined(*self._level_sums(x, y)[:2], x, y)
+        similar = self.level_columns(y)
+        total, squares = level_sums(x.columns, [similar, similar**2])
+        return self._joined(total, squares, x, y)
 
     def covariance(self, x: Encoded, y: Encoded) -> Vector:
         """Return K + R: (B, B')."""
-        if self.structure.wide or not self.structure.complete:
+        if self.structure.wide or not self.structure.joined:
             return self(x, y) + self.residual(x, y)
         rows = max(1, CACHED // max(1, len(y)))
         if len(x) > rows:
@@ -311,12 +300,16 @@ class Kernel:
                 k[first : first + rows] = self.covariance(x[first : first + rows], y)
             return k
         total, squares, apart = self._level_sums(x, y)
-        k = self._complete(total, squares, x, y)
+        k = self._joined(total, squares, x, y)
         k += self._residual(apart, x, y)
         return k
 
-    def _complete(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
-        """Return K if every pair is in E, from sum_g A_g and sum_g A_g^2: (B, B')."""
+    def _joined(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
+        """Return K if no pairs are declared, from sum_g A_g and sum_g A_g^2: (B, B').
+
+        The sum over E is that over all pairs, (S^2 - sum_v A_v^2) / 2 with S = sum_v A_v, minus the pairs of more than two
+        conditions together.
+        """
         c1, c2, sc, cm, cq = self.factors
         k, number_squares = self._number_sums(x, y)
         k += total
@@ -326,6 +319,9 @@ class Kernel:
         k *= 0.5 * c2 * k + c1
         k -= number_squares
         k += 1.0
+        if self.structure.conjunctions:
+            one, (two, two_squares) = self._number_sums(x, y, [1])[0], self._number_sums(x, y, [2])
+            k -= c2 * (two * (total + one) + 0.5 * (two**2 - two_squares))
         if len(self.structure.joint):
             unique, inverse = x.distinct
             joint = self.joint_term(unique, y)[inverse]
@@ -333,43 +329,11 @@ class Kernel:
             k += joint
         return k
 
-    def _degree_sums(self, x: Encoded, y: Encoded) -> tuple[list[Vector], list[Vector]]:
-        """Return sum_j A_j and sum_j A_j^2, each for the numbers with no, one and two conditions: two lists of three (B, B')."""
-        kinds, (unique, inverse) = self.structure.by_degree, x.distinct
-        shape = (len(x), len(y))
-        total, squares = [np.zeros(shape) for _ in kinds], [np.zeros(shape) for _ in kinds]
-        for k, u in enumerate(unique if 2 * len(unique) <= len(x) else []):
-            rows, terms = np.flatnonzero(inverse == k), self.number_terms(x.everywhere(u), y)[:, 0]
-            for d, j in enumerate(kinds):
-                on = x.on[rows][:, j] if d else np.ones((1, len(j)))
-                total[d][rows], squares[d][rows] = on @ terms[j], on @ terms[j] ** 2
-        for d, j in ((d, j) for d, kind in enumerate(kinds) for j in kind if 2 * len(unique) > len(x)):
-            term = self.b[j] * np.outer(x.on[:, j], y.on[:, j])
-            term *= np.exp(-0.5 * ((x.u[:, j, None] - y.u[:, j]) / self.m[j]) ** 2)
-            total[d] += term
-            squares[d] += term**2
-        return total, squares
-
-    @staticmethod
-    def _by_degree(
-        total: Vector, squares: Vector, numbers: Sequence[Vector], number_squares: Sequence[Vector]
-    ) -> tuple[Vector, Vector]:
-        """Return sum_j A_j and sum_E A_v A_w if E has every pair with at most two conditions together.
-
-        Args:
-            total, squares: sum_g A_g and sum_g A_g^2.
-            numbers, number_squares: sum_j A_j and sum_j A_j^2 of the numbers with no, one and two conditions.
-        """
-        free, one, two = numbers
-        inner = total + one
-        pairs = 0.5 * (inner**2 - squares - number_squares[1]) + 0.5 * (free**2 - number_squares[0])
-        return free + one + two, pairs + free * (inner + two)
-
     def _declared(self, x: Encoded, y: Encoded) -> Vector:
-        """Return K of a wide space with declared pairs, a sum over the pairs; there is no P or R."""
+        """Return K with declared pairs, a sum over the pairs; there is no P or R."""
         (c1, c2, *_), edges = self.factors, sparse.csr_array(self.structure.pairs)
         k = np.ones((len(x), len(y)))
-        share = max(1, DECLARED // (len(self.structure.pairs) * len(y)))
+        share = max(1, DECLARED // (len(self.structure.pairs) * max(1, len(y))))
         for a in range(0, len(x), share):
             part = x[a : a + share]
             terms = np.concatenate([self.group_terms(part, y), self.number_terms(part, y)])
@@ -380,23 +344,15 @@ class Kernel:
     def diagonal(self, x: Encoded) -> Vector:
         """Return K(x, x): (B,)."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        if s.wide and s.joined:
-            own = self._own[:, None]
-            total, squares = (column[:, 0] for column in level_sums(x.columns, [own, own**2]))
-            on = [(self.b * x.on)[:, j] for j in s.by_degree]
-            numbers, number_squares = [o.sum(axis=1) for o in on], [(o**2).sum(axis=1) for o in on]
-            extra, pairs = self._by_degree(total, squares, numbers, number_squares)
-            discrete = 0.5 * (total**2 - squares)
-            return np.asarray(1.0 + c1 * (total + extra) + c2 * pairs + sc + cm * total + cq * discrete)
-        groups = self._own[x.columns]
-        if s.complete:
-            terms, total, squares = self.b * x.on, groups.sum(axis=1), (groups**2).sum(axis=1)
-            every, discrete = total + terms.sum(axis=1), 0.5 * (total**2 - squares)
-            pairs = 0.5 * (every**2 - squares - (terms**2).sum(axis=1))
-            return np.asarray(1.0 + c1 * every + c2 * pairs + sc + cm * total + cq * discrete)
-        terms = np.concatenate([groups.T, (self.b * x.on).T])
-        total = terms[: s.n_groups].sum(axis=0)
-        pairs = 0.5 * np.sum(terms * (s.pairs @ terms), axis=0)
-        inside = s.pairs[: s.n_groups, : s.n_groups]
-        discrete = 0.5 * np.sum(terms[: s.n_groups] * (inside @ terms[: s.n_groups]), axis=0)
-        return np.asarray(1.0 + c1 * terms.sum(axis=0) + c2 * pairs + sc + cm * total + cq * discrete)
+        numbers = self.b * x.on
+        if not s.joined:
+            terms = np.concatenate([self._own[x.columns].T, numbers.T])
+            pairs = 0.5 * np.sum(terms * (s.pairs @ terms), axis=0)
+            return np.asarray(1.0 + c1 * terms.sum(axis=0) + c2 * pairs)
+        own = self._own[:, None]
+        total, squares = (column[:, 0] for column in level_sums(x.columns, [own, own**2]))
+        every, discrete = total + numbers.sum(axis=1), 0.5 * (total**2 - squares)
+        pairs = 0.5 * (every**2 - squares - (numbers**2).sum(axis=1))
+        one, two = numbers[:, s.conditional].sum(axis=1), numbers[:, s.conjunctions]
+        pairs -= two.sum(axis=1) * (total + one) + 0.5 * (two.sum(axis=1) ** 2 - (two**2).sum(axis=1))
+        return np.asarray(1.0 + c1 * every + c2 * pairs + sc + cm * total + cq * discrete)

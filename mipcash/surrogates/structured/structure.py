@@ -120,18 +120,13 @@ class Structure:
         return [j for j, c in enumerate(self.conditions) if degree(c) == RESOLVED]
 
     @cached_property
-    def switched(self) -> list[Indices]:
-        """The numbers of K in sets with the same conditions, which are on at the same points."""
-        parts: dict[Hashable, list[int]] = {}
+    def switched(self) -> list[list[Indices]]:
+        """The numbers of K by their number of conditions (0, 1, 2), each in sets that are on at the same points."""
+        parts: list[dict[Hashable, list[int]]] = [{} for _ in range(RESOLVED + 1)]
         for j, conditions in enumerate(self.conditions):
             if degree(conditions) <= RESOLVED:
-                parts.setdefault(tuple(map(key_of, conditions)), []).append(j)
-        return [np.array(part, dtype=np.int64) for part in parts.values()]
-
-    @cached_property
-    def by_degree(self) -> tuple[Indices, Indices, Indices]:
-        """The numbers with no, one and two conditions."""
-        return self.always, self.conditional, np.array(self.conjunctions, dtype=np.int64)
+                parts[degree(conditions)].setdefault(tuple(map(key_of, conditions)), []).append(j)
+        return [[np.array(part, dtype=np.int64) for part in alike.values()] for alike in parts]
 
     @cached_property
     def affine(self) -> tuple[Vector, Vector]:
@@ -176,9 +171,8 @@ class Structure:
 
     @cached_property
     def complete(self) -> bool:
-        """True if every pair is in E, so that sums over pairs have a closed form."""
-        v = len(self.pairs)
-        return bool(self.pairs.sum() == v * (v - 1))
+        """True if E has every pair of variables with terms in K, so that sums over pairs have a closed form."""
+        return self.joined and not self.conjunctions
 
     @cached_property
     def slices(self) -> dict[str, slice]:
