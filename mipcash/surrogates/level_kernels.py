@@ -40,35 +40,6 @@ def has_length(group: Group) -> bool:
     return group.ordered and group.n_levels >= 3
 
 
-def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, Vector]:
-    """Return k of a group and its derivative with respect to log lo, both (size, size); the off row and column are 0."""
-    n_levels = group.n_levels
-    kernel, slope = np.zeros((group.size, group.size)), np.zeros((group.size, group.size))
-    if n_levels == 1:
-        # With a single level, only being active can have an effect.
-        kernel[0, 0] = float(group.conditional)
-        return kernel, slope
-    centre = np.eye(n_levels) - 1.0 / n_levels
-    if has_length(group):
-        place = np.arange(n_levels) / (n_levels - 1)
-        squares = (place[:, None] - place) ** 2 / length**2
-        plain = np.exp(-0.5 * squares)
-        effect = _centred(plain) + NUGGET * centre
-        effect_slope = _centred(plain * squares)
-        mean, mean_slope = effect.trace() / n_levels, effect_slope.trace() / n_levels
-        slope[:n_levels, :n_levels] = effect_slope / mean - effect * (mean_slope / mean**2)
-    else:
-        effect, mean = centre, centre[0, 0]
-    kernel[:n_levels, :n_levels] = effect / mean + (ACTIVE if group.conditional else 0.0)
-    return kernel, slope
-
-
-def _centred(k: Vector) -> Vector:
-    """Return H k H for a symmetric k (L, L)."""
-    means = k.sum(axis=0) / len(k)
-    return np.asarray(k - means - means[:, None] + means.sum() / len(k))
-
-
 def factor_of(kernel: Vector) -> Vector:
     """Return C with C C' = kernel, shape (size, rank). The zero rows of the kernel, at its end, stay zero.
 
@@ -128,29 +99,20 @@ class LevelKernel(LevelMatrix):
     @cached_property
     def dense(self) -> tuple[Vector, Vector]:
         """k and its derivative with respect to log lo, both (size, size)."""
-        return level_kernel(self.group, self.length)
+        each = np.arange(self.group.size)
+        slope = self._slopes(each[:, None], each) if has_length(self.group) else np.zeros((len(each), len(each)))
+        return self._entries(each[:, None], each), slope
 
     @property
     def matrix(self) -> Vector:
         return self.dense[0]
 
     def at(self, rows: Indices, cols: Indices) -> Vector:
-        if self.small:
-            return np.asarray(self.matrix[rows, cols])
-        n = self.group.n_levels
-        if has_length(self.group):
-            effect = self._centred(0, rows, cols) / self._mean(0)
-        else:
-            effect = (np.equal(rows, cols) - 1.0 / n) / (1.0 - 1.0 / n)
-        return np.where(self._active(rows, cols), effect + (ACTIVE if self.group.conditional else 0.0), 0.0)
+        return np.asarray(self.matrix[rows, cols]) if self.small else self._entries(rows, cols)
 
     def slope_at(self, rows: Indices, cols: Indices) -> Vector:
         """Return the derivative of k with respect to log lo between levels, elementwise. The group must have a length-scale."""
-        if self.small:
-            return np.asarray(self.dense[1][rows, cols])
-        mean, mean_slope = self._mean(0), self._mean(1)
-        slope = self._centred(1, rows, cols) / mean - self._centred(0, rows, cols) * (mean_slope / mean**2)
-        return np.where(self._active(rows, cols), slope, 0.0)
+        return np.asarray(self.dense[1][rows, cols]) if self.small else self._slopes(rows, cols)
 
     @cached_property
     def diagonal(self) -> Vector:
@@ -158,7 +120,20 @@ class LevelKernel(LevelMatrix):
         each = np.arange(self.group.size)
         return self.at(each, each)
 
-    # -- groups whose matrices are not formed --------------------------------------------------------------------
+    def _entries(self, rows: Indices, cols: Indices) -> Vector:
+        n, conditional = self.group.n_levels, self.group.conditional
+        if n == 1:  # only being active can have an effect
+            return np.where(self._active(rows, cols), float(conditional), 0.0)
+        if has_length(self.group):
+            effect = self._centred(0, rows, cols) / self._mean(0)
+        else:
+            effect = (np.equal(rows, cols) - 1.0 / n) / (1.0 - 1.0 / n)
+        return np.where(self._active(rows, cols), effect + (ACTIVE if conditional else 0.0), 0.0)
+
+    def _slopes(self, rows: Indices, cols: Indices) -> Vector:
+        mean, mean_slope = self._mean(0), self._mean(1)
+        slope = self._centred(1, rows, cols) / mean - self._centred(0, rows, cols) * (mean_slope / mean**2)
+        return np.where(self._active(rows, cols), slope, 0.0)
 
     def _active(self, rows: Indices, cols: Indices) -> Booleans:
         return np.asarray(np.less(rows, self.group.n_levels) & np.less(cols, self.group.n_levels))

@@ -227,7 +227,7 @@ def test_predictions_are_the_closed_form(name: str) -> None:
 def test_a_factor_of_a_level_kernel_is_one_that_every_processor_finds(name: str) -> None:
     """It is triangular, where the eigenvectors of a category's equal eigenvalues are any basis."""
     for group in structure_of(observed_in(name)).groups:
-        k = 0.3 * level_kernels.level_kernel(group)[0]
+        k = 0.3 * level_kernels.LevelKernel(group).matrix
         c = level_kernels.factor_of(k)
         np.testing.assert_allclose(c @ c.T, k, atol=1e-12)
         assert c.shape[1] == np.linalg.matrix_rank(k)

@@ -25,7 +25,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
-from mipcash.surrogates.level_kernels import factor_of, level_kernel
+from mipcash.surrogates.level_kernels import LevelKernel, factor_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class DiscreteFeatures:
 
     @classmethod
     def one_hot(cls, program: BinaryProgram, pairs: Sequence[tuple[int, int]]) -> DiscreteFeatures:
-        return cls._of(program, [factor_of(level_kernel(g)[0]) for g in program.groups], pairs)
+        return cls._of(program, [factor_of(LevelKernel(g).matrix) for g in program.groups], pairs)
 
     @classmethod
     def bits(cls, program: BinaryProgram, pairs: Sequence[tuple[int, int]]) -> DiscreteFeatures:

@@ -35,7 +35,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.interactions import Interactions
-from mipcash.surrogates.level_kernels import level_kernel
+from mipcash.surrogates.level_kernels import LevelKernel
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.protocols import Noise
 
@@ -157,7 +157,7 @@ class Grams:
         groups = []
         for group in program.groups:
             levels = z[:, group.start : group.stop]
-            groups.append(levels @ level_kernel(group)[0] @ levels.T)
+            groups.append(levels @ LevelKernel(group).matrix @ levels.T)
         on, joint = scale.active(z), always_active(scale)
         t, n_groups = len(z), len(groups)
         pairs = None
