@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -56,12 +57,7 @@ class UnitScale:
 
     def units(self, configs: Sequence[Configuration]) -> Vector:
         """Return unit values, shape (B, D)."""
-        u = np.full((len(configs), len(self)), INACTIVE)
-        for b, config in enumerate(configs):
-            for d, (label, domain) in enumerate(zip(self.labels, self.domains, strict=True)):
-                if label in config:
-                    u[b, d] = domain.to_unit(config[label])
-        return u
+        return np.array([self.to_unit(config) for config in configs]).reshape(len(configs), len(self))
 
     def active(self, z: Vector) -> Vector:
         """Return the activity of the numbers: (B, n_z) -> (B, D)."""
@@ -91,31 +87,27 @@ class UnitScale:
         return {label: d for d, label in enumerate(self.labels)}
 
     @cached_property
-    def _plain(self) -> tuple[Indices, Vector]:
-        """Indices, (k,), of the numbers with a step that are not on a log scale, and a table (4, k).
+    def _stepped(self) -> tuple[Indices, Vector, Booleans]:
+        """The k numbers with a step and several values: indices, a table (5, k), and which of them have a log scale.
 
-        Its rows are lowest value, span, step and index of the highest value. For reals they are in units of the step, from 0.
+        Rows of the table: first end and span, of logarithms on a log scale; lowest value, step and index of the highest value.
+        Plain reals are in units of the step, from 0.
         """
-        ends = [
-            (d, n.low, n.high - n.low, n.step, np.rint((n.high - n.low) / n.step))
-            if isinstance(n, Integer)
-            else (d, 0, len(n.values) - 1, 1, len(n.values) - 1)
-            for d, n in enumerate(self.domains)
-            if n.step is not None and not n.log and n.low < n.high
-        ]
-        table = np.array(ends, dtype=float).reshape(-1, 5)
-        return table[:, 0].astype(np.int64), table[:, 1:].T
-
-    @cached_property
-    def _logarithmic(self) -> tuple[Indices, Vector]:
-        """Indices of the integers on a log scale, and a table: log of the lowest value, span of the logs, lowest, step, last."""
-        ends = [
-            (d, math.log(n.low), math.log(n.high) - math.log(n.low), n.low, n.step, len(n) - 1)
-            for d, n in enumerate(self.domains)
-            if isinstance(n, Integer) and n.log and n.low < n.high
-        ]
-        table = np.array(ends, dtype=float).reshape(-1, 6)
-        return table[:, 0].astype(np.int64), table[:, 1:].T
+        at, rows, log = list[int](), list[tuple[float, ...]](), list[bool]()
+        for d, n in enumerate(self.domains):
+            if n.step is None or n.low >= n.high or (n.log and not isinstance(n, Integer)):
+                continue
+            last = float(len(n.values) - 1)
+            if n.log:
+                rows.append((math.log(n.low), math.log(n.high) - math.log(n.low), n.low, float(n.step), last))
+            elif isinstance(n, Integer):
+                rows.append((n.low, n.high - n.low, n.low, n.step, last))
+            else:
+                rows.append((0.0, last, 0.0, 1.0, last))
+            at.append(d)
+            log.append(n.log)
+        table = np.array(rows, dtype=float).reshape(-1, 5).T
+        return np.array(at, dtype=np.int64), table, np.array(log, dtype=bool)
 
     @cached_property
     def _fixed(self) -> Indices:
@@ -127,16 +119,13 @@ class UnitScale:
     def rounded(self, u: Vector) -> Vector:
         """Return unit values with every number that has a step rounded to its nearest value: (..., D) -> (..., D)."""
         found: Vector = np.array(u, dtype=float)
-        plain, (low, span, step, last) = self._plain
-        if len(plain):
-            natural = low + _within(found[..., plain], 1.0) * span
-            count = _within(np.rint((natural - low) / step), last)
-            found[..., plain] = _within(count * step / span, 1.0)
-        logarithmic, (log, span, low, step, last) = self._logarithmic
-        if len(logarithmic):
-            natural = np.exp(log + _within(found[..., logarithmic], 1.0) * span)
-            count = _within(np.rint((natural - low) / step), last)
-            found[..., logarithmic] = _within((np.log(low + count * step) - log) / span, 1.0)
+        at, (first, span, low, step, last), log = self._stepped
+        if len(at):
+            natural = first + _within(found[..., at], 1.0) * span
+            np.exp(natural, out=natural, where=log)
+            value = low + _within(np.rint((natural - low) / step), last) * step
+            np.log(value, out=value, where=log)
+            found[..., at] = _within((value - first) / span, 1.0)
         found[..., self._fixed] = 0.5  # as ``Integer.to_unit``
         return found
 
@@ -154,7 +143,7 @@ class UnitScale:
             return natural * (math.log(domain.high) - math.log(domain.low))
         return float(domain.high - domain.low)
 
-    def to_unit(self, values: Mapping[str, float]) -> Vector:
+    def to_unit(self, values: Mapping[str, Any]) -> Vector:
         """Return unit values of natural values, shape (D,); 0.5 for a label that is absent."""
         pairs = zip(self.labels, self.domains, strict=True)
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
