@@ -21,17 +21,17 @@ def whole_number(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def seconds_of(name: str, seconds: Any) -> float | None:
-    """Return a time limit in seconds as a float, or None for no limit (None or infinity).
+def positive(name: str, value: Any, unit: str = "seconds") -> float | None:
+    """Return a limit as a float, or None for no limit (None or infinity).
 
     Raises:
         ValueError: the limit is no number above 0; the message calls it ``name``.
     """
-    if seconds is None:
+    if value is None:
         return None
-    number = float(seconds) if isinstance(seconds, Real) and not isinstance(seconds, bool) else math.nan
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     if not number > 0:
-        raise ValueError(f"{name} must be a positive number of seconds, or None for no limit; got {shown(seconds)}")
+        raise ValueError(f"{name} must be a positive number of {unit}, or None for no limit; got {shown(value)}")
     return None if math.isinf(number) else number
 
 

@@ -160,6 +160,10 @@ class Feasibility:
             if feasible and _has_loss(r.merged) and r.merged.legal and not self.ruled_out.intersection(r.parts)
         ]
 
+    def usable(self, row: Joined) -> bool:
+        """Return True if a row is legal, complete and not ruled out."""
+        return row.merged.legal and not row.merged.outcome.pruned and not self.ruled_out.intersection(row.parts)
+
     @cached_property
     def kept(self) -> list[Joined]:
         """Rows that are legal, feasible and have the loss of a complete evaluation."""
@@ -217,13 +221,7 @@ class Feasibility:
         ranked = []
         for k, row in enumerate(self.rows):
             here, whole = self.violations[k], row.merged
-            if (
-                not whole.legal
-                or self.ruled_out.intersection(row.parts)
-                or whole.status == PENDING
-                or whole.outcome[LOSS].status == FAILED
-                or whole.outcome.pruned
-            ):
+            if not self.usable(row) or whole.status == PENDING or whole.outcome[LOSS].status == FAILED:
                 continue
             loss = math.inf if whole.loss is None else whole.loss
             outside = float(here[np.isfinite(here)].sum())

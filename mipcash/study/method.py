@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.optimizer import Optimizer
-from mipcash.study.arguments import seconds_of
+from mipcash.study.arguments import positive
 from mipcash.study.calls import explained
 from mipcash.text import shown
 
@@ -61,7 +61,7 @@ class Method:
             raise TypeError(
                 f"class {type(self.optimizer).__name__} needs a name for journals and messages: name = 'mine'"
             )
-        seconds_of("seconds_per_proposal", self.seconds_per_proposal)
+        positive("seconds_per_proposal", self.seconds_per_proposal)
 
     @classmethod
     def of(cls, given: Any) -> Method:
@@ -83,7 +83,7 @@ class Method:
     @property
     def seconds(self) -> float | None:
         """Limit on the seconds of a proposal; None if there is no limit."""
-        return seconds_of("seconds_per_proposal", self.seconds_per_proposal)
+        return positive("seconds_per_proposal", self.seconds_per_proposal)
 
     def made(self, space: Space) -> Optimizer:
         """Return the optimizer for a space.

@@ -257,7 +257,7 @@ class Result:
     @property
     def limits(self) -> LimitTable:
         """Trade-off between each outcome constraint and the loss: print it, or ``pandas.DataFrame(result.limits)``."""
-        return LimitTable.of(self.feasibility)
+        return LimitTable(self.feasibility)
 
     @property
     def nearest(self) -> Nearest | None:

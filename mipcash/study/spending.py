@@ -15,7 +15,7 @@ from typing import Any
 
 from mipcash.display import counted
 from mipcash.errors import BudgetError, stack_level
-from mipcash.study.arguments import seconds_of
+from mipcash.study.arguments import positive
 from mipcash.study.trial import Trial
 from mipcash.text import shown
 
@@ -130,7 +130,7 @@ class Budget:
     costs: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "timeout", seconds_of("timeout", self.timeout))
+        object.__setattr__(self, "timeout", positive("timeout", self.timeout))
         if self.amount is not None or self.timeout is None:
             check_budget(self.amount)
 

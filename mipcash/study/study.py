@@ -25,7 +25,7 @@ from mipcash.space.compiled import declaration_of
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import MinimumDistance
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_objectives, costs_of, seconds_of, whole_number
+from mipcash.study.arguments import check_objectives, costs_of, positive, whole_number
 from mipcash.study.calls import explained
 from mipcash.study.feasibility import Feasibility
 from mipcash.study.method import Method, OptimizerGiven
@@ -192,7 +192,7 @@ class Study:
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
             ValueError: n is below 1, the distance negative, or ``seconds`` not above 0.
         """
-        limit = seconds_of("seconds", seconds)
+        limit = positive("seconds", seconds)
         if not (fixed is None or isinstance(fixed, Mapping)):
             raise TypeError(f"fixed= takes a dict of parameters and values, got {shown(fixed)}")
         if n is None:

@@ -7,9 +7,9 @@ point of the front is a step: its loss is reached if the bound is at its value o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -99,8 +99,7 @@ class TradeOff:
         ranked = []
         for k in np.flatnonzero(others & reported).tolist():
             whole = feasibility.rows[k].merged
-            ruled_out = feasibility.ruled_out.intersection(feasibility.rows[k].parts)
-            if whole.legal and whole.loss is not None and not whole.outcome.pruned and not ruled_out:
+            if whole.loss is not None and feasibility.usable(feasibility.rows[k]):
                 ranked.append((sign * values[k], whole.loss, feasibility.tells(feasibility.rows[k])))
         steps: list[Step] = []
         best = math.inf
@@ -162,55 +161,33 @@ class TradeOff:
 
 def _adds_to_front(feasibility: Feasibility, rows: Indices, beyond: Booleans) -> bool:
     """Return True if a row beyond a bound would be on the Pareto front of these rows."""
-    usable = [k for k in rows if not feasibility.ruled_out.intersection(feasibility.rows[k].parts)]
-    merged = {k: feasibility.rows[k].merged for k in usable}
-    usable = [k for k in usable if merged[k].legal and not merged[k].outcome.pruned]
-    known, values = values_of([merged[k] for k in usable], feasibility.objectives)
+    usable = [k for k in rows if feasibility.usable(feasibility.rows[k])]
+    known, values = values_of([feasibility.rows[k].merged for k in usable], feasibility.objectives)
     order = sorted(
         range(len(known)), key=lambda k: bool(beyond[usable[known[k]]])
     )  # of equal rows, the first is on the front
     return any(on and beyond[usable[known[k]]] for k, on in zip(order, on_front(values[order]), strict=True))
 
 
-@dataclass(frozen=True, repr=False)
-class LimitTable(Sequence[dict[str, Any]]):
-    """``result.limits``: the trade-off of each outcome constraint with the loss, a sequence of flat dicts for pandas.
+class LimitTable(list[dict[str, Any]]):
+    """``result.limits``: the trade-off of each outcome constraint with the loss, a list of flat dicts for pandas.
+
+    One dict per step: limit, output, end, bound, loss, trial, feasible, binds, violated, known, failed. ``loss`` is the best that
+    was found with this end of the constraint at ``bound`` and the other constraints unchanged.
 
     Attributes:
         trade_offs: one per end of each constraint.
     """
 
-    trade_offs: tuple[TradeOff, ...]
-
-    @classmethod
-    def of(cls, feasibility: Feasibility) -> LimitTable:
+    def __init__(self, feasibility: Feasibility) -> None:
         ends = [
             (m, end)
             for m, limit in enumerate(feasibility.limits)
             for end, bound in (("low", limit.low), ("high", limit.high))
             if math.isfinite(bound)
         ]
-        return cls(tuple(TradeOff.of(feasibility, m, end) for m, end in ends))
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One flat dict per step: limit, output, end, bound, loss, trial, feasible, binds, violated, known, failed.
-
-        ``loss`` is the best that was found with this end of the constraint at ``bound`` and the other constraints unchanged.
-        """
-        return [row for t in self.trade_offs for row in t.rows()]
-
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
+        self.trade_offs = tuple(TradeOff.of(feasibility, m, end) for m, end in ends)
+        super().__init__(row for t in self.trade_offs for row in t.rows())
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())

@@ -128,7 +128,7 @@ def test_the_table_of_limits_shows_their_trade_offs() -> None:
     (ms,) = of(trial(0, 1.0, ms=6.0), limits=(SLOW,)).limits.trade_offs
     assert "nothing satisfies it together with the other limits yet" in ms.text()
     frame = pytest.importorskip("pandas").DataFrame(CASES.limits)
-    assert len(frame) == len(CASES.limits) == len(CASES.limits.rows) == 7
+    assert len(frame) == len(CASES.limits) == 7
     assert frame["loss"].min() == 0.5
     assert CASES.limits[0]["limit"] == "ms <= 5"
 

@@ -100,7 +100,7 @@ def test_a_constraint_is_judged_by_the_mean_in_every_table() -> None:
     result = study.result
     assert result.config == {"recipe": "B"}
     assert [row["feasible"] for row in result.to_rows()] == [False, False, False, True]
-    assert [row["trial"] for row in result.limits.rows if row["feasible"]] == [3]
+    assert [row["trial"] for row in result.limits if row["feasible"]] == [3]
 
 
 def test_the_outcome_of_a_copied_journal_is_refused(tmp_path: Path) -> None:

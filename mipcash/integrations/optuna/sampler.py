@@ -33,7 +33,7 @@ from mipcash.integrations.spaces.optuna_distributions import domain_of
 from mipcash.modelling.domains import Permutation, short_list
 from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.space import Space
-from mipcash.study.arguments import seconds_of, whole_number
+from mipcash.study.arguments import positive, whole_number
 from mipcash.study.method import SECONDS_PER_PROPOSAL
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.text import did_you_mean
@@ -107,7 +107,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             raise TypeError(f"optimizer is a name ({', '.join(optimizer_names())}), got {optimizer!r}")
         self._space, self._how = space, (optimizer, settings, solver)
         self._limits = limits_of(limits)
-        self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
+        self._seconds = positive("seconds_per_proposal", seconds_per_proposal)
         self._seed = (
             int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole_number("seed", seed, 0)
         )

@@ -33,7 +33,7 @@ from mipcash.methods.admm.augmented import Limits, Measured, outputs, unit_of
 from mipcash.methods.admm.legal import LegalChoices, Projection
 from mipcash.methods.admm.rewards import reward
 from mipcash.methods.admm.settings import AdmmSettings
-from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
+from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN
 from mipcash.methods.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
 from mipcash.methods.admm.theta_min import ThetaProblem
 from mipcash.methods.admm.variables import Variables
@@ -77,10 +77,7 @@ class Admm(ModelBased):
         super().__init__(domain)
         self.settings: AdmmSettings = settings or AdmmSettings()
         self.variables = Variables.of(domain)
-        self.theta_min, self.z_min = (
-            solver_of(THETA_MIN, self.settings.theta_min),
-            solver_of(Z_MIN, self.settings.z_min),
-        )
+        self.theta_min, self.z_min = THETA_MIN[self.settings.theta_min], Z_MIN[self.settings.z_min]
 
     def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
         """Return empty data: ADMM reads the history itself, in the order in which its trials were asked for."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.admm.rewards import RANK
-from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN, solver_of
+from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ class AdmmSettings:
     def __post_init__(self) -> None:
         check_settings(self, above_0=("limit_rho", "unit", "prior"), n_initial=1, first=1, growth=0, rho=0, tolerance=0)
         check_settings(self, most=self.first)
-        solver_of(THETA_MIN, self.theta_min)
-        solver_of(Z_MIN, self.z_min)
+        check_settings(self, choices={"theta_min": THETA_MIN, "z_min": Z_MIN})
         if self.rho == math.inf:
             raise SpaceError("AdmmSettings: rho must be finite")
         known = isinstance(self.f_hat, (int, float)) and not isinstance(self.f_hat, bool)

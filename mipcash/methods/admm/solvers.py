@@ -13,13 +13,11 @@ improvement is not a sum of weights, so it is compared over legal choices from t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 import numpy as np
 
 from mipcash.acquisition.acquisition import rounded
 from mipcash.acquisition.analytic import LogEI
-from mipcash.errors import SpaceError
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.methods.admm.theta_min import ThetaMin, process_theta, random_theta
 from mipcash.methods.admm.z_min import Pull, ZMin, ZProblem, bandit, random_choice
@@ -79,18 +77,3 @@ THETA_MIN: Mapping[str, ThetaMin] = {"gp": process_theta, "random": random_theta
 """Values of ``AdmmSettings.theta_min``."""
 Z_MIN: Mapping[str, ZMin] = {"bandit": bandit, "gp": one_hot_bo, "random": random_choice}
 """Values of ``AdmmSettings.z_min``."""
-
-
-S = TypeVar("S")
-
-
-def solver_of(catalogue: Mapping[str, S], name: str) -> S:
-    """Return a solver by its name.
-
-    Raises:
-        SpaceError: there is none of that name.
-    """
-    if name not in catalogue:
-        setting = "theta_min" if catalogue is THETA_MIN else "z_min"
-        raise SpaceError(f"{setting} must be one of {', '.join(catalogue)}, got {name!r}")
-    return catalogue[name]

@@ -157,21 +157,19 @@ def at_work(result: Result) -> NDArray[np.float64]:
             continue
         begin, end = span_of(t)
         spans.append((begin - t.seconds.get("ask", 0.0), end))
-    order = sorted((k for k, s in enumerate(spans) if np.isfinite(s[0])), key=lambda k: spans[k])
-    covered, until, pieces = 0.0, -np.inf, list[tuple[float, float, float]]()
-    for k in order:  # union of the spans, as pieces: begin, end, seconds before
-        begin, end = spans[k]
-        begin = max(begin, until)
-        if end > begin:
-            pieces.append((begin, end, covered))
-            covered, until = covered + end - begin, end
-    begins = np.array([p[0] for p in pieces])
+    begins, ends = np.array(spans, dtype=float).reshape(-1, 2).T
+    known = np.isfinite(ends)
+    order = np.lexsort((ends, begins))
+    order = order[known[order]]
     found = np.zeros(len(spans))
-    for k, (_, end) in enumerate(spans):
-        at = int(np.searchsorted(begins, end)) - 1 if np.isfinite(end) else -1
-        if at >= 0:
-            begin, stop, before = pieces[at]
-            found[k] = before + min(end, stop) - begin
+    if order.size:  # the union of the spans, in pieces that do not overlap
+        stop = np.maximum.accumulate(ends[order])
+        start = np.maximum(begins[order], np.append(-np.inf, stop[:-1]))
+        start, stop = start[stop > start], stop[stop > start]
+        total = np.cumsum(stop - start)
+        if total.size:
+            corners = np.c_[start, stop].ravel(), np.c_[total - (stop - start), total].ravel()
+            found[known] = np.interp(ends[known], *corners)
     return found
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from mipcash.display import value_text
 from mipcash.modelling.domains import Integer, Permutation, Real, Value, same_value
-from mipcash.program.forms import Booleans
 from mipcash.program.points import Points
 from mipcash.report.data.box import orders
 from mipcash.space.bounds import Extent
@@ -59,16 +58,12 @@ class Variable:
         settings: in their order.
         number: True if its values are on a scale, False if they are a list.
         log: True if that scale is logarithmic.
-        groups: groups of the program that represent it.
-        place: index of its unit-scaled variable; -1: none.
     """
 
     label: str
     settings: tuple[Setting, ...]
     number: bool
     log: bool
-    groups: tuple[int, ...]
-    place: int
 
     @classmethod
     def of(
@@ -94,7 +89,7 @@ class Variable:
         groups = tuple(g for g, group in enumerate(domain.program.groups) if group.parameter == label)
         place = domain.scale.place.get(label, -1)
         if isinstance(declared, Permutation):
-            return cls(label, _orders(domain, declared, groups, count, rng, also), False, False, groups, place)
+            return cls(label, _orders(domain, declared, groups, count, rng, also), False, False)
         if groups:
             group = domain.program.groups[groups[0]]
             left = None if extent is None or whole else extent.values
@@ -104,7 +99,7 @@ class Variable:
             chosen = sorted({*chosen, *own})
             settings = tuple(Setting(group.values[l], ((groups[0], l),)) for l in chosen)
             number = group.kind == "integer" and len(settings) > LISTED
-            return cls(label, settings, number, False, groups, place) if settings else None
+            return cls(label, settings, number, False) if settings else None
         if place < 0 or not isinstance(declared, (Real, Integer)):
             return None
         low, high = (declared.low, declared.high) if extent is None or whole else (extent.low, extent.high)
@@ -114,14 +109,7 @@ class Variable:
         values = values if also is None else sorted({*values, also})
         made = tuple(Setting(v, unit=(place, declared.to_unit(v))) for v in values)
         few = declared.step is not None and len(made) <= LISTED
-        return cls(label, made, not few, declared.log, groups, place)
-
-    def active(self, domain: Domain, shown: Points) -> Booleans:
-        """Return True for effective points where the parameter is active: shape (B,)."""
-        if self.groups:
-            group = domain.program.groups[self.groups[0]]
-            return np.asarray(shown.levels[:, self.groups[0]] < group.n_levels)
-        return np.asarray(domain.scale.active_at(domain.program, shown.levels)[:, self.place] > 0)
+        return cls(label, made, not few, declared.log)
 
     @property
     def texts(self) -> list[str]:

@@ -77,32 +77,12 @@ def _joint(rows: Vector, step: Vector) -> list[Vector]:
     exact = [[Fraction(v).limit_denominator(RATIO) for v in row] for row in scaled.tolist()]
     if np.any(np.abs(np.array(exact, dtype=float) - scaled) > 1e-12 * np.abs(scaled)):
         return []
-    pivots = _reduced(exact)
+    import sympy  # takes half a second
+
     found = []
-    for free in sorted({*range(len(whole))} - {*pivots}):
-        vector = [Fraction(0)] * len(whole)
-        vector[free] = Fraction(1)
-        for row, pivot in zip(exact, pivots, strict=False):
-            vector[pivot] = -row[free]
-        scale = math.lcm(*(v.denominator for v in vector))
+    for vector in sympy.Matrix(exact).nullspace():
+        scale = math.lcm(*(int(v.q) for v in vector))
         direction = np.zeros(rows.shape[1])
         direction[whole] = [float(v * scale) for v in vector] * step[whole]
         found.append(direction)
     return found
-
-
-def _reduced(rows: list[list[Fraction]]) -> list[int]:
-    """Bring rows into reduced row echelon form, in place, and return the columns of the pivots."""
-    pivots: list[int] = []
-    for k in range(len(rows[0])):
-        r = len(pivots)
-        first = next((q for q in range(r, len(rows)) if rows[q][k]), None)
-        if first is None:
-            continue
-        rows[r], rows[first] = rows[first], rows[r]
-        rows[r] = [v / rows[r][k] for v in rows[r]]
-        for q, row in enumerate(rows):
-            if q != r and row[k]:
-                rows[q] = [v - row[k] * w for v, w in zip(row, rows[r], strict=True)]
-        pivots.append(k)
-    return pivots

@@ -10,17 +10,14 @@ of.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from mipcash.study.arguments import seconds_of
-from mipcash.text import shown
+from mipcash.study.arguments import positive
 
 MEGABYTE = 1_000_000
 _PROC = Path("/proc")
@@ -45,8 +42,8 @@ class Allowed:
         Raises:
             ValueError: a limit is invalid, or is combined with an executor.
         """
-        seconds = seconds_of("evaluation_timeout", evaluation_timeout)
-        memory = _megabytes_of(evaluation_memory)
+        seconds = positive("evaluation_timeout", evaluation_timeout)
+        memory = positive("evaluation_memory", evaluation_memory, "megabytes (of 10^6 bytes)")
         if seconds is None and memory is None:
             return None
         if executor is not None:
@@ -66,18 +63,6 @@ class Allowed:
     def large(self) -> str:
         """Failure message of an evaluation that took too much memory."""
         return f"it took more memory than evaluation_memory={self.megabytes:g} MB, and its process was killed"
-
-
-def _megabytes_of(memory: Any) -> float | None:
-    """Return a limit in megabytes, > 0; None for no limit (None or infinity)."""
-    if memory is None:
-        return None
-    number = float(memory) if isinstance(memory, Real) and not isinstance(memory, bool) else math.nan
-    if not number > 0:
-        raise ValueError(
-            f"evaluation_memory must be a positive number of megabytes (of 10^6 bytes), or None for no limit; got {shown(memory)}"
-        )
-    return None if math.isinf(number) else number
 
 
 def held(group: int, limit: float = 0.0) -> float:
