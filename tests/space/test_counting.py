@@ -81,3 +81,15 @@ def test_after_the_deadline_the_count_is_a_lower_bound() -> None:
     passed = count(minimiser, 100, QUESTION, Deadline(0.0, lambda: 1.0))
     assert whole.exact
     assert 0 < passed.number <= whole.number
+
+
+def test_names_of_parameters_do_not_meet_those_of_groups_and_squares() -> None:
+    squares = mc.Space("squares")
+    on, a, b = squares.categorical("on", [0, 1]), squares.integer("a", 0, 3), squares.integer("square", 0, 3)
+    squares.rule("sum", a * a + a * b <= 6, when=on.is_(1))
+    assert squares.count() == sum(not (o and x * x + x * y > 6) for o in (0, 1) for x in range(4) for y in range(4))
+    orders = mc.Space("orders")
+    first, second = orders.module("m", ["p", "q"]), orders.module("n", ["p"])
+    order, x, on = orders.ordering("o", [first, second]), orders.integer("o:m", 0, 4), orders.categorical("on", [0, 1])
+    orders.rule("sum", x + 2 * order.at(first, 1) <= 4, when=on.is_(1))
+    assert orders.count() == 2 * sum(not (o and x + 2 * at > 4) for o in (0, 1) for x in range(5) for at in (0, 1))

@@ -447,15 +447,3 @@ def test_a_proof_names_its_solver() -> None:
 def test_the_relative_gap_is_defined_at_zero() -> None:
     pairs = ((0.0, 0.0), (0.0, -1e-11), (0.0, -3.0), (1.0, -1.0), (100.0, 99.0), (3.0, -math.inf))
     assert [relative_gap(value, bound) for value, bound in pairs] == [0.0, 0.0, 1.0, 2.0, 0.01, math.inf]
-
-
-def test_names_of_parameters_do_not_meet_those_of_groups_and_squares() -> None:
-    squares = mc.Space("squares")
-    on, a, b = squares.categorical("on", [0, 1]), squares.integer("a", 0, 3), squares.integer("square", 0, 3)
-    squares.rule("sum", a * a + a * b <= 6, when=on.is_(1))
-    assert squares.count() == sum(not (o and x * x + x * y > 6) for o in (0, 1) for x in range(4) for y in range(4))
-    orders = mc.Space("orders")
-    first, second = orders.module("m", ["p", "q"]), orders.module("n", ["p"])
-    order, x, on = orders.ordering("o", [first, second]), orders.integer("o:m", 0, 4), orders.categorical("on", [0, 1])
-    orders.rule("sum", x + 2 * order.at(first, 1) <= 4, when=on.is_(1))
-    assert orders.count() == 2 * sum(not (o and x + 2 * at > 4) for o in (0, 1) for x in range(5) for at in (0, 1))
