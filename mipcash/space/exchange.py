@@ -37,53 +37,24 @@ def export(space: CompiledSpace, path: str | os.PathLike[str], suffix: str) -> P
 
     if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
         raise TypeError(f"the path of a program is a str or a Path, such as 'space{suffix}', got {path!r}")
-    if not os.fspath(path):
-        raise SolverError(f"the program cannot be written: the path is empty; give a file, such as 'space{suffix}'")
-    target = _target(Path(path), suffix)
     if space.program.bilinear:
         product = space.program.names[space.program.bilinear[0].column]
         raise SolverError(
-            f"the program cannot be written to {str(target)!r}: its rules multiply reals ({product}), which the rows of this "
+            f"the program cannot be written to {str(path)!r}: its rules multiply reals ({product}), which the rows of this "
             "format do not hold; take discrete values for one factor (step=), or solve it by mipcash"
         )
     names = [re.sub(r"[^A-Za-z0-9_]+", "_", name) for name in space.program.names]
     text = program_text(space.program, [f"{name}_{k}" for k, name in enumerate(names)], suffix)
     try:
+        target = Path(path).expanduser()
+        target = target if target.suffix.lower() == suffix else target.with_name(target.name + suffix)
         target.write_bytes(text)
-    except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) else str(error)
-        raise SolverError(
-            f"the program cannot be written to {str(target)!r}: {cause}; check its permissions and the space on the disk, "
-            "or give another file"
-        ) from error
-    return target
-
-
-def _target(given: Path, suffix: str) -> Path:
-    """Return the file to write, after checking that it and its folder can be used.
-
-    Raises:
-        SolverError: the path is a folder, or its folder does not exist.
-    """
-    try:
-        path = given.expanduser()
-        target = path if path.suffix.lower() == suffix else path.with_name(path.name + suffix) if path.name else path
-        taken = path if path.is_dir() else target if target.is_dir() else None
-        missing = None if target.parent.is_dir() else target.parent
     except (OSError, RuntimeError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
         raise SolverError(
-            f"the program cannot be written to {str(given)!r}: the path leads to no file ({error}); give another file"
+            f"the program cannot be written to {str(path)!r}: {cause}; give another file, such as 'space{suffix}', in a folder "
+            "that exists and can be written to"
         ) from error
-    if taken is not None:
-        example = taken / f"space{suffix}"
-        raise SolverError(
-            f"the program cannot be written to {str(taken)!r}: it is a folder; give a file, such as {str(example)!r}"
-        )
-    if missing is not None:
-        what = (
-            "is no folder; give another file" if missing.exists() else f"does not exist; create it (mkdir -p {missing})"
-        )
-        raise SolverError(f"the program cannot be written to {str(target)!r}: the folder {str(missing)!r} {what}")
     return target
 
 
