@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.proxies import proxy
 from benchmarks.registry import Progress, Results, benchmark, results_of
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.space.domain import Domain
+from tests.proxies import proxy
 
 FLOOR = 1e-3
 WORKERS = 2

@@ -24,7 +24,7 @@ from mipcash.errors import ModelError
 SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": ["vae-proxy"]}
 """Problems of the smoke size, whose trainings take seconds."""
 BUDGET = 12
-SLOW = ("direct", "laptop", "paper", "paper-mnist")
+SLOW = ("laptop", "paper", "paper-mnist")
 """Groups of the full size only."""
 GPU = ("paper", "paper-mnist")
 """Groups that take days without a GPU."""

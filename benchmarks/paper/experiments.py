@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from benchmarks.paper import final, synthetic, vae, xgboost
+from benchmarks.paper import final, synthetic, table, vae
 from benchmarks.paper.experiment import Experiment, Group
 from benchmarks.paper.suites import SYNTHETIC, VAE, XGBOOST
 from mipcash.models.vae import PRESETS
@@ -86,8 +86,7 @@ XGBOOST_EXPERIMENT = Experiment(
     suite=XGBOOST,
     at=(16, 32, 50),
     unit="held-out error",
-    evaluations=xgboost.hours,
-    machines=xgboost.machines,
+    evaluations=table.hours,
     seeds={"smoke": (0,), "quick": range(4), "full": range(16)},
     groups=(
         Group(
@@ -105,14 +104,6 @@ XGBOOST_EXPERIMENT = Experiment(
             (*OURS, *COMMON),
             TABLES + "; data: 1,000 rows of phoneme in place of steel-plates-fault",
             "Paper, Fig. 1 right, on steel-plates-fault: MiVaBO is competitive with SMAC and TPE.",
-        ),
-        Group(
-            "direct",
-            "XGBoost on monks-problem-1, trained at every evaluation",
-            ("monks-direct",),
-            ("hybrid", "mivabo", "optuna-tpe", "random"),
-            "Runs: see the column. Real training instead of a table; not in the paper",
-            needs=xgboost.check,
         ),
     ),
 )

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.proxies import proxy
 from mipcash.acquisition.alternating import AlternatingSettings
 from mipcash.acquisition.clock import CUT
 from mipcash.backends.registry import make_backend
@@ -25,6 +24,7 @@ from mipcash.space.space import Space
 from mipcash.surrogates.maximum import maximum
 from tests.fuzz.cases import FEW_LEVELS, on_drawn_spaces
 from tests.fuzz.described import Drawn, build
+from tests.proxies import proxy
 from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete, shape_space
 

@@ -11,7 +11,6 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import mipcash as mc
-from benchmarks.proxies import proxy
 from mipcash.methods.admm.legal import Projection
 from mipcash.methods.admm.variables import Variables
 from mipcash.optimizers.optimizer import Observation, Proposal, Request
@@ -20,6 +19,7 @@ from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from mipcash.space.solution import LOCAL_SEARCH
 from mipcash.study.records.encoding import decode_solution, encode_solution
+from tests.proxies import proxy
 from tests.spaces import ALL
 
 # -- wide spaces -------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 SIDE = 4
 PRICE = 0.3
@@ -112,16 +112,4 @@ def legal(x: np.ndarray) -> np.ndarray:
     return good
 
 
-def _problem(name: str, rules: bool, optimum: float) -> Problem:
-    return Problem(
-        name=name,
-        space=partial(space, rules),
-        objective=objective,
-        group="rules" if rules else "free",
-        optimum=optimum,
-        certificate="enumeration",
-        source="Baptista and Poloczek, Bayesian optimization of combinatorial structures, 4.2",
-    )
-
-
-PROBLEMS = (_problem("ising", False, 4.8117866999281), _problem("ising-rules", True, 5.15160864931033))
+PROBLEMS = (described("ising", partial(space, False), objective), described("ising-rules", partial(space, True), objective))

@@ -9,7 +9,7 @@ from typing import Any
 
 import mipcash as mc
 from benchmarks.automl import ordered as pipelines
-from benchmarks.peers.problem import LOWER_BOUND, Config, Problem, described
+from benchmarks.peers.problem import Config, Problem, described
 from mipcash.models._data import table
 
 ROUNDS = (3, 200)
@@ -71,22 +71,12 @@ def _loss(config: Config, x_train: Any, y_train: Any, x_test: Any, y_test: Any) 
         return 1.0 - float(get_scorer("roc_auc")(model, x_test, y_test))
 
 
-def _learning(name: str, data: str, optimum: float, held_out: bool = False) -> Problem:
-    return Problem(
-        name=name,
-        space=lambda: pipelines.build(data=data, folds=2)[0],
-        objective=pipeline_loss(data),
-        group="rules",
-        optimum=optimum,
-        certificate=LOWER_BOUND,
-        source=f"ordered pipelines, {data} data",
-        held_out=held_out,
-        tolerance=0.0,
-    )
+def _learning(name: str, data: str) -> Problem:
+    return described(name, lambda: pipelines.build(data=data, folds=2)[0], pipeline_loss(data))
 
 
 PROBLEMS = (
     described("xgboost-monks", xgboost_space, xgboost),
-    _learning("pipeline-heart", "heart", 0.0),
-    _learning("pipeline-sonar", "sonar", 0.0, held_out=True),
+    _learning("pipeline-heart", "heart"),
+    _learning("pipeline-sonar", "sonar"),
 )

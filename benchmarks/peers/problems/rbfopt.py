@@ -13,14 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
-
-SOURCE = "test set of rbfopt (Costa and Nannicini)"
+from benchmarks.peers.problem import Config, described
 
 # -- Branin with a categorical periodic term ------------------------------------------------------------------------------------
 
@@ -159,22 +156,11 @@ def schoen(config: Config) -> float:
     return float(weights @ f / weights.sum())
 
 
-def _problem(name: str, space: Callable[[], mc.Space], objective: Any, optimum: float, certificate: str) -> Problem:
-    group = "rules" if name.endswith("-rules") else "free"
-    return Problem(name, space, objective, group, optimum, certificate, SOURCE, tolerance=1e-5)
-
-
-def _two(name: str, space: Any, objective: Any, optima: tuple[float, float], certificate: str) -> list[Problem]:
-    """Return the function without and with rules."""
-    return [
-        _problem(f"{name}-{kind}", partial(space, rules), objective, optimum, certificate)
-        for kind, rules, optimum in zip(("cat", "rules"), (False, True), optima, strict=True)
-    ]
-
-
 PROBLEMS = (
-    _problem("branin-cat", branin_space, branin, 0.39788735772973816, "construction"),
-    *_two("hartman6", hartman_space, hartman, (-3.9623174076910175, -3.2250376306843), "branch and bound"),
-    *_two("nvs09", nvs09_space, nvs09, (-55.35106967758746, -32.137542306234415), "enumeration"),
-    _problem("schoen-int", schoen_space, schoen, -1000.0, "construction"),
+    described("branin-cat", branin_space, branin),
+    described("hartman6-cat", partial(hartman_space, False), hartman),
+    described("hartman6-rules", partial(hartman_space, True), hartman),
+    described("nvs09-cat", partial(nvs09_space, False), nvs09),
+    described("nvs09-rules", partial(nvs09_space, True), nvs09),
+    described("schoen-int", schoen_space, schoen),
 )
