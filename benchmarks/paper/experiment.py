@@ -35,7 +35,6 @@ class Group:
         conventions: for illegal suggestions; None: those of the suite.
         points: numbers of the paper for a panel beside the figure: method -> its name there and, by the number of
             evaluations, mean and standard deviation.
-        more: folder of the figures as the page sees it -> further Markdown.
         needs: raises ``mipcash.errors.ModelError`` if data or a package is missing.
     """
 
@@ -47,7 +46,6 @@ class Group:
     paper: str = ""
     conventions: tuple[str, ...] | None = None
     points: Mapping[str, tuple[str, Mapping[int, tuple[float, float]]]] = field(default_factory=dict)
-    more: Callable[[str], str] = field(default=lambda figures: "")
     needs: Callable[[], None] = field(default=lambda: None)
 
     def conventions_of(self, suite: Suite) -> tuple[str, ...]:

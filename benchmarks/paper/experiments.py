@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from benchmarks.paper import final, synthetic, table, vae
+from benchmarks.paper import synthetic, table, vae
 from benchmarks.paper.experiment import Experiment, Group
 from benchmarks.paper.suites import SYNTHETIC, VAE, XGBOOST
 from mipcash.models.vae import PRESETS
@@ -144,8 +144,8 @@ EIGHT = "Runs: see the column; the paper: 8" + GIVEN
 
 
 def _trained(size: str, title: str, scaled: str = EIGHT, paper: str = "", **points: Any) -> Group:
-    more, needs = partial(final.markdown, size), partial(vae.check, size)
-    return Group(size, title, (f"vae-{size}",), (*OURS, *RULED), scaled, paper, more=more, needs=needs, **points)
+    needs = partial(vae.check, size)
+    return Group(size, title, (f"vae-{size}",), (*OURS, *RULED), scaled, paper, needs=needs, **points)
 
 
 VAE_EXPERIMENT = Experiment(

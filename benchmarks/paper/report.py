@@ -40,9 +40,6 @@ def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "")
             lines += [f"![{group.title}]({figures}/{experiment.name}-{group.name}.svg)", ""]
         if group.paper:
             lines += [group.paper.strip(), ""]
-        more = group.more(figures)
-        if more:
-            lines += [more, ""]
     return "\n".join([*lines, *_made(results)]) if lines else "no run yet\n"
 
 
