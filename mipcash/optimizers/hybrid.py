@@ -55,12 +55,11 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
-from mipcash.surrogates.interactions import NameTuple, named, resolve
 from mipcash.surrogates.protocols import MixedFunction, Surrogate
 from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
+from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 from mipcash.surrogates.structured.training_tables import Tables
 
 WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
@@ -104,7 +103,6 @@ class HybridSettings:
         best: number of observations in the pool.
         warp: allow a compression of the worse half of the losses, chosen by evidence.
         product_columns: maximum number of product columns in the MIP of the posterior mean; weaker products are bounded instead.
-        interactions: pairs of parameters, by name, that may interact in the structured model; None: all pairs.
         alternation: limits of step 3 of the module's description.
         local_search: limits of step 4; None: the defaults, or LEAN if no minimisers are in the pool.
         cover: maximum size of the initial design, which goes on until it has every algorithm of every module. Later, when hardly
@@ -133,7 +131,6 @@ class HybridSettings:
     restart_every: int = 6
     best: int = 5
     warp: bool = True
-    interactions: NameTuple | None = None
     product_columns: int = 600
     cover: int = 24
     alternation: AlternatingSettings = field(
@@ -143,15 +140,8 @@ class HybridSettings:
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-6, node_limit=200))
 
     def __post_init__(self) -> None:
-        if self.interactions is not None:
-            object.__setattr__(self, "interactions", named(self.interactions))
         check_settings(self, choices={"acquisition": ACQUISITIONS}, samples=int(self.acquisition == SAMPLED))
         check_settings(self, n_initial=1, best=1, refit=1, restart_every=1, cover=0, product_columns=0)
-
-    @property
-    def surrogate(self) -> StructuredSettings:
-        """Settings of the surrogate."""
-        return StructuredSettings(self.refit, self.restart_every, self.warp)
 
 
 @dataclass(frozen=True)
@@ -187,14 +177,12 @@ class Hybrid(ModelBased):
         super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
         self.cover = self.settings.cover
-        chosen = self.settings.interactions
-        graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
-        structure = Structure.of(self.program, self.scale, graph)
-        self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
-        # no warp: outputs with an outcome constraint are compressed by ``LimitScale``
-        self.beside: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(
-            structure, replace(self.settings.surrogate, warp=False)
+        structure = Structure.of(self.program, self.scale)
+        self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(
+            structure, self.settings.refit, self.settings.restart_every, self.settings.warp
         )
+        # no warp: outputs with an outcome constraint are compressed by ``LimitScale``
+        self.beside: Surrogate[Tables, StructuredPosterior] = replace(self.surrogate, warped=False)
 
     @property
     def local_search(self) -> LocalSearchSettings:

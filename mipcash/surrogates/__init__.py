@@ -5,7 +5,6 @@ Read in this order:
     protocols        Surrogate, Posterior, Section, MixedFunction: the interface between models and searches.
     structured/      The default model: effects, pairs and a joint kernel over the numerical parameters, with a residual.
     level_kernels    Covariances of the levels of a group.
-    interactions     Pairs of parameters that may interact.
     limit_scale      The scale on which an output with an outcome constraint is modelled.
 
 cosines, covariance and maximum are numerical parts that several models share. No module here depends on a solver.

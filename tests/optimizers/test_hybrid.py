@@ -96,21 +96,6 @@ def test_a_new_optimizer_continues_as_one_with_cached_factors(near: int, monkeyp
     assert max(extended) == 3
 
 
-def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused() -> None:
-    space = ALL["conv_net"]()
-    settings = HybridSettings(interactions=(("layers", "stride"), ("lr", "activation")))
-    optimizer = make_optimizer("hybrid", space, settings=settings)
-    assert isinstance(optimizer, Hybrid)
-    history = history_of(space, 14)
-    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
-    together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "filter"))[0]
-    assert together - alone - beside + neither == pytest.approx(0.0, abs=1e-9)
-    together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "stride"))[0]
-    assert abs(together - alone - beside + neither) > 1e-6
-    with pytest.raises(SpaceError, match="layer"):
-        make_optimizer("hybrid", space, settings=HybridSettings(interactions=(("layer", "stride"),)))
-
-
 @pytest.mark.parametrize(
     ("make", "changes", "named"),
     [

@@ -14,12 +14,12 @@ from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.interactions import resolve
 from mipcash.methods.mivabo.mivabo import MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.surrogates.interactions import resolve
 from tests.spaces import ALL, loss
 
 SIZES = FeatureSizes(fourier=16, per_number=4, product_columns=200, nodes=3)

@@ -237,12 +237,12 @@ def test_a_factor_of_a_level_kernel_is_one_that_every_processor_finds(name: str)
 # -- wide spaces ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "sparse"), [("nested", True), ("alternatives", False), ("discrete", True)])
-def test_a_wide_model_is_the_same_model(name: str, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["nested", "alternatives", "discrete"])
+def test_a_wide_model_is_the_same_model(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wide model is computed without matrices over pairs of levels."""
     monkeypatch.setattr(level_kernels, "DENSE", 0)
     observed = observed_in(name)
-    structure = structure_of(observed, sparse)
+    structure = structure_of(observed)
     theta, x, found = some_theta(structure), Encoded.of(structure, observed.every), []
     for wide in (True, False):
         of = replace(structure)

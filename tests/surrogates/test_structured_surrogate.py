@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.protocols import Surrogate
 from mipcash.surrogates.structured import surrogate as module
 from mipcash.surrogates.structured.encoded import Encoded
@@ -23,18 +21,14 @@ from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior, factor
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
+from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 from mipcash.surrogates.structured.training_tables import Tables
 from mipcash.surrogates.structured.warping import SHAPES, Warp
 from tests.surrogates.conformance import Conformance, Observed, nested, observed_in
 
 
-def structure_of(observed: Observed, sparse: bool = False) -> Structure:
-    """Return the structure with all interactions, or with half of them."""
-    rng, g, d = np.random.default_rng(5), range(len(observed.program.groups)), range(len(observed.scale))
-    pairs = (combinations(g, 2), product(g, d), combinations(d, 2))
-    declared = Interactions(*(frozenset(p for p in of if rng.random() < 0.5) for of in pairs)) if sparse else None
-    return Structure.of(observed.program, observed.scale, declared)
+def structure_of(observed: Observed) -> Structure:
+    return Structure.of(observed.program, observed.scale)
 
 
 def some_theta(structure: Structure, seed: int = 1) -> Vector:
@@ -58,8 +52,7 @@ class TestStructuredSurrogate(Conformance):
     inflated = False
 
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
-        structure = structure_of(observed, sparse=observed.name == "nested")
-        return StructuredSurrogate(structure, StructuredSettings(iterations=5))
+        return StructuredSurrogate(structure_of(observed), iterations=5)
 
     def sampled(self, posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
         return structured_part(posterior, points)
@@ -132,14 +125,11 @@ def test_the_posterior_given_the_near_observations_is_a_fit_to_them(name: str, m
 
 
 @pytest.mark.parametrize(
-    ("name", "held", "sparse"),
-    [("nested", False, True), ("nested", True, False), ("discrete", False, False), ("bound_numbers", False, False)],
+    ("name", "held"), [("nested", False), ("nested", True), ("discrete", False), ("bound_numbers", False)]
 )
-def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(
-    name: str, held: bool, sparse: bool
-) -> None:
+def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(name: str, held: bool) -> None:
     observed = observed_in(name)
-    structure = structure_of(observed, sparse)
+    structure = structure_of(observed)
     theta, rng = some_theta(structure), np.random.default_rng(1)
     tables = Tables.of(structure, observed.points)
     y, noise = rng.normal(size=len(tables)), rng.random(len(tables))
@@ -191,8 +181,8 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
     monkeypatch.setattr(module, "fit", watched)
     monkeypatch.setattr(module, "COMPARED", 5)
     monkeypatch.setattr(module, "every", lambda t: 1 if t < 14 else 3)
-    settings = StructuredSettings(iterations=1, restart_every=3)
-    surrogate, state, counts = StructuredSurrogate(structure_of(observed), settings), dict[str, Any](), []
+    surrogate = StructuredSurrogate(structure_of(observed), iterations=1, restart_every=3)
+    state, counts = dict[str, Any](), []
     for t in (10, 11, 12, 13, 14, 14, 14, 14, 14):
         del searches[:]
         before = state.get("theta")

@@ -20,6 +20,7 @@ from mipcash.methods.mivabo.blocks import (
     quadrature,
     relevant_pairs,
 )
+from mipcash.methods.mivabo.interactions import Interactions
 from mipcash.methods.mivabo.mivabo import LinearSurrogate, MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
@@ -27,7 +28,6 @@ from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.cosines import CosineFeatures
-from mipcash.surrogates.interactions import Interactions
 from tests.spaces import ALL, loss
 from tests.surrogates.conformance import Observed, Sampling, observed_in
 

@@ -104,8 +104,9 @@ class Admmbo(ModelBased):
         super().__init__(domain)
         self.settings: AdmmboSettings = settings or AdmmboSettings()
         self.space = Coordinates.of(domain, self.settings.coordinates)
-        structure = Structure.of(self.program, self.scale, None)
-        self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
+        structure, s = Structure.of(self.program, self.scale), self.settings
+        # the quadratic of eq. 10 is on the scale of the losses, so there is no warp
+        self.surrogate = StructuredSurrogate(structure, s.refit, s.restart_every, warped=False)
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
         """See Algorithm 3.1, line 17, and ``mipcash.methods.admmbo.admmbo.recommended``.

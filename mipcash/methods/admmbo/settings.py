@@ -7,7 +7,6 @@ from typing import Any
 
 from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceError, check_settings
-from mipcash.surrogates.structured.surrogate import StructuredSettings
 
 UNIT, NATURAL = "unit", "natural"
 """Coordinates of numerical parameters: from 0 to 1, or as declared (a numerical parameter on a log scale: its logarithm)."""
@@ -88,8 +87,3 @@ class AdmmboSettings:
         """
         own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL, "improvement": None}
         return cls(**(own | changes))
-
-    @property
-    def surrogate(self) -> StructuredSettings:
-        """Settings of every output's surrogate. The quadratic of eq. 10 is on the scale of the losses, so there is no warp."""
-        return StructuredSettings(self.refit, self.restart_every, warp=False)

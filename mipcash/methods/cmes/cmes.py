@@ -125,7 +125,7 @@ class CmesSettings(HybridSettings):
             any feasible observation. None: it is the best feasible observation, as with every optimizer.
         n_initial, refit, restart_every, best, warp: as in
             [`HybridSettings`][mipcash.optimizers.hybrid.HybridSettings].
-        interactions, product_columns, cover, alternation, local_search, solver: as in ``HybridSettings``.
+        product_columns, cover, alternation, local_search, solver: as in ``HybridSettings``.
         acquisition, samples: leave the defaults; ``cmes`` has an acquisition function and samples of its own.
 
     Raises:

@@ -1,6 +1,7 @@
 """MiVaBO (Daxberger et al. 2019). Read ``mivabo`` first, then ``posterior``, ``functions`` and ``blocks``.
 
-discrete_features are the blocks over levels, evidence fits the prior variances, sparse/ has sparse priors.
+discrete_features are the blocks over levels, interactions the pairs that were declared to interact, evidence fits the prior
+variances, sparse/ has sparse priors.
 """
 
 from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings

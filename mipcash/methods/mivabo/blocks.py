@@ -33,11 +33,11 @@ from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.evidence import Layout, Shared, shared
 from mipcash.methods.mivabo.functions import Block
+from mipcash.methods.mivabo.interactions import Interactions, Pair
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale, resolved
 from mipcash.surrogates.cosines import CosineFeatures
-from mipcash.surrogates.interactions import Interactions, Pair
 from mipcash.text import did_you_mean
 
 LARGEST = 4096

@@ -31,10 +31,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mipcash.deadline import NEVER, Deadline
+from mipcash.methods.mivabo.interactions import Interactions
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
-from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import LevelKernel
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.protocols import Noise

@@ -25,6 +25,7 @@ from mipcash.methods.mivabo import evidence
 from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, known_kind, paper_blocks
 from mipcash.methods.mivabo.evidence import always_active, shared
 from mipcash.methods.mivabo.functions import WeightSample
+from mipcash.methods.mivabo.interactions import Interactions, named, resolve
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import PRIORS, SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
@@ -41,7 +42,6 @@ from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
 from mipcash.surrogates.covariance import standardisation
-from mipcash.surrogates.interactions import Interactions, named, resolve
 from mipcash.surrogates.protocols import Noise, State
 
 KNOWN = 32

@@ -14,8 +14,7 @@ Notation
 
 f = q + r with q ~ K and r ~ R. Predictions are of the sum. Only q is a quadratic form and is minimised by the MIP. Without r,
 interactions of three and more variables would be attributed to pairs, and the model would be overconfident. In R a number that is
-off takes the middle of its range, as in configurations, whatever u_j is. If pairs are declared, R is dropped, and numbers with
-more than two conditions have no effect in the model.
+off takes the middle of its range, as in configurations, whatever u_j is.
 At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with two
 conditions) is therefore not in E.
 
@@ -79,8 +78,6 @@ CACHED = 1 << 17
 """Number of covariances computed at a time, so that their terms fit into the processor's cache."""
 KEPT = 8
 """Number of cached tables of a wide space."""
-DECLARED = 4_000_000
-"""Terms computed at a time with declared pairs."""
 
 
 def _squared_distances(left: Vector, right: Vector) -> Vector:
@@ -206,8 +203,8 @@ class Kernel:
 
     @property
     def residual_variance(self) -> float:
-        """sr; 0 if interactions are declared, since R would couple all variables."""
-        return float(self._part("sr")[0]) if self.structure.joined else 0.0
+        """sr."""
+        return float(self._part("sr")[0])
 
     def residual(self, x: Encoded, y: Encoded) -> Vector:
         """Return R: (B, B')."""
@@ -280,18 +277,15 @@ class Kernel:
 
     def __call__(self, x: Encoded, y: Encoded) -> Vector:
         """Return K between two batches: (B, B')."""
-        s = self.structure
-        if not s.joined:
-            return self._declared(x, y)
-        if not s.wide:
-            return self._joined(*self._level_sums(x, y)[:2], x, y)
+        if not self.structure.wide:
+            return self._from_sums(*self._level_sums(x, y)[:2], x, y)
         similar = self.level_columns(y)
         total, squares = level_sums(x.columns, [similar, similar**2])
-        return self._joined(total, squares, x, y)
+        return self._from_sums(total, squares, x, y)
 
     def covariance(self, x: Encoded, y: Encoded) -> Vector:
         """Return K + R: (B, B')."""
-        if self.structure.wide or not self.structure.joined:
+        if self.structure.wide:
             return self(x, y) + self.residual(x, y)
         rows = max(1, CACHED // max(1, len(y)))
         if len(x) > rows:
@@ -300,12 +294,12 @@ class Kernel:
                 k[first : first + rows] = self.covariance(x[first : first + rows], y)
             return k
         total, squares, apart = self._level_sums(x, y)
-        k = self._joined(total, squares, x, y)
+        k = self._from_sums(total, squares, x, y)
         k += self._residual(apart, x, y)
         return k
 
-    def _joined(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
-        """Return K if no pairs are declared, from sum_g A_g and sum_g A_g^2: (B, B').
+    def _from_sums(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
+        """Return K from sum_g A_g and sum_g A_g^2: (B, B').
 
         The sum over E is that over all pairs, (S^2 - sum_v A_v^2) / 2 with S = sum_v A_v, minus the pairs of more than two
         conditions together.
@@ -329,27 +323,10 @@ class Kernel:
             k += joint
         return k
 
-    def _declared(self, x: Encoded, y: Encoded) -> Vector:
-        """Return K with declared pairs, a sum over the pairs; there is no P or R."""
-        (c1, c2, *_), edges = self.factors, sparse.csr_array(self.structure.pairs)
-        k = np.ones((len(x), len(y)))
-        share = max(1, DECLARED // (len(self.structure.pairs) * max(1, len(y))))
-        for a in range(0, len(x), share):
-            part = x[a : a + share]
-            terms = np.concatenate([self.group_terms(part, y), self.number_terms(part, y)])
-            inner = (edges @ terms.reshape(len(terms), -1)).reshape(terms.shape)
-            k[a : a + share] += c1 * terms.sum(axis=0) + 0.5 * c2 * np.einsum("vbt,vbt->bt", terms, inner)
-        return k
-
     def diagonal(self, x: Encoded) -> Vector:
         """Return K(x, x): (B,)."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        numbers = self.b * x.on
-        if not s.joined:
-            terms = np.concatenate([self._own[x.columns].T, numbers.T])
-            pairs = 0.5 * np.sum(terms * (s.pairs @ terms), axis=0)
-            return np.asarray(1.0 + c1 * terms.sum(axis=0) + c2 * pairs)
-        own = self._own[:, None]
+        numbers, own = self.b * x.on, self._own[:, None]
         total, squares = (column[:, 0] for column in level_sums(x.columns, [own, own**2]))
         every, discrete = total + numbers.sum(axis=1), 0.5 * (total**2 - squares)
         pairs = 0.5 * (every**2 - squares - (numbers**2).sum(axis=1))

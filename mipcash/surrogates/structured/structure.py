@@ -18,7 +18,6 @@ from mipcash.program.program import BinaryProgram, Condition, Group
 from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale, degree, key_of
 from mipcash.program.width import is_wide
-from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
 
 LENGTH = 0.2
@@ -40,28 +39,20 @@ class Structure:
         program: the space compiled.
         conditions: J tuples of indicators.
         pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
-        joined: True if P, which couples all variables with the joint numbers, and R, which couples all variables, are in the model.
     """
 
     program: BinaryProgram
     conditions: tuple[tuple[Condition, ...], ...]
     pairs: Vector
-    joined: bool = True
 
     @classmethod
-    def of(cls, program: BinaryProgram, scale: UnitScale, interactions: Interactions | None = None) -> Structure:
-        """Return the structure of a program.
-
-        Args:
-            interactions: pairs that may interact; None for all pairs, with P and R.
-        """
+    def of(cls, program: BinaryProgram, scale: UnitScale) -> Structure:
+        """Return the structure of a program."""
         conditions = scale.conditions
         degrees = np.array([1] * len(program.groups) + [degree(c) for c in conditions])
         pairs = ((degrees[:, None] + degrees) <= 2).astype(float)
-        if interactions is not None:
-            pairs *= _matrix(interactions, len(program.groups), len(scale))
         np.fill_diagonal(pairs, 0.0)
-        return cls(program, conditions, pairs, interactions is None)
+        return cls(program, conditions, pairs)
 
     @property
     def n(self) -> int:
@@ -99,14 +90,7 @@ class Structure:
 
     @cached_property
     def joint(self) -> Indices:
-        """Numbers of the joint kernel: those that are always active, none if ``joined`` is False. Shape (D,)."""
-        if not self.joined:
-            return np.zeros(0, dtype=np.int64)
-        return self.always
-
-    @cached_property
-    def always(self) -> Indices:
-        """Numbers without conditions."""
+        """Numbers without conditions, which are those of the joint kernel: shape (D,)."""
         return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
 
     @cached_property
@@ -172,7 +156,7 @@ class Structure:
     @cached_property
     def complete(self) -> bool:
         """True if E has every pair of variables with terms in K, so that sums over pairs have a closed form."""
-        return self.joined and not self.conjunctions
+        return not self.conjunctions
 
     @cached_property
     def slices(self) -> dict[str, slice]:
@@ -245,14 +229,3 @@ class Structure:
         on = active.copy()
         on[:, self._deep] = 0.0
         return on
-
-
-def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
-    """Return declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
-    allowed = np.zeros((n_groups + n_numbers,) * 2)
-    shifted = [(g, h) for g, h in interactions.groups]
-    shifted += [(g, n_groups + d) for g, d in interactions.mixed]
-    shifted += [(n_groups + d, n_groups + e) for d, e in interactions.numbers]
-    for v, w in shifted:
-        allowed[v, w] = allowed[w, v] = 1.0
-    return allowed

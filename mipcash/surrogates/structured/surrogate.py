@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import check_settings
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Noise, State
@@ -38,36 +37,22 @@ def every(t: int) -> int:
 
 
 @dataclass(frozen=True)
-class StructuredSettings:
-    """Settings of a structured surrogate.
-
-    Attributes:
-        iterations: L-BFGS-B iterations on the evidence per search, from the last maximum.
-        restart_every: every so many searches, one search takes twice as long, also starts at the prior's medians, and refits the
-            length-scales of ordered groups and the warp.
-        warp: True to allow a warp that compresses the worse values; its shape is chosen by evidence.
-    """
-
-    iterations: int = 12
-    restart_every: int = 6
-    warp: bool = True
-
-    def __post_init__(self) -> None:
-        check_settings(self, iterations=1, restart_every=1)
-
-
-@dataclass(frozen=True)
 class StructuredSurrogate:
     """A ``mipcash.surrogates.protocols.Surrogate`` with the structured kernel.
 
     Attributes:
         structure: the space.
-        settings: schedule of the refits of the hyperparameters.
+        iterations: L-BFGS-B iterations on the evidence per search, from the last maximum.
+        restart_every: every so many searches, one search takes twice as long, also starts at the prior's medians, and refits the
+            length-scales of ordered groups and the warp.
+        warped: True to allow a warp that compresses the worse values; its shape is chosen by evidence.
         least: a warp compresses only values above this one.
     """
 
     structure: Structure
-    settings: StructuredSettings = StructuredSettings()
+    iterations: int = 12
+    restart_every: int = 6
+    warped: bool = True
     least: float = -math.inf
 
     def prepare(self, points: Points) -> Tables:
@@ -100,19 +85,19 @@ class StructuredSurrogate:
         search, rest = divmod(before["fits"], every(t))
         if rest:
             return theta, warp, before["searched"]
-        if search % self.settings.restart_every == 0:
+        if search % self.restart_every == 0:
             return *self._restarted(observed, theta, deadline), t
-        return fit(observed.evidence(warp, theta), [theta], self.settings.iterations, deadline)[0], warp, t
+        return fit(observed.evidence(warp, theta), [theta], self.iterations, deadline)[0], warp, t
 
     @property
     def _shapes(self) -> list[tuple[float, float]]:
         """The shapes of warps to compare, the trivial one first; low turns would all be moved up to ``least``."""
         lowest = 0.5 if self.least > -math.inf else 0.0
-        return [shape for shape in SHAPES if shape[1] >= lowest] if self.settings.warp else [SHAPES[0]]
+        return [shape for shape in SHAPES if shape[1] >= lowest] if self.warped else [SHAPES[0]]
 
     def _restarted(self, observed: _Observed, start: Vector, deadline: Deadline) -> tuple[Vector, Warp]:
         """Return hyperparameters fitted from several starts, with the warp of the highest evidence."""
-        iterations, part = self.settings.iterations, observed.part(COMPARED)
+        iterations, part = self.iterations, observed.part(COMPARED)
         found = []
         for shape in self._shapes:
             warp = observed.warp(*shape)

@@ -57,7 +57,7 @@ class FormParts:
         """Return q as a quadratic form over the base columns of the program."""
         constant, linear = self.constant, self.linear.copy()
         square = np.triu(self.group_pairs, k=1)
-        always, conditional = structure.always, structure.conditional
+        always, conditional = structure.joint, structure.conditional
         constant += float(self.active[always].sum() + 0.5 * self.number_pairs[np.ix_(always, always)].sum())
         linear += self.mixed[:, always].sum(axis=1)
         weight = self.active + self.number_pairs[:, always].sum(axis=1)

@@ -7,9 +7,9 @@ from itertools import combinations
 import pytest
 
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.interactions import named, resolve
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.interactions import named, resolve
 from tests.spaces import ALL
 
 
