@@ -11,10 +11,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, Popen
+from subprocess import run as called
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,9 @@ CLUSTERS = {
     "started = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
     "print(started.address_info['gcs_address'], flush=True)\ninput()\n",
 }
+
+CONNECTED = "import os, sys\nfrom distributed import Client\nprint(*Client(sys.argv[1], timeout=10).run(os.getpid).values())\n"
+"""Program that prints the processes of the workers of a Dask cluster."""
 
 
 @dataclass
@@ -214,22 +218,23 @@ class Killing:
         running[at] = self._start()
 
     def _kill_a_worker(self) -> None:
+        if found := self._workers():
+            os.kill(found[int(self.rng.integers(len(found)))], signal.SIGKILL)
+            self.survival.faults[WORKER] += 1
+
+    def _workers(self) -> list[int]:
+        """Return the processes of the workers; of Dask the connected ones: it gives up workers that are killed while they start."""
+        if self.kind.cluster == "dask":
+            asked = called([sys.executable, "-c", CONNECTED, self.cluster[0]], capture_output=True, text=True, check=False)
+            return [int(number) for number in asked.stdout.split()]
         import psutil
 
         found = []
         for process in psutil.Process(self.cluster[1]).children(recursive=True):
-            try:
-                command, age = " ".join(process.cmdline()), time.time() - process.create_time()
-            except psutil.Error:
-                continue
-            # Dask gives up workers that are killed while they start; a node of Ray dies with its agents
-            if command.startswith(("ray::_call", "ray::IDLE")) or (
-                "spawn_main" in command and self.kind.cluster == "dask" and age > 4
-            ):
-                found.append(process)
-        if found:
-            found[int(self.rng.integers(len(found)))].kill()
-            self.survival.faults[WORKER] += 1
+            with suppress(psutil.Error):  # a node of Ray dies with its agents
+                if " ".join(process.cmdline()).startswith(("ray::_call", "ray::IDLE")):
+                    found.append(process.pid)
+        return found
 
     def _told_is_kept(self) -> None:
         """Note each trial that a program had told and the storage does not have."""
