@@ -25,7 +25,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.kernel import Kernel
-from mipcash.surrogates.structured.pair_sums import Complete, Grams, Graph, PairSums
+from mipcash.surrogates.structured.pair_sums import Grams, PairSums
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.training_tables import Tables
 
@@ -85,7 +85,7 @@ class Evidence:
             theta[s.slices["lo"]] = self.held[s.slices["lo"]]
         kernel, at = Kernel(s, theta), s.slices
         c1, c2, sc, cm, cq = kernel.factors
-        sums = self._sums(kernel)
+        sums = PairSums(kernel.a, self._grams(kernel), tables.numbers.terms(kernel.b, kernel.m))
         joint = kernel.joint_product(tables.joint_squares)
         bracket = sc + cm * sums.total + cq * sums.discrete
         rest = kernel.residual_product(tables.distances, tables.squares)
@@ -151,14 +151,6 @@ class Evidence:
         for g in s.ordered:
             grams[g] = self.tables.gram(g, kernel.blocks[g])
         return Grams(grams)
-
-    def _sums(self, kernel: Kernel) -> PairSums:
-        """Return the sums over pairs of variables."""
-        s, grams, numbers = self.structure, self._grams(kernel), self.tables.numbers.terms(kernel.b, kernel.m)
-        if s.complete:
-            return Complete(kernel.a, grams, numbers)
-        terms = np.concatenate([kernel.a[:, None] * grams.values, numbers.matrix()])
-        return Graph(terms, s.n_groups, s.pairs, self.tables.squares)
 
 
 def fit(

@@ -22,6 +22,7 @@ class NumberPairs:
 
     Attributes:
         shape: (J, n).
+        conditions: how many each number has, shape (J,).
         always: the numbers that are on at every point, shape (K,).
         throughout: their (u_j - u'_j)^2, shape (K, n).
         owner, at: number and pair of each listed entry of the remaining numbers, shape (N,).
@@ -29,6 +30,7 @@ class NumberPairs:
     """
 
     shape: tuple[int, int]
+    conditions: Indices
     always: Indices
     throughout: Vector
     owner: Indices
@@ -36,15 +38,22 @@ class NumberPairs:
     squares: Vector
 
     @classmethod
-    def of(cls, on: Vector, rows: Indices, cols: Indices, squares: Vector) -> NumberPairs:
-        """Return the data from the activities of t points (t, J), the pairs (n,) each, and (u_j - u'_j)^2 at the pairs (J, n)."""
+    def of(cls, on: Vector, rows: Indices, cols: Indices, squares: Vector, conditions: Indices) -> NumberPairs:
+        """Return the data of n pairs.
+
+        Args:
+            on: activities of t points, (t, J).
+            rows, cols: the pairs, (n,) each.
+            squares: (u_j - u'_j)^2 at the pairs, (J, n).
+            conditions: how many each number has, (J,).
+        """
         active = np.ascontiguousarray(on.T > 0)
         everywhere = active.all(axis=1)
         always, others = np.flatnonzero(everywhere), np.flatnonzero(~everywhere)
         part = active[others]
         owner, at = np.nonzero(part[:, rows] & part[:, cols])
         owner = others[owner]
-        return cls((len(active), len(rows)), always, squares[always], owner, at, squares[owner, at])
+        return cls((len(active), len(rows)), conditions, always, squares[always], owner, at, squares[owner, at])
 
     def terms(self, b: Vector, m: Vector) -> NumberTerms:
         """Return the terms at relevances b and lengths m, (J,) each."""
@@ -66,34 +75,34 @@ class NumberTerms:
     whole: Vector
     listed: Vector
 
-    def matrix(self) -> Vector:
-        """Return all terms: (J, n)."""
-        terms = np.zeros(self.pairs.shape)
-        terms[self.pairs.always] = self.whole
-        terms[self.pairs.owner, self.pairs.at] = self.listed
-        return terms
-
-    def sums(self) -> tuple[Vector, Vector]:
-        """Return sum_j A_j and sum_j A_j^2: (n,), (n,)."""
-        at, n = self.pairs.at, self.pairs.shape[1]
-        total, squares = self.whole.sum(axis=0), np.einsum("kn,kn->n", self.whole, self.whole)
+    def sums(self, conditions: int | None = None) -> tuple[Vector, Vector]:
+        """Return sum_j A_j and sum_j A_j^2 over all numbers, or over those with so many conditions: (n,), (n,)."""
+        pairs, n = self.pairs, self.pairs.shape[1]
+        whole, listed, at = self.whole, self.listed, pairs.at
+        if conditions is not None:
+            kept = pairs.conditions[pairs.owner] == conditions
+            whole, listed, at = whole[pairs.conditions[pairs.always] == conditions], listed[kept], at[kept]
+        total, squares = whole.sum(axis=0), np.einsum("kn,kn->n", whole, whole)
         if len(at):
-            total += np.bincount(at, self.listed, n)
-            squares += np.bincount(at, self.listed**2, n)
+            total += np.bincount(at, listed, n)
+            squares += np.bincount(at, listed**2, n)
         return total, squares
 
     def weighed(self, first: Vector, second: Vector) -> tuple[Vector, Vector]:
         """Return sum slope_j A_j and sum slope_j A_j (u_j - u'_j)^2 over the pairs: (J,), (J,).
 
-        slope_j = first - A_j second.
+        slope_j = first[c] - A_j second[c], with c the conditions of number j, or 0 if there is only one row: (1, n) or (3, n).
         """
         pairs, count = self.pairs, self.pairs.shape[0]
         relevance, lengths = np.zeros(count), np.zeros(count)
+        kind = pairs.conditions if len(first) > 1 else np.zeros(count, dtype=np.int64)
         if len(pairs.at):
-            entry = self.listed * (first[pairs.at] - self.listed * second[pairs.at])
+            row = kind[pairs.owner]
+            entry = self.listed * (first[row, pairs.at] - self.listed * second[row, pairs.at])
             relevance += np.bincount(pairs.owner, entry, count)
             lengths += np.bincount(pairs.owner, entry * pairs.squares, count)
-        weights = self.whole * (first - self.whole * second)
+        rows = kind[pairs.always] if len(first) > 1 else slice(None)
+        weights = self.whole * (first[rows] - self.whole * second[rows])
         relevance[pairs.always] = weights.sum(axis=1)
         lengths[pairs.always] = np.einsum("kn,kn->k", weights, pairs.throughout)
         return relevance, lengths

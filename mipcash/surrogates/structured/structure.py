@@ -94,6 +94,11 @@ class Structure:
         return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
 
     @cached_property
+    def degrees(self) -> Indices:
+        """Number of conditions of each number of K, shape (J,); 0 for those that are not in K."""
+        return np.array([k if (k := degree(c)) <= RESOLVED else 0 for c in self.conditions], dtype=np.int64)
+
+    @cached_property
     def conditional(self) -> Indices:
         """Numbers with one condition, shape (J_1,)."""
         return np.array([j for j, c in enumerate(self.conditions) if degree(c) == 1], dtype=np.int64)

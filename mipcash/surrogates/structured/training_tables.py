@@ -128,7 +128,7 @@ class Tables:
     @cached_property
     def numbers(self) -> NumberPairs:
         """The pairs in which numbers are on at both points."""
-        return NumberPairs.of(self.x.on, *self.pairs, self.squares)
+        return NumberPairs.of(self.x.on, *self.pairs, self.squares, self.structure.degrees)
 
     def _at_pairs(self, matrices: NDArray[T]) -> NDArray[T]:
         """Return the entries at the pairs of matrices over the points: (k, t, t) -> (k, n)."""
