@@ -10,7 +10,7 @@ zero for products of degree above two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -44,14 +44,7 @@ class FormParts:
     number_pairs: Vector
 
     def __add__(self, other: FormParts) -> FormParts:
-        return FormParts(
-            self.constant + other.constant,
-            self.linear + other.linear,
-            self.active + other.active,
-            self.group_pairs + other.group_pairs,
-            self.mixed + other.mixed,
-            self.number_pairs + other.number_pairs,
-        )
+        return FormParts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     def form(self, structure: Structure) -> QuadraticForm:
         """Return q as a quadratic form over the base columns of the program."""

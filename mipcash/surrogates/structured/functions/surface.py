@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.protocols import Section
 from mipcash.surrogates.structured.encoded import Encoded
@@ -90,7 +90,7 @@ class Surface:
         joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
         levels = kernel.level_columns(x)  # a_g k_g(l, l_i)
-        of = _group_of(s)
+        of = s.program.group_of
         square = (levels * (c2 * w)) @ levels.T
         if len(s.joint):
             square += (levels * (cq * w * joint)) @ levels.T
@@ -102,11 +102,6 @@ class Surface:
             mixed=c2 * (levels * w) @ numbers.T * mixed[of],
             number_pairs=c2 * (numbers * w) @ numbers.T * number_pairs,
         )
-
-
-def _group_of(structure: Structure) -> Indices:
-    """Return the group of each binary, shape (n_z,)."""
-    return np.repeat(np.arange(structure.n_groups), [g.size for g in structure.groups])
 
 
 def _blocks(structure: Structure) -> tuple[Vector, Vector, Vector]:
