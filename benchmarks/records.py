@@ -112,3 +112,13 @@ def _hours(record: dict[str, Any]) -> str:
     if not spent:
         return f"{record['seconds'] / 3600:.2g} hours."
     return "CPU hours: " + ", ".join(f"{hours:.2f} {what}" for what, hours in spent.items()) + "."
+
+
+def saved(figure: Any, path: Path, **options: Any) -> Path:
+    """Write a figure of matplotlib, so that equal figures make equal files, and return the path."""
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "mipcash"}):
+        figure.savefig(path, metadata={"Date": None}, **options)
+    return path

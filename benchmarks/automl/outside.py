@@ -1,6 +1,6 @@
 """FLAML and TPOT in a separate interpreter.
 
-    python outside.py flaml|flaml-ensemble|tpot JOB.npz OUT.json
+    python outside.py flaml|tpot JOB.npz OUT.json
 
 Their packages need older versions of numpy and scikit-learn than ours, so this file imports nothing of this repository.
 
@@ -32,7 +32,7 @@ POPULATION = 10
 """Population of TPOT. The default of 50 would be random search at 40 evaluations."""
 
 
-def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = False) -> Any:
+def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any]) -> Any:
     """Run FLAML with its own learners. ``max_iter`` counts configurations, each fitted on all folds."""
     from flaml import AutoML
 
@@ -49,7 +49,6 @@ def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = Fals
         split_type=folds,
         n_splits=folds.get_n_splits(),
         auto_augment=False,
-        ensemble={"n_jobs": 1} if ensemble else False,
         n_jobs=1,
         seed=job["seed"],
         verbose=0,
@@ -128,10 +127,7 @@ def main(method: str, job_file: str, out: str) -> None:
     for evaluations in job["evaluations"]:
         settings = {**job, "evaluations": evaluations}
         began = time.process_time()
-        if method == "tpot":
-            made, search, done, fits, chosen = tpot(x, y, folds, settings)
-        else:
-            made, search, done, fits, chosen = flaml(x, y, folds, settings, method == "flaml-ensemble")
+        made, search, done, fits, chosen = (tpot if method == "tpot" else flaml)(x, y, folds, settings)
         spent = time.process_time() - began
         told = np.asarray(scores(made, x_fresh, job["task"]), dtype=float)
         found = {"scores": told.tolist(), "search": search, "evaluations": done, "fits": fits, "cpu": spent, "chosen": chosen[:500]}

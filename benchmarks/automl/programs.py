@@ -17,7 +17,7 @@ from benchmarks.automl.spaces import fold_numbers
 
 INTERPRETER = "MIPCASH_AUTOML_PYTHON"
 """Environment variable of an interpreter with FLAML and TPOT. Both methods are left out if it is not set."""
-PROGRAMS = ("flaml", "flaml-ensemble", "tpot")
+PROGRAMS = ("flaml", "tpot")
 PATIENCE = 1800.0
 """Timeout of a program in seconds."""
 
@@ -27,8 +27,7 @@ def is_installed(method: str) -> bool:
     interpreter = os.environ.get(INTERPRETER)
     if not interpreter:
         return False
-    package = method.partition("-")[0]
-    command = [interpreter, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec({package!r}) is None)"]
+    command = [interpreter, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec({method!r}) is None)"]
     return subprocess.run(command, check=False).returncode == 0
 
 
@@ -45,10 +44,9 @@ def run_program(method: str, split: Split, evaluations: int) -> Run:
         if not out.is_file():
             raise RuntimeError(f"{method} ended with status {done.returncode}: {done.stderr[-2000:]}")
         told = json.loads(out.read_text(encoding="utf-8"))
-    name = "ensemble" if method == "flaml-ensemble" else "best"
     answers, seconds = {}, {}
     for n, run in zip(steps, told["runs"], strict=True):
-        answers[f"{name} {n}"] = Answer(run["search"], loss(split.task, split.y_fresh, np.array(run["scores"])))
+        answers[f"best {n}"] = Answer(run["search"], loss(split.task, split.y_fresh, np.array(run["scores"])))
         seconds[f"search {n}"] = run["cpu"]
     last = told["runs"][-1]
     return Run(

@@ -64,15 +64,14 @@ OTHERS = (
     Contender("FLAML", "flaml"),
     Contender("TPOT", "tpot"),
 )
-STACKED = Contender("FLAML, stacked", "flaml-ensemble", ensemble)
-ENSEMBLES = (STACKED, *(Contender(f"{c.label}, our ensemble", c.method, ensemble) for c in OTHERS if c.method not in PROGRAMS))
+ENSEMBLES = tuple(Contender(f"{c.label}, our ensemble", c.method, ensemble) for c in OTHERS if c.method not in PROGRAMS)
 TABLES: dict[str, tuple[Contender, tuple[Contender, ...]]] = {
     "Single pipelines": (SINGLE, OTHERS),
     "A single pipeline and the best default": (SINGLE, (DEFAULT,)),
     "The ensemble and single pipelines": (ENSEMBLE, (SINGLE, DEFAULT, *OTHERS)),
     "Ensembles": (ENSEMBLE, ENSEMBLES),
 }
-METHODS = (OURS, *(c.method for c in OTHERS), STACKED.method)
+METHODS = (OURS, *(c.method for c in OTHERS))
 
 
 def tables(runs: Runs, rows: str) -> list[dict[str, Any]]:

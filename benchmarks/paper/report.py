@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper.experiment import OURS, Experiment, Group
+from benchmarks.records import saved
 
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 """Okabe and Ito's colours, which colour-blind readers can distinguish."""
@@ -120,26 +121,16 @@ def spread(mean: float, deviation: float | None, digits: int | None = None) -> s
 
 def draw(experiment: Experiment, results: dict[str, Any], folder: Path) -> list[Path]:
     """Draw a figure per group: mean ± one standard deviation of the best value over the legal evaluations."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    matplotlib.rcParams["svg.hashsalt"] = "mipcash"  # equal results make equal files
-    folder.mkdir(parents=True, exist_ok=True)
     known = {g.name: g for g in experiment.groups}
     return [_figure(experiment, known[g["name"]], g["rows"], results["budget"], folder) for g in results["groups"] if g["rows"]]
 
 
 def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], budget: int, folder: Path) -> Path:
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
-    figure, axes = plt.subplots(
-        1,
-        1 + bool(group.points),
-        figsize=(8.4 + 1.8 * bool(group.points), 4.2),
-        layout="constrained",
-        squeeze=False,
-        width_ratios=[3, 1] if group.points else None,
-    )
+    beside = bool(group.points)
+    figure = Figure(figsize=(8.4 + 1.8 * beside, 4.2), layout="constrained")
+    axes = figure.subplots(1, 1 + beside, squeeze=False, width_ratios=[3, 1] if beside else None)
     axis = axes[0, 0]
     marks = [n for n in experiment.at if n <= budget] or [budget]
     looks = styles([r["method"] + r["convention"] for r in rows])
@@ -155,10 +146,7 @@ def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], bu
         same = zip(rows, looks, strict=True)
         _paper(axes[0, 1], experiment, group, {r["method"]: x for r, x in same if r["convention"] in ("", PENALTY)})
     figure.legend(loc="outside right upper", fontsize=8)
-    path = folder / f"{experiment.name}-{group.name}.svg"
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-    return path
+    return saved(figure, folder / f"{experiment.name}-{group.name}.svg")
 
 
 def _paper(axis: Any, experiment: Experiment, group: Group, looks: dict[str, tuple[str, str]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.papers.claims import CLAIMS, OUTSIDE, Claim
 from benchmarks.papers.effects import CHANCE, NONE, NOT_RUN, REFUTED, REPRODUCED, SHARE, TIMES, estimate, verdict
-from benchmarks.records import FOLDER
+from benchmarks.records import FOLDER, saved
 from benchmarks.registry import benchmark, benchmarks
 
 DOCS = FOLDER.parents[1] / "docs"
@@ -132,14 +132,12 @@ def _number(value: float) -> str:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw the estimates of all claims that were tested, each on its own scale."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "mipcash"  # equal results make equal files
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     tested = [r for r in rows if r["verdict"] != NOT_RUN and r["where"] != OUTSIDE]
-    figure, axes = plt.subplots(figsize=(9.0, 0.27 * len(tested) + 0.6))
+    figure = Figure(figsize=(9.0, 0.27 * len(tested) + 0.6))
+    axes = figure.subplots()
     for y, r in enumerate(reversed(tested)):
         value, low, high, told = (None if v is None else position(v, r) for v in (r["value"], r["low"], r["high"], r["figure"]))
         largest = max(abs(v) for v in (value, low, high, told) if v is not None) or 1.0
@@ -155,10 +153,9 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     for side in ("top", "right", "bottom", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    handles = [plt.Line2D([], [], color=c, marker="o", label=v) for v, c in COLOURS.items()]
+    handles = [Line2D([], [], color=c, marker="o", label=v) for v, c in COLOURS.items()]
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.2, 1.0), ncols=3, frameon=False, fontsize=8)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(figure)
+    saved(figure, path, bbox_inches="tight")
 
 
 def position(value: float, r: Mapping[str, Any]) -> float:
