@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from pyomo.core.expr import numeric_expr as numeric
@@ -321,7 +322,7 @@ class Composer:
         near = all(abs(float(f) - c) <= 1e-12 * max(1.0, abs(c)) for f, c in zip(fractions, sizes, strict=True))
         return (start, 1.0 / multiple) if near and multiple <= FINEST else None
 
-    @property
+    @cached_property
     def _numbers(self) -> dict[int, Number]:
         return {id(n.variable): n for n in self.declaration.numbers}
 
