@@ -81,7 +81,7 @@ class LinearRow:
 
 
 def order_of(n: int, scopes: Sequence[Sequence[int]]) -> list[int]:
-    """Return an order of n variables in which the variables of a constraint are near one another (reverse Cuthill-McKee)."""
+    """Return an order of n variables in which the variables of a constraint are near one another (Cuthill and McKee 1969)."""
     at = [(k, i) for k, scope in enumerate(scopes) for i in scope]
     if not at:
         return list(range(n))
