@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from benchmarks.faults.kills import Killing, Survival, clustered, compare, ended, forked, run
@@ -31,9 +31,12 @@ def killed_runs(kind: Kind, least: int, server: str, progress: Progress) -> Resu
     """
     faults: Counter[str] = Counter()
     row: Results = {"kind": kind.called, "runs": 0, "survived": 0, "repeated": 0, "problems": []}
-    with clustered(kind) as cluster:
-        seed = 0
+    with ExitStack() as stack:
+        cluster, seed = stack.enter_context(clustered(kind)), 0
         while faults.total() < least:
+            if seed and kind.cluster == "dask":  # after some kills its nannies give up their workers for good
+                stack.close()
+                cluster = stack.enter_context(clustered(kind))
             survival = killed_run(kind, seed, server, cluster)
             faults += survival.faults
             row["runs"] += 1
