@@ -202,7 +202,9 @@ class Killing:
         process, draw = running[at], self.rng.random()
         fault = KILLED if draw < 0.8 else TERMINATED if draw < 0.9 else INTERRUPTED
         if fault == KILLED:
-            (os.kill if self.rng.random() < 0.5 else os.killpg)(process, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # a process that has just begun has no group yet
+                (os.kill if self.rng.random() < 0.5 else os.killpg)(process, signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)
         elif fault == TERMINATED:
             os.kill(process, signal.SIGTERM)
         else:

@@ -178,7 +178,16 @@ class PipelineSearchCV(SpaceSearch):
         return self._search(X, y, params)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """Return the score of rows; as in scikit-learn, with numbers in an array of objects taken as in ``fit``."""
+        """Return the score of rows, as in scikit-learn, but with numbers in an array of objects as in ``fit``.
+
+        Args:
+            X: table or array of the rows.
+            y: their targets.
+            params: for the scorer.
+
+        Returns:
+            The score.
+        """
         if y is not None and (given := np.asarray(y)).dtype.kind == "O":
             y = _of_one_type(given)
         return float(super().score(X, y, **params))
