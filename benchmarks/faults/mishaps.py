@@ -22,6 +22,7 @@ from mipcash.study.storage.registry import read_study
 
 PLAIN = KINDS["sequential"]
 LONG = 120.0
+KILLED_WITHIN = 2.0  # seconds in which a process that was sent SIGKILL is gone
 
 
 class Misbehaving:
@@ -159,7 +160,9 @@ def _misbehaves(how: str, expected: str, size: int = 0, **execution: Any) -> Cal
         failed = {r.outcome["loss"].message for r in rows if r.status == "failed"}
         if len(rows) != BUDGET or (expected and not (failed and all(expected in message for message in failed))):
             return f"{Counter(r.status for r in rows)}, {failed}"
-        alive = [child for (child,) in lines(folder / "children") if _runs(child)]
+        until = time.monotonic() + KILLED_WITHIN
+        while (alive := [child for (child,) in lines(folder / "children") if _runs(child)]) and time.monotonic() < until:
+            time.sleep(0.01)
         return f"processes {alive} still run" if alive else ""
 
     return mishap
