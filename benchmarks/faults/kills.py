@@ -202,8 +202,9 @@ class Killing:
         process, draw = running[at], self.rng.random()
         fault = KILLED if draw < 0.8 else TERMINATED if draw < 0.9 else INTERRUPTED
         if fault == KILLED:
-            with suppress(ProcessLookupError):  # a process that was just started has no group yet
-                (os.kill if self.rng.random() < 0.5 else os.killpg)(process, signal.SIGKILL)
+            if self.rng.random() >= 0.5:
+                with suppress(ProcessLookupError):  # a process that was just started has no group yet
+                    os.killpg(process, signal.SIGKILL)
             os.kill(process, signal.SIGKILL)
         elif fault == TERMINATED:
             os.kill(process, signal.SIGTERM)

@@ -95,7 +95,7 @@ class UnitScale:
         """
         at, rows, log = list[int](), list[tuple[float, ...]](), list[bool]()
         for d, n in enumerate(self.domains):
-            if n.step is None or n.low >= n.high or (n.log and not isinstance(n, Integer)):
+            if n.step is None or n.low >= n.high:
                 continue
             last = float(len(n.values) - 1)
             if n.log:

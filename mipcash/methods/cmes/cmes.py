@@ -354,7 +354,6 @@ class Cmes(Hybrid):
         """Return a sample of the space that is the same in every ask; in a wide space it is empty, and walks have to suffice."""
         if not self._space and not self.domain.wide:
             configs = sampled(searching.domain, self.settings.candidates, np.random.default_rng(0))
-            if not configs:  # the time is up; the next ask may have more
-                return self.domain.encode([])
-            self._space.append(self.domain.encode(configs))
+            if configs:  # none if the time is up; the next ask may have more
+                self._space.append(self.domain.encode(configs))
         return self._space[0] if self._space else self.domain.encode([])

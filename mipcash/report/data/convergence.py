@@ -162,14 +162,13 @@ def at_work(result: Result) -> NDArray[np.float64]:
     order = np.lexsort((ends, begins))
     order = order[known[order]]
     found = np.zeros(len(spans))
-    if order.size:  # the union of the spans, in pieces that do not overlap
-        stop = np.maximum.accumulate(ends[order])
-        start = np.maximum(begins[order], np.append(-np.inf, stop[:-1]))
-        start, stop = start[stop > start], stop[stop > start]
-        total = np.cumsum(stop - start)
-        if total.size:
-            corners = np.c_[start, stop].ravel(), np.c_[total - (stop - start), total].ravel()
-            found[known] = np.interp(ends[known], *corners)
+    stop = np.maximum.accumulate(ends[order])
+    start = np.maximum(begins[order], np.append(-np.inf, stop[:-1]))
+    start, stop = start[stop > start], stop[stop > start]  # the union of the spans, in pieces that do not overlap
+    total = np.cumsum(stop - start)
+    if total.size:
+        corners = np.c_[start, stop].ravel(), np.c_[total - (stop - start), total].ravel()
+        found[known] = np.interp(ends[known], *corners)
     return found
 
 

@@ -10,7 +10,7 @@ import inspect
 import multiprocessing
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
@@ -81,10 +81,11 @@ PROCESSES = ("distributed", "joblib", "loky", "mipcash")
 
 KILLED = {
     "distributed": ("KilledWorker",),
-    "joblib": ("ShutdownExecutorError",),
     "ray": ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ActorDiedError"),
 }
 """By package, the exceptions with which executors outside the standard library report a dead worker."""
+ENDED = {"joblib": ("ShutdownExecutorError",)}
+"""The same for a worker that the owner of the executor ended."""
 
 
 class LostWorkerError(Exception):
@@ -252,8 +253,8 @@ def collect(future: Future[Evaluation]) -> Evaluation:
             raise
         if isinstance(error, (LostWorkerError, ObjectiveError)):
             raise
-        if _lost(error):
-            raise LostWorkerError(describe_error(error), type(error).__name__ == "ShutdownExecutorError") from error
+        if (ended := _is_of(error, ENDED)) or _lost(error):
+            raise LostWorkerError(describe_error(error), ended) from error
         pickled = f"the executor failed: {describe_error(error)}"
         return Evaluation(Failed(pickled), 0.0, raised=Raised(pickled))
 
@@ -264,7 +265,12 @@ def _lost(error: BaseException) -> bool:
         error, (BrokenExecutor, CancelledError)
     ):  # CancelledError: by the executor's owner, or a scheduler that restarts
         return True
-    return any(c.__name__ in KILLED.get(str(c.__module__).split(".")[0], ()) for c in type(error).__mro__)
+    return _is_of(error, KILLED)
+
+
+def _is_of(error: BaseException, named: Mapping[str, tuple[str, ...]]) -> bool:
+    """Return True if an exception is one of those named by package, which need not be installed."""
+    return any(c.__name__ in named.get(str(c.__module__).split(".")[0], ()) for c in type(error).__mro__)
 
 
 def _package(thing: Any) -> str:

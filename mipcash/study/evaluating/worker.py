@@ -41,10 +41,8 @@ def main(talk: int, life: int) -> None:
         os.set_inheritable(descriptor, False)  # processes that the objective starts must not keep them open
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
-    with (
-        Connection(talk) as connection,
-        suppress(EOFError, BrokenPipeError, ConnectionResetError),
-    ):  # the parent is gone
+    gone = suppress(EOFError, BrokenPipeError, ConnectionResetError)  # the parent
+    with Connection(talk) as connection, gone:
         objective = _objective(connection)
         while objective is not None:
             config, output, seconds, task = pickle.loads(connection.recv_bytes())

@@ -58,7 +58,7 @@ class PairSums:
         self.extra, squares = numbers.sums()
         self.discrete = 0.5 * (self.total**2 - groups)
         self.pairs = 0.5 * ((self.total + self.extra) ** 2 - groups - squares)
-        self._two = numbers.pairs.conditions.max(initial=0) > 1
+        self._two = np.any(numbers.pairs.conditions == 2)
         if self._two:
             self._free, (two, two_squares) = numbers.sums(0)[0], numbers.sums(2)
             self._most = self.total + self.extra - two  # S - T

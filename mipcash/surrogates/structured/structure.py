@@ -91,30 +91,31 @@ class Structure:
     @cached_property
     def joint(self) -> Indices:
         """Numbers without conditions, which are those of the joint kernel: shape (D,)."""
-        return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
+        return np.flatnonzero(self.degrees == 0)
 
     @cached_property
     def degrees(self) -> Indices:
-        """Number of conditions of each number of K, shape (J,); 0 for those that are not in K."""
-        return np.array([k if (k := degree(c)) <= RESOLVED else 0 for c in self.conditions], dtype=np.int64)
+        """Number of conditions of each number, shape (J,); above RESOLVED for those that are not in K."""
+        return np.array([degree(c) for c in self.conditions], dtype=np.int64)
 
     @cached_property
     def conditional(self) -> Indices:
         """Numbers with one condition, shape (J_1,)."""
-        return np.array([j for j, c in enumerate(self.conditions) if degree(c) == 1], dtype=np.int64)
+        return np.flatnonzero(self.degrees == 1)
 
     @cached_property
     def conjunctions(self) -> list[int]:
         """Numbers with two conditions."""
-        return [j for j, c in enumerate(self.conditions) if degree(c) == RESOLVED]
+        found: list[int] = np.flatnonzero(self.degrees == RESOLVED).tolist()
+        return found
 
     @cached_property
     def switched(self) -> list[list[Indices]]:
         """The numbers of K by their number of conditions (0, 1, 2), each in sets that are on at the same points."""
         parts: list[dict[Hashable, list[int]]] = [{} for _ in range(RESOLVED + 1)]
-        for j, conditions in enumerate(self.conditions):
-            if degree(conditions) <= RESOLVED:
-                parts[degree(conditions)].setdefault(tuple(map(key_of, conditions)), []).append(j)
+        for j, (conditions, count) in enumerate(zip(self.conditions, self.degrees, strict=True)):
+            if count <= RESOLVED:
+                parts[count].setdefault(tuple(map(key_of, conditions)), []).append(j)
         return [[np.array(part, dtype=np.int64) for part in alike.values()] for alike in parts]
 
     @cached_property
@@ -217,7 +218,7 @@ class Structure:
     @cached_property
     def _deep(self) -> Indices:
         """Numbers with more conditions than a quadratic form can multiply."""
-        return np.array([j for j, c in enumerate(self.conditions) if degree(c) > RESOLVED], dtype=np.int64)
+        return np.flatnonzero(self.degrees > RESOLVED)
 
     @cached_property
     def _activities(self) -> Activities:

@@ -44,6 +44,7 @@ from mipcash.study.execution import Execution
 from mipcash.study.feasibility import Violation
 from mipcash.study.method import Method
 from mipcash.study.minimize import run
+from mipcash.study.policies.policy import TIMEOUT
 from mipcash.study.result import Result
 from mipcash.study.spending import Budget, Cost, Steps
 from mipcash.study.study import Study
@@ -415,5 +416,5 @@ def _nothing(result: Result) -> str:
             "search.result_.limits"
         )
     ended = f" (stopped: {result.stopped})" if result.stopped else ""
-    cure = "raise timeout=, since none was evaluated in it" if result.stopped == "timeout" else "raise n_iter="
+    cure = "raise timeout=, since none was evaluated in it" if result.stopped == TIMEOUT else "raise n_iter="
     return f"no configuration has a score{ended}; {result.problem() or cure}"
