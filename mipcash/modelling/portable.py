@@ -23,6 +23,7 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.conditions import expression_of
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Permutation, Real
+from mipcash.modelling.expectations import NODES, Expectation
 from mipcash.modelling.fidelity import Fidelity
 from mipcash.modelling.formulas import ALL, ANY, Formula
 from mipcash.modelling.names import selectors_of
@@ -92,6 +93,8 @@ def _read(data: Mapping[str, Any]) -> Declaration:
     model, named = declaration.model, dict[str, Variable]()
     for label, each in data["parameters"].items():
         _declare(declaration, label, each, named)
+        if "expected" in each:
+            declaration.expectations[label] = _read_expectation(each["expected"], declaration.parameters[label].domain)
         named.update((v.name, v) for v in model.parameters[label].component_data_objects(pyo.Var))
         _check_size(len(named))
     for label, each in data["parameters"].items():
@@ -132,6 +135,9 @@ def _parameter(declaration: Declaration, label: str, names: dict[int, str]) -> d
             algorithm: {name: each.label for name, each in own.items()}
             for algorithm, own in parameter.hyperparameters.items()
         }
+    if (expected := declaration.expectations.get(label)) is not None:
+        default, table = expected.default, expected.table
+        found["expected"] = [_level(default), None if table is None else table.tolist()]
     return found
 
 
@@ -149,6 +155,14 @@ def _declare(declaration: Declaration, label: str, data: Mapping[str, Any], name
     with warnings.catch_warnings():  # the user has seen them
         warnings.simplefilter("ignore")
         declaration.declare(label, domain, when or None, kind)
+
+
+def _read_expectation(data: Sequence[Any], domain: ParameterDomain) -> Expectation:
+    default, table = _read_level(data[0]), None if data[1] is None else np.array(data[1], float)
+    nodes = len(domain.values) if isinstance(domain, (Ordinal, Categorical)) else NODES
+    if default is not None and domain.problem(default[0]) or table is not None and table.shape != (nodes,):
+        raise ValueError(f"an expectation of {domain}")
+    return Expectation(default, table)
 
 
 def _domain(domain: ParameterDomain) -> dict[str, Any]:

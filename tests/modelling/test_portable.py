@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import MipcashError, SpaceError
@@ -73,6 +74,23 @@ def test_levels_of_numpy_come_back_as_such() -> None:
     same(space, returned(space))
     space.categorical("how", [print, object()])
     assert as_json(declaration_of(space)) is None
+
+
+def test_defaults_and_priors_come_back() -> None:
+    space = mc.Space("expected")
+    space.categorical("kind", ["a", "b"], default="b")
+    space.real("x", 0.0, 1.0, prior=stats.norm(0.3, 0.1))
+    space.ordinal("width", [1, 2, 4], prior={1: 1.0, 4: 3.0}, default=2)
+    space.ordering("order", ["width", "kind"])
+    space.expect("order", default=("kind", "width"))
+    other = returned(space)
+    same(space, other)
+    assert other.default() == space.default()
+    data = json.loads(json.dumps(as_json(declaration_of(space))))
+    for wrong in ([["c"], None], [None, [0.5]], [["a"], [[1.0, 2.0]]]):
+        data["parameters"]["kind"]["expected"] = wrong
+        with pytest.raises(SpaceError, match="describe no space"):
+            from_json(data)
 
 
 def test_a_space_on_a_pyomo_model_is_not_described() -> None:
