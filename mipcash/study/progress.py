@@ -181,7 +181,8 @@ class Lines(Progress):
         known = f"{self.known_count} evaluations made outside the study, " if self.known_count else ""
         if self.evaluated_count:
             total = f" of {budget:.10g}" if math.isfinite(budget) else ""
-            known += f"resumed after {spent_text(self.evaluated_count)}{total} evaluations, "
+            unit = "steps" if self.spending.by_steps else "evaluations" if not self.spending.costs else "units of cost"
+            known += f"resumed after {spent_text(self.evaluated_count)}{total} {unit}, "
         if known:
             self._print(f"{title}: {known}best {self._best_text()}")
 

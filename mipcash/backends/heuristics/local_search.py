@@ -33,6 +33,8 @@ from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 
+TIE = 1e-10
+"""Costs that differ by less, relative to the largest coefficient, tie, so that rounding on a processor does not decide between them."""
 REPORTED = 256
 """Maximum number of solutions that a search returns."""
 NEIGHBOURS = 64
@@ -54,7 +56,7 @@ def tabu_search(
         Distinct solutions without forbidden pairs, the best first: states (k, V) and their costs (k,); k may be 0.
     """
     fine = 2.0 * (float(np.ptp(theta)) + float(np.abs(pairs).max())) + 1e-9
-    matrix = pairs + fine * network.forbidden
+    matrix, tie = pairs + fine * network.forbidden, TIE * fine
     of, (n_walkers, n_variables) = network.variable_of, starts.shape
     states, walkers = starts.copy(), np.arange(n_walkers)
     field = theta + matrix[states].sum(axis=1)
@@ -67,7 +69,7 @@ def tabu_search(
         change = field - field[walkers[:, None], states][:, of]
         change[walkers[:, None], states] = np.inf
         change[(until > step) & (change >= (best - value)[:, None] - 1e-12)] = np.inf
-        target = change.argmin(axis=1)
+        target = np.round(change / tie).argmin(axis=1)
         gain = change[walkers, target]
         moving = np.isfinite(gain)
         settled = (gain >= 0.0) | ~moving
@@ -99,9 +101,15 @@ def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: In
     """Return up to REPORTED of the states (n, V) that have no forbidden pairs, ordered by cost, and the costs: (k, V), (k,)."""
     allowed = np.where(network.forbidden, np.inf, pairs)
     costs: Vector = theta[states].sum(axis=1) + allowed[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
-    order = np.argsort(costs, kind="stable")[:REPORTED]
+    order = np.argsort(_tied(costs, theta, pairs), kind="stable")[:REPORTED]
     order = order[np.isfinite(costs[order])]
     return states[order], costs[order]
+
+
+def _tied(values: Vector, linear: Vector, pairs: Vector) -> Vector:
+    """Return values, or their changes, in units of TIE, rounded: shape of ``values``."""
+    unit = TIE * (float(np.abs(linear).max(initial=0.0)) + float(np.abs(pairs).max(initial=0.0)))
+    return np.round(values / unit) if unit else values
 
 
 def random_states(network: PairwiseNetwork, n: int, rng: np.random.Generator) -> Indices:
@@ -137,7 +145,7 @@ def _neighbours(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: 
     field = theta + pairs[states].sum(axis=0)
     change = field - field[states][network.variable_of]
     change[(clashes > 0) | np.isin(np.arange(len(theta)), states)] = np.inf
-    chosen = np.argsort(change, kind="stable")[:NEIGHBOURS]
+    chosen = np.argsort(_tied(change, theta, pairs), kind="stable")[:NEIGHBOURS]
     chosen = chosen[np.isfinite(change[chosen])]
     found = np.repeat(states[None], len(chosen), axis=0)
     found[np.arange(len(chosen)), network.variable_of[chosen]] = chosen
@@ -197,13 +205,13 @@ class LocalSearch:
         self._settle(levels, latent, linear, matrix)
         levels, latent = self._kicked(levels, latent, linear, matrix, rng, kicks)
         values = self._values(levels, linear, matrix)
-        best = int(np.argmin(values))
+        best = int(np.argmin(_tied(values, linear, matrix)))
         pair = None if self.deadline.passed else self._improve_pair(levels[best], linear, matrix)
         if pair is not None:
             levels = np.concatenate([levels, pair[None]])
             values = np.concatenate([values, self._values(pair[None], linear, matrix)])
         _, first = np.unique(levels, axis=0, return_index=True)
-        order = first[np.argsort(values[first], kind="stable")]
+        order = first[np.argsort(_tied(values[first], linear, matrix), kind="stable")]
         return levels[order], values[order] + form.constant
 
     @cached_property
@@ -264,7 +272,7 @@ class LocalSearch:
             if self.deadline.passed:
                 break
             values = self._values(levels, linear, matrix)
-            best = int(np.argmin(values))
+            best = int(np.argmin(_tied(values, linear, matrix)))
             walked = self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)
             _, changed = self.moves.structural(levels[best][None], latent[best][None])
             trial_latent = np.concatenate([walked, changed])
@@ -290,7 +298,7 @@ class LocalSearch:
         better, best_latent, gain = levels.copy(), latent.copy(), np.zeros(len(levels))
         for owner, trial_latent, trial, change in self._neighbours(levels, latent, linear, matrix, gain):
             legal = np.flatnonzero(self.legality.check(trial))
-            legal = legal[np.lexsort((change[legal], owner[legal]))]
+            legal = legal[np.lexsort((_tied(change[legal], linear, matrix), owner[legal]))]
             restarts, first = np.unique(owner[legal], return_index=True)
             chosen = legal[first]
             won = change[chosen] < gain[restarts]
@@ -317,7 +325,7 @@ class LocalSearch:
         change = h - current[:, program.group_of]
         allowed = self.moves.plain_columns[None, :] & (levels != self._off)[:, program.group_of]
         owner, column = np.nonzero(allowed & (change < -1e-12))
-        order = np.argsort(change[owner, column], kind="stable")
+        order = np.argsort(_tied(change[owner, column], linear, matrix), kind="stable")
         owner, column, most = owner[order], column[order], 1 + ENTRIES // max(1, len(program.groups))
         while len(owner) and not self.deadline.passed:
             of, at = owner[:most], column[:most]
@@ -348,7 +356,7 @@ class LocalSearch:
         first, second = np.nonzero(usable & (both < -1e-12))
         if not len(first):
             return None
-        best = np.argsort(both[first, second], kind="stable")[:PAIR_CANDIDATES]
+        best = np.argsort(_tied(both[first, second], linear, matrix), kind="stable")[:PAIR_CANDIDATES]
         trial = np.repeat(levels[None], len(best), axis=0)
         for chosen in (first[best], second[best]):
             groups = program.group_of[chosen]
