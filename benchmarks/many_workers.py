@@ -1,16 +1,18 @@
 """Many workers on one process that proposes: 100 threads whose evaluations sleep, compared with one worker.
 
 Notation
-    w workers, evaluations of about e seconds;   proposed_k, started_k, finished_k of trial k, in the order of starts
+    w workers, evaluations of about e seconds;   asked_k, started_k, ended_k of trial k: when its proposal was begun, and its
+    evaluation began and ended, by the clock of the objective, in the order of starts
 
     busy          share of w (last start - w-th start) in which an evaluation ran; before that the workers get their first trials
     fill          w-th start - first start
-    wait          started_{w + k} - finished_k, of the k-th evaluation to end: a worker's time between two evaluations
+    wait          started_{w + k} - ended_k, of the k-th evaluation to end: a worker's time between two evaluations
     stale         proposals that do not know some outcome that came before their evaluation began
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Mapping
@@ -42,13 +44,15 @@ def declared() -> mc.Space:
 
 
 class Asleep:
-    """Objective that sleeps for 0.8 to 1.2 times some seconds, by the configuration."""
+    """Objective that sleeps for 0.8 to 1.2 times some seconds, by the configuration, and notes when it began and ended."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self.seconds, self.times = seconds, dict[int, tuple[float, float]]()
 
-    def __call__(self, config: Mapping[str, Any]) -> float:
+    def __call__(self, config: Mapping[str, Any], trial: mc.Trial) -> float:
+        began = time.time()
         time.sleep(self.seconds * (0.8 + 0.4 * (1e6 * config["x0"] % 1.0)))
+        self.times[trial.number] = began, time.time()
         apart = sum((config[f"x{k}"] - 0.3 - 0.1 * k) ** 2 for k in range(4))
         return float(apart + abs(config["n"] - 17) / 50 + abs(config["m"] - 30) / 50 + 0.2 * (config["c"] != "d"))
 
@@ -66,20 +70,19 @@ def run(size: str, progress: Progress) -> dict[str, Any]:
 
 def one(optimizer: str, workers: int, seconds: float, budget: int) -> dict[str, Any]:
     """Return the measures of one run."""
+    objective = Asleep(seconds)
     with tempfile.TemporaryDirectory() as folder:
         storage = str(Path(folder) / "run.db")
-        mc.minimize(
-            Asleep(seconds), declared(), budget, optimizer=optimizer, execution=workers, seed=0, storage=storage, progress=False
-        )
+        mc.minimize(objective, declared(), budget, optimizer=optimizer, execution=workers, seed=0, storage=storage, progress=False)
         rows = read_study(storage)[1]
-    starts = np.array([max(e.started for e in r.evaluations) for r in rows])
-    ends, proposed = np.array([r.finished for r in rows], dtype=float), np.array([r.proposed for r in rows])
+    starts, ends = np.array([objective.times[r.number] for r in rows]).T
+    asked = [r.proposed - json.loads(r.seconds)["ask"] for r in rows]
     first, filled, last = np.sort(starts)[[0, workers - 1, -1]]
     running = np.clip(ends, filled, last) - np.clip(starts, filled, last)
     busy = np.sum(running) / max(workers * (last - filled), 1e-9)
     waits = np.sort(starts)[workers:] - np.sort(ends)[: budget - workers]
-    stale = [bool(np.any((p < ends) & (ends < s))) for p, s in zip(proposed, starts, strict=True)]
-    best = np.minimum.accumulate([row.loss for row in sorted(rows, key=lambda r: r.finished or 0.0)])
+    stale = [bool(np.any((a < ends) & (ends < s))) for a, s in zip(asked, starts, strict=True)]
+    best = np.minimum.accumulate([rows[k].loss for k in np.argsort(ends, kind="stable")])
     return {
         **{"optimizer": optimizer, "workers": workers, "seconds": seconds, "budget": budget, "busy": float(busy)},
         **{"fill": float(filled - first), "proposals_a_second": float((budget - workers) / max(last - filled, 1e-9))},

@@ -24,6 +24,7 @@ import mipcash as mc
 from benchmarks.faults.runs import BUDGET, Kind, append, lines
 from benchmarks.load import network
 from mipcash.cli.main import app
+from mipcash.errors import StorageError
 from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.registry import read_study
 
@@ -60,16 +61,19 @@ class Survival:
 
 def forked(call: Callable[[], object], output: Path) -> int:
     """Call a function in a process of its own, which begins with all modules loaded, and return the number of the process."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child has its own end, and not that of its parent
     process = os.fork()
     if process:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         return process
-    os.setsid()
-    opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(opened, 1)
-    os.dup2(opened, 2)
-    sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1)
     code = 1
     try:
+        os.setsid()
+        opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(opened, 1)
+        os.dup2(opened, 2)
+        sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         call()
         code = 0
     except BaseException:
@@ -158,6 +162,7 @@ class Killing:
     def __init__(self, kind: Kind, folder: Path, address: str, seed: int, unbroken: float, cluster: tuple[str, int]) -> None:
         self.kind, self.folder, self.address, self.seed, self.unbroken = kind, folder, address, seed, unbroken
         self.cluster, self.rng, self.survival = cluster, np.random.default_rng(seed), Survival()
+        self.seen: dict[int, float | None] = {}
 
     def __call__(self) -> Survival:
         running = [self._start() for _ in range(self.kind.programs)]
@@ -217,7 +222,7 @@ class Killing:
             os.killpg(process, signal.SIGKILL)
             os.waitpid(process, 0)
         self.survival.faults[fault] += 1
-        self._told_is_kept()
+        self._outcomes_are_kept()
         running[at] = self._start()
 
     def _kill_a_worker(self) -> None:
@@ -239,13 +244,18 @@ class Killing:
                     found.append(process.pid)
         return found
 
-    def _told_is_kept(self) -> None:
-        """Note each trial that a program had told and the storage does not have."""
-        told = lines(self.folder / "told")
-        rows = {r.number: r for r in read_study(self.address)[1]} if told else {}
-        for number, loss in told:
-            if number not in rows or rows[number].loss != loss:
-                self._problem(f"trial {number} was told with {loss}, and is {rows.get(number)}")
+    def _outcomes_are_kept(self) -> None:
+        """Note each outcome that a program had told, or that the storage had after an earlier fault, and does not have now."""
+        self.seen |= {number: loss for number, loss in lines(self.folder / "told")}
+        with suppress(StorageError):  # the first program was killed before it made the study
+            rows = {r.number: r for r in read_study(self.address)[1]}
+            for number, loss in self.seen.items():
+                if number not in rows or rows[number].loss != loss:
+                    self._problem(f"trial {number} had the loss {loss}, and is {rows.get(number)}")
+            self.seen |= {number: row.loss for number, row in rows.items() if row.finished is not None}
+            return
+        if self.seen:
+            self._problem(f"the study cannot be read, and had {self.seen}")
 
     def _problem(self, text: str) -> None:
         self.survival.problems.append(text)
@@ -287,10 +297,12 @@ def compare(kind: Kind, folder: Path, rows: Sequence[TrialRow], unbroken: Sequen
                 if not found or not math.isclose(found[0], output.value or math.nan, rel_tol=1e-12):
                     problems.append(f"trial {row.number}: {name} is {output.value}, logged {found}")
             elif kind.serial and name == "serial":
-                kept += 1
                 seen[output.value] += 1
+                if row.outcome.pruned:  # an evaluation that is not completed is not logged
+                    continue
+                kept += 1
                 found = [v for c, _, v, s in log if s == output.value and c == json.loads(row.config)]
-                if found != [row.loss]:
+                if len(found) != 1 or not math.isclose(found[0], row.loss or math.nan, rel_tol=1e-12):
                     problems.append(f"trial {row.number}: loss {row.loss}, logged {found}")
     problems += [f"evaluation {serial:.0f} counts {times} times" for serial, times in seen.items() if times > 1]
     return len(log) - kept, problems

@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL, call
 from typing import Any
 
 import mipcash as mc
-from benchmarks.faults.kills import compare, ended, forked, run
+from benchmarks.faults.kills import compare, ended, forked, run, work
 from benchmarks.faults.runs import BUDGET, KINDS, Logged, append, lines
 from benchmarks.load import network
 from mipcash.study.storage.registry import read_study
+from tests import servers
 
 PLAIN = KINDS["sequential"]
 LONG = 120.0
@@ -55,25 +57,52 @@ class Misbehaving:
             os._exit(0)
         append(self.plain.folder / "children", child)
 
+    def forks_and_returns(self) -> None:
+        os.fork()  # the child goes on as if it were the run
+
     def prints(self) -> None:
         for _ in range(self.size >> 20):
             print("x" * ((1 << 20) - 1))
 
 
 def full_disk(folder: Path) -> str:
-    """The journal cannot grow to its size; then there is room again, and the run is resumed."""
+    """The disk of the journal has less room than the journal needs; then there is room again, and the run is resumed.
+
+    Without the right to mount such a disk, the size of files is limited instead.
+    """
     other = folder / "other"
     other.mkdir()
     said = _ends(other, lambda: run(PLAIN, other, str(other / "run.db"), 0, ""))
-    room = (other / "run.db").stat().st_size * 2 // 3
+    room, disk, journal = (other / "run.db").stat().st_size * 2 // 3, folder / "disk", folder / "disk" / "run.db"
+    disk.mkdir()
+    mounted = not call(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(disk)], stderr=DEVNULL)
 
     def limited() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-        run(PLAIN, folder, str(folder / "run.db"), 0, "")
+        if not mounted:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        run(PLAIN, folder, str(journal), 0, "")
 
-    said = said or _refused(folder, limited, "run.db")
-    return said or _resumed(folder)
+    try:
+        said = said or _refused(folder, limited, "run.db")
+        if mounted:
+            call(["mount", "-o", "remount,size=64m", str(disk)])
+        return said or _resumed(folder, journal)
+    finally:
+        if mounted:
+            call(["umount", str(disk)])
+
+
+def server_away(folder: Path) -> str:
+    """PostgreSQL is stopped for a minute while two of ``mipcash work`` run, as long as their heartbeat."""
+    with servers.interruptible() as server:
+        programs = [forked(lambda: work(folder, server.address, 0), folder / "output") for _ in range(2)]
+        while len(lines(folder / "log")) < 3:
+            time.sleep(0.002)
+        server.stop()
+        time.sleep(60.0)
+        server.start()
+        return _both_end(folder, server.address, programs)
 
 
 def read_only_folder(folder: Path) -> str:
@@ -179,6 +208,7 @@ def mishaps(size: int) -> dict[str, Callable[[Path], str]]:
         "full disk": full_disk,
         "folder that cannot be written": read_only_folder,
         "journal in use, then its holder dies": dead_machine,
+        "PostgreSQL away for a minute, two of `mipcash work`": server_away,
         "clock an hour back": clock_goes_back,
         "clock an hour back, two programs": clock_of_two_goes_back,
         "program that stands still for three heartbeats": stands_still,
@@ -186,6 +216,7 @@ def mishaps(size: int) -> dict[str, Callable[[Path], str]]:
         "objective that hangs": _misbehaves("hangs", "took longer", **timed),
         "objective that takes 8 GiB": _misbehaves("allocates", "memory", evaluation_memory=2000),
         "objective that leaves processes": _misbehaves("forks", "", **timed),
+        "objective that forks, and whose child returns": _misbehaves("forks_and_returns", ""),
         "objective that prints, in this process": _misbehaves("prints", "", size=size),
         "objective that prints, in a process of its own": _misbehaves("prints", "", size=size, evaluation_timeout=LONG),
     }
@@ -215,14 +246,15 @@ def _refused(folder: Path, call: Callable[[], object], named: str) -> str:
     )
 
 
-def _resumed(folder: Path) -> str:
+def _resumed(folder: Path, journal: Path | None = None) -> str:
     """Resume a run of ``PLAIN`` to its end, and compare it with an unbroken one."""
+    journal = journal or folder / "run.db"
     other = folder / "unbroken"
     other.mkdir()
-    said = _ends(folder, lambda: run(PLAIN, folder, str(folder / "run.db"), 0, "")) or _ends(
+    said = _ends(folder, lambda: run(PLAIN, folder, str(journal), 0, "")) or _ends(
         other, lambda: run(PLAIN, other, str(other / "run.db"), 0, "")
     )
-    return said or "; ".join(compare(PLAIN, folder, read_study(folder / "run.db")[1], read_study(other / "run.db")[1])[1])
+    return said or "; ".join(compare(PLAIN, folder, read_study(journal)[1], read_study(other / "run.db")[1])[1])
 
 
 def _output(folder: Path) -> str:

@@ -44,11 +44,12 @@ class Logged:
         append(self.folder / "log", config, "loss", values["loss"], serial)
         return {**values, "serial": serial}
 
-    def _steps(self, config: Mapping[str, Any], loss: float) -> Iterator[float]:
+    def _steps(self, config: Mapping[str, Any], loss: float) -> Iterator[dict[str, float]]:
+        serial = int.from_bytes(os.urandom(6), "big")
         for step in range(self.folds):
             time.sleep(SECONDS / self.folds)
-            yield loss + (step - 1.5) / 64
-        append(self.folder / "log", config, "loss", loss, None)
+            yield {"loss": loss + (step - 1.5) / 64, "serial": serial}
+        append(self.folder / "log", config, "loss", loss, serial)
 
     def _values(self, config: Mapping[str, Any]) -> dict[str, float]:
         size = config["layers"] * config["width"]
@@ -113,7 +114,7 @@ def _folds(folder: Path) -> Logged:
 KINDS = {
     "sequential": Kind("one at a time"),
     "limit": Kind("one at a time, an outcome constraint", options={"limits": {"ms": 100.0}}),
-    "pruning": Kind("pruning of folds", options={"pruning": True}, objective=_folds, serial=False),
+    "pruning": Kind("pruning of folds", options={"pruning": True}, objective=_folds),
     "confirm": Kind("confirmation of the best", options={"confirm": 2}),
     "decoupled": Kind("a function per output", options={"limits": {"ms": 100.0}}, objective=_per_output, serial=False),
     "objectives": Kind("two objectives", options={"direction": ["loss", "ms"]}),
@@ -127,7 +128,6 @@ KINDS = {
         programs=2,
         options={"pruning": True, "confirm": 2},
         objective=_folds,
-        serial=False,
     ),
     "postgres": Kind("two programs, PostgreSQL", "{server}?study={study}&heartbeat_seconds=1", programs=2),
     "work-postgres": Kind(

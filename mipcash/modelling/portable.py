@@ -160,7 +160,7 @@ def _declare(declaration: Declaration, label: str, data: Mapping[str, Any], name
 def _read_expectation(data: Sequence[Any], domain: ParameterDomain) -> Expectation:
     default, table = _read_level(data[0]), None if data[1] is None else np.array(data[1], float)
     nodes = len(domain.values) if isinstance(domain, (Ordinal, Categorical)) else NODES
-    if default is not None and domain.problem(default[0]) or table is not None and table.shape != (nodes,):
+    if (default and domain.problem(default[0])) or (table is not None and table.shape != (nodes,)):
         raise ValueError(f"an expectation of {domain}")
     return Expectation(default, table)
 

@@ -319,6 +319,23 @@ def test_a_trial_of_a_killed_process_is_repeated_when_its_file_is_shared(journal
         assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
 
 
+def test_a_file_whose_maker_was_killed_before_it_wrote_anything_is_made_by_the_next(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The maker holds the file alone when the next writer looks, and is gone when that one shares it."""
+    held, locked = [True], sqlite.WriterLock
+
+    def lock(path: Path, shared: bool = False) -> Any:
+        if held and held.pop():
+            raise sqlite.InUseError(f"{path} is in use")
+        return locked(path, shared)
+
+    journal.touch()
+    monkeypatch.setattr(sqlite, "WriterLock", lock)
+    with mc.Study(tiny.tiny_space(), "random", storage=f"sqlite:///{journal}") as study:
+        assert study.tell(study.ask(), 1.0).number == 0
+
+
 def test_a_writer_does_not_overwrite_changes_that_it_has_not_read(address: str) -> None:
     a, b = counting(address), counting(address)
     first = a.ask()

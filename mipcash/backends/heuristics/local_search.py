@@ -34,7 +34,7 @@ from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 
 TIE = 1e-10
-"""Costs that differ by less, relative to the largest coefficient, tie, so that rounding on a processor does not decide between them."""
+"""Costs that differ by less, relative to the largest coefficient, tie, so that the rounding of a processor decides nothing."""
 REPORTED = 256
 """Maximum number of solutions that a search returns."""
 NEIGHBOURS = 64

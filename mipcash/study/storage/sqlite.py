@@ -180,11 +180,14 @@ class JournalFile(JournalReader):
                 finally:
                     alone.close()
             try:
-                return self.acquire()
+                self.acquire()
+                if not self.is_new():
+                    return
+                self.close()  # the process that had it alone was killed before it made the study
             except InUseError:
                 if time.monotonic() > until:
                     raise
-                time.sleep(PAUSE)
+            time.sleep(PAUSE)
 
     def settle(self) -> None:
         """Make the journal private. Call this only for a new file, or one known to be the journal of this study."""
