@@ -37,16 +37,17 @@ bare: $(VENV)/.test
 
 # The wheel in an environment with the core's dependencies alone, since an environment with every extra hides a missing one, and with
 # the oldest versions that pyproject.toml allows, since the other environments have the newest. Optuna is there for its adapter.
-# `make newest` installs the newest versions of all dependencies again: run it every week.
+# `make newest` installs the newest versions of all dependencies again, those of executors, servers and other libraries too, and writes
+# them to a file: .github/workflows/weekly.yml runs both every week.
 core oldest: $(VENV)-core/.core
 	$(call wheel_tests,core)
 
 newest: dist/.built
 	rm -rf $(VENV)-newest && $(PYTHON) -m venv $(VENV)-newest
 	$(VENV)-newest/bin/python -m pip install --quiet --upgrade pip
-	$(call install_wheel,newest)
+	$(call install_wheel,newest,'distributed' 'ray' 'psycopg[binary]' 'ConfigSpace' 'matplotlib')
 	$(VENV)-newest/bin/python -m pip list > $(VENV)-newest/versions.txt
-	$(call wheel_tests,newest)
+	$(call wheel_tests,newest,tests/study/test_executors.py tests/study/test_outage.py tests/report tests/integrations)
 
 define install_wheel
 $(VENV)-$(1)/bin/python -m pip install --quiet $(2) \
@@ -57,14 +58,14 @@ define wheel_tests
 rm -rf build/$(1) && mkdir -p build/$(1) && cp -R tests benchmarks pyproject.toml build/$(1)
 cd build/$(1) && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-$(1))/bin/python -m pytest $(WORKERS) \
 		tests/test_release.py tests/study/test_minimize.py tests/modelling/test_messages.py tests/space/test_answers.py \
-		tests/integrations/test_optuna_sampler.py tests/integrations/test_pipeline_search.py
+		tests/integrations/test_optuna_sampler.py tests/integrations/test_pipeline_search.py $(2)
 endef
 
 # The components that `pip install mipcash` brings, as a bill of materials in the format CycloneDX.
 sbom: dist/.built
 	rm -rf build/sbom && $(PYTHON) -m venv build/sbom/package && $(PYTHON) -m venv build/sbom/tool
 	build/sbom/package/bin/python -m pip install --quiet dist/mipcash-*.whl
-	build/sbom/tool/bin/python -m pip install --quiet cyclonedx-bom
+	build/sbom/tool/bin/python -m pip install --quiet 'cyclonedx-bom>=7,<8'
 	build/sbom/tool/bin/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/sbom/package/bin/python
 
 lint: $(VENV)/.test

@@ -1,8 +1,8 @@
 """Many workers on one process that proposes: 100 threads whose evaluations sleep, compared with one worker.
 
 Notation
-    w workers, evaluations of about e seconds;   asked_k, started_k, ended_k of trial k: when its proposal was begun, and its
-    evaluation began and ended, by the clock of the objective, in the order of starts
+    w workers, evaluations of about e seconds;   asked_k, started_k, ended_k of trial k: when its proposal started, and its
+    evaluation started and ended, by the clock of the objective, in the order of starts
 
     busy          share of w (last start - w-th start) in which an evaluation ran; before that the workers get their first trials
     fill          w-th start - first start

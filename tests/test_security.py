@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CODE = {"eval", "exec", "compile"}
 READERS = {"pickle", "cloudpickle", "joblib", "dill", "marshal", "shelve", "torch", "yaml", "runpy"}
+FUNCTIONS = "load|open|run|unsafe_load|full_load"
 BETWEEN_OWN_PROCESSES = {
     "mipcash/integrations/sklearn/search/executors.py",
     "mipcash/study/evaluating/evaluation.py",
@@ -37,12 +38,18 @@ def test_every_threat_names_a_test() -> None:
 
 
 def loaders(source: str) -> list[str]:
-    """Return the calls that may run data as code."""
-    found = []
+    """Return the calls that may run data as code, and such functions that are imported by name."""
+    imports = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom))
+    found = [
+        name.name
+        for node in imports
+        for name in node.names
+        if node.module in READERS and re.match(FUNCTIONS, name.name)
+    ]
     for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
         name = ast.unparse(call.func)
         module, _, function = name.rpartition(".")
-        reads = module in READERS and re.match(r"load|open|run|unsafe_load|full_load", function) is not None
+        reads = module in READERS and re.match(FUNCTIONS, function) is not None
         if name in CODE or reads or "allow_pickle=True" in ast.unparse(call):
             found.append(name)
     return found
@@ -51,6 +58,7 @@ def loaders(source: str) -> list[str]:
 @pytest.mark.parametrize("call", ["eval(x)", "pickle.loads(x)", "np.load(x, allow_pickle=True)", "runpy.run_path(x)"])
 def test_calls_that_run_data_are_seen(call: str) -> None:
     assert loaders(f"def f(x):\n    return {call}") == [call.partition("(")[0]]
+    assert loaders("from pickle import loads") == ["loads"]
 
 
 def test_no_data_is_loaded_as_code() -> None:

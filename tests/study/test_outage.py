@@ -331,7 +331,7 @@ def test_a_connection_is_encrypted_and_its_certificate_checked(
         run(checked, objective)
 
 
-def test_a_password_is_read_from_the_usual_file_and_occurs_in_no_message(
+def test_a_password_is_read_from_the_usual_places_and_occurs_in_no_message(
     server: servers.Server, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(server.address, autocommit=True) as connection:
@@ -353,6 +353,12 @@ def test_a_password_is_read_from_the_usual_file_and_occurs_in_no_message(
             assert "wrong" not in str(refused.value)
         passwords.write_text("*:*:*:walled:sesame\n", encoding="utf-8")
         assert run(walled, loss).n_done == BUDGET
+        passwords.unlink()
+        monkeypatch.setenv("PGPASSWORD", "sesame")
+        assert run(walled, loss).n_done == BUDGET  # a finished run, which is read again
+        monkeypatch.setenv("PGSSLMODE", "require")
+        with pytest.raises(StorageError, match="server does not support SSL"):
+            run(walled, loss)
     finally:
         server.stop()
         server.start()
