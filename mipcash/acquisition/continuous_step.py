@@ -312,9 +312,7 @@ class _BoundNumbers:
 
     def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
         """Return v and its derivatives with respect to the unit values: (n_bound,), (n_bound,)."""
-        units = _inserted(self.current, self.active, x)[self._bound]
-        values = np.array([self.scale.relaxed(int(d), v) for d, v in zip(self._bound, units, strict=True)])
-        return values, np.array([self.scale.slope(int(d), v) for d, v in zip(self._bound, values, strict=True)])
+        return self.scale.relaxed(self._bound, _inserted(self.current, self.active, x)[self._bound])
 
     def _gradient(self, x: Vector) -> Vector:
         """Return the derivatives of the rows with respect to x: (m, n_active)."""

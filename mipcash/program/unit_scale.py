@@ -129,19 +129,26 @@ class UnitScale:
         found[..., self._fixed] = 0.5  # as ``Integer.to_unit``
         return found
 
-    def relaxed(self, d: int, unit: float) -> float:
-        """Return the natural value of number d, not rounded to its step."""
-        low, high = float(self.domains[d].low), float(self.domains[d].high)
-        if self.domains[d].log:
-            return float(np.exp(np.log(low) + unit * (np.log(high) - np.log(low))))
-        return low + unit * (high - low)
+    @cached_property
+    def _ends(self) -> tuple[Vector, Vector, Booleans]:
+        """Lowest value and span of each number, of logarithms on a log scale, and which are on a log scale: (D,) each."""
+        log = np.array([n.log for n in self.domains], dtype=bool)
+        ends = np.array([(n.low, n.high) for n in self.domains], dtype=float).reshape(-1, 2)
+        np.log(ends, out=ends, where=log[:, None])
+        return ends[:, 0], ends[:, 1] - ends[:, 0], log
 
-    def slope(self, d: int, natural: float) -> float:
-        """Return the derivative of the relaxed value of number d with respect to its unit value, at a natural value."""
-        domain = self.domains[d]
-        if domain.log:
-            return natural * (math.log(domain.high) - math.log(domain.low))
-        return float(domain.high - domain.low)
+    def relaxed(self, at: Indices, units: Vector) -> tuple[Vector, Vector]:
+        """Return natural values of numbers, not rounded to their steps, and the derivatives with respect to the unit values.
+
+        Args:
+            at: indices of k numbers.
+            units: their unit values, (k,), as the results.
+        """
+        low, spans, on_log = self._ends
+        span, log = spans[at], on_log[at]
+        values = low[at] + units * span
+        np.exp(values, out=values, where=log)
+        return values, np.where(log, values * span, span)
 
     def to_unit(self, values: Mapping[str, Any]) -> Vector:
         """Return unit values of natural values, shape (D,); 0.5 for a label that is absent."""
