@@ -20,6 +20,8 @@ from mipcash.space.numbers.part import NumberRules
 
 SHRINKAGES = 40
 """Number of times a step is shortened before the walk stays at its point."""
+SHORTEST = 1e-12
+"""Length, relative to the range, up to which a walk stays: the number of draws must not depend on the rounding of a processor."""
 MIXING = 10
 """Number of steps per dimension until a walk has forgotten its start."""
 BATCH = 128
@@ -142,6 +144,8 @@ class LegalNumbers:
         low, high, here = float(scaled(part.low[k])), float(scaled(part.high[k])), float(scaled(x[k]))
         left, right = low, high
         for _ in range(SHRINKAGES):
+            if right - left <= SHORTEST * (high - low):
+                return x
             at = float(rng.uniform(left, right))
             trial = x.copy()
             trial[k] = min(part.high[k], max(part.low[k], np.exp(at) if part.log[k] else at))
@@ -170,6 +174,8 @@ class LegalNumbers:
         log, scaled = part.log, bool(part.log.any())
         level = np.log(x[log]).sum() - np.log(rng.random()) if scaled else 0.0
         for _ in range(SHRINKAGES):
+            if right - left <= SHORTEST:
+                return x
             t = float(rng.uniform(left, right + 0.0))  # + 0.0: a range from 0.0 to -0.0 counts as negative
             if whole:
                 t = float(np.round(t))
