@@ -45,6 +45,27 @@ def test_products_of_reals_are_exact_at_any_range(high: float) -> None:
         space(lambda x, y: x * y >= 1.001 * high * high).sample(1)
 
 
+@pytest.mark.parametrize("corner", [(0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.08, 0.62)])
+def test_a_walk_from_a_corner_does_not_depend_on_the_last_digits_of_its_start(corner: tuple[float, ...]) -> None:
+    """From a corner most lines leave the set at once; how many of their points are drawn must not be a matter of rounding."""
+    space = mc.Space("corners")
+    x = [space.real(f"x{k}", 0, 1) for k in range(4)]
+    space.rule("sum", sum(x) <= 1.7)
+    space.rule("product", x[0] * x[2] <= 0.08)
+    space.rule("above", x[3] >= x[1])
+    found = compiled(space)
+    legal = found.legal_numbers(np.zeros(0, dtype=np.int64), np.zeros(found.program.n))
+    assert legal is not None
+    for seed in range(60):
+        first, second = np.random.default_rng(seed), np.random.default_rng(seed)
+        ends = [
+            legal.walk(start, 40, rng)
+            for start, rng in ((np.array(corner), first), (np.nextafter(corner, 0.5), second))
+        ]
+        assert first.bit_generator.state == second.bit_generator.state
+        assert np.abs(ends[0] - ends[1]).max() < 1e-9
+
+
 def test_equations_of_products_have_their_solutions() -> None:
     space = mc.Space("equations")
     x, y = space.real("x", 0, 10), space.real("y", 0, 10)
