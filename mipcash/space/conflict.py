@@ -28,7 +28,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients, with_columns, without_rules
 
 BOXES = 200
-"""Limit of branch-and-bound nodes in the search for the least relaxation if rules multiply reals. A relaxation is optional."""
+"""Limit of branch-and-bound nodes in the search for the least relaxation, which is optional."""
 
 CLOSE = 1e-5
 """Relative gap between a move and its proven bound up to which the move counts as least."""
@@ -140,10 +140,8 @@ def least_relaxation(
     """
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
     most, rough = _largest_violation(program, rows), bool(program.bilinear)
-    if (
-        rough
-    ):  # spatial branch and bound needs many nodes over the whole slack range: find the move roughly, then solve again
-        settings = replace(settings, node_limit=BOXES)
+    # spatial branch and bound needs many nodes over the whole slack range: find the move roughly, then solve again
+    settings = replace(settings, node_limit=BOXES)
     answer = _to_multiple(program, rows, backend, settings) or backend.solve(
         _move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings
     )
