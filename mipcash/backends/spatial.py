@@ -132,6 +132,11 @@ class _Search:
         self.products = task.program.bilinear
         self.integers = split_integers(task.program)
         self.rows = _Rows.of(task.program)
+        form = task.form
+        terms = np.concatenate([np.flatnonzero(form.linear), form.rows, form.cols])
+        coefficients = np.concatenate([[form.constant], form.linear, form.values])
+        self.whole = not np.any(task.program.integer[terms] == 0) and not np.any(coefficients % 1.0)
+        """True if all values of the objective are whole numbers."""
         self.began = time.perf_counter()
         self.best: Vector | None = None
         self.value = math.inf
@@ -171,9 +176,15 @@ class _Search:
         tight = None if better is None else self.rows.tightened(better, self.products)
         if tight is not None:
             linear, products, noise = self._least(tight)
-            bound = max(bound, self.task.form.constant + float(linear.sum() + products.sum()) - noise)
+            bound = self._raised(max(bound, self.task.form.constant + float(linear.sum() + products.sum()) - noise))
             self.pushed += 1
             heapq.heappush(self.queue, (bound, self.pushed, tight))
+
+    def _raised(self, bound: float) -> float:
+        """Return a bound, raised to the next whole number if all values of the objective are whole."""
+        if not self.whole or math.isinf(bound):
+            return bound
+        return max(bound, math.ceil(bound - FRACTION * max(1.0, abs(bound))))
 
     def _least(self, box: _Box) -> tuple[Vector, Vector, float]:
         """Return the least linear terms, (n,), and products, (k,), of the objective in a box, and a bound on their rounding."""
@@ -222,7 +233,7 @@ class _Search:
         self.prover = answer.prover or self.prover
         if answer.status == INFEASIBLE:
             return
-        bound = max(bound, answer.bound)
+        bound = self._raised(max(bound, answer.bound))
         found = answer.columns
         if found is not None:
             columns = self._with_products(found)

@@ -300,3 +300,17 @@ def test_integers_on_a_log_scale_are_sampled_on_it_under_rules_too() -> None:
     space.rule("sum", n + m <= 1.9e7)  # excludes next to nothing
     small = sum(c["n"] < 10_000 for c in space.sample(400, seed=0))
     assert 180 <= small <= 280  # 4 of 7 orders of magnitude
+
+
+def test_an_objective_of_whole_numbers_is_proven_beside_wide_ranges() -> None:
+    """The bound of a relaxation over 1e9 lies below the optimum by the tolerance of the solver, and is raised to a whole number."""
+    space = mc.Space("chain")
+    a, b, c = (space.integer(name, 0, 10**9) for name in "abc")
+    space.rule("ab", a >= b + 1)
+    space.rule("bc", b >= c + 1)
+    for objective, least in ((a - c, 2.0), (2 * a - b - c, 3.0)):
+        found = space.optimum(objective)
+        assert (found.status, found.value, found.bound) == ("optimal", least, least)
+    half = space.optimum(0.5 * a - 0.5 * c)  # not whole
+    assert half.value == pytest.approx(1.0)
+    assert half.bound <= half.value
