@@ -30,6 +30,7 @@ from mipcash.study.storage.registry import read_study
 
 MOST_KILLS = 12  # of one run, which then ends undisturbed
 PATIENCE = 60.0  # seconds in which a program must end that was interrupted, or that goes on undisturbed
+EARLY = (3, 36)  # kills in a run that is not disturbed; every second run is killed while it starts
 KILLED, TERMINATED, INTERRUPTED, WORKER = "SIGKILL", "SIGTERM", "Ctrl-C twice", "SIGKILL of a worker"
 RAY_UNPROTECTED = {"RAY_AUTH_MODE": "disabled"}  # the cluster and the programs have no token in common
 MODEL = """from pathlib import Path
@@ -168,7 +169,7 @@ class Killing:
         running = [self._start() for _ in range(self.kind.programs)]
         while running:
             quiet = self.survival.faults.total() >= MOST_KILLS
-            delay = PATIENCE if quiet else float(self.rng.exponential(self.unbroken / 3))
+            delay = PATIENCE if quiet else float(self.rng.exponential(self.unbroken / EARLY[self.seed % 2]))
             over = self._wait(running, delay)
             if over is not None:
                 running.remove(over)
