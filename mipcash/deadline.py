@@ -3,6 +3,8 @@
 A deadline is a point in time, not a number of seconds, so code that receives it need not account for time already spent. Code that
 can be interrupted checks ``passed`` between its steps and gives solvers the settings returned by ``within``. A deadline knows
 whether work that it limits was ended by it, or by a deadline made of it (``missed``).
+
+A clock has the seconds of a proposal's parts, and the parts that were cut short.
 """
 
 from __future__ import annotations
@@ -107,3 +109,30 @@ class Deadline:
 
 NEVER = Deadline()
 """No limit."""
+
+
+CUT = "cut"
+"""Key of a proposal's trace: the parts that a deadline ended. Their results depend on the speed of the machine."""
+
+
+@dataclass
+class Clock:
+    """Seconds spent by part.
+
+    Attributes:
+        seconds: by part.
+        cut: parts that a deadline ended.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+
+    def add(self, part: str, began: float, deadline: Deadline = NEVER) -> None:
+        """Add the time since ``began``, a value of ``time.perf_counter``, and record the part if its deadline ended work."""
+        self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
+        self.note(part, deadline)
+
+    def note(self, part: str, deadline: Deadline) -> None:
+        """Record the part if its deadline ended work."""
+        if deadline.missed and part not in self.cut:
+            self.cut.append(part)

@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.backends.task import FEASIBLE, Answer, SolverSettings
+from mipcash.deadline import Clock
 from mipcash.errors import check_settings
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points

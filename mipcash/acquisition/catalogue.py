@@ -1,4 +1,4 @@
-"""Acquisition functions by name, each made from the models and samples of a proposal.
+"""Acquisition functions by name, each made from the models and samples of a proposal, its acquisition inputs.
 
     log-ei      Expected improvement. Under outcome constraints it is multiplied by the probability of feasibility, which is used
                 alone while no observation is feasible (``mipcash.acquisition.constrained``).
@@ -17,19 +17,57 @@ KEPT most promising points have their exact values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition, compared
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.constrained import LogFeasibility
+from mipcash.acquisition.constrained import Limited, LogFeasibility
 from mipcash.acquisition.feasible_first import FeasibleFirst
-from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.program.forms import Vector
-from mipcash.program.points import Points
+from mipcash.program.points import Point, Points
 from mipcash.surrogates.protocols import Section
+from mipcash.surrogates.structured.functions.surface import Surface
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A posterior sample of the loss, and its minimum over the legal points.
+
+    Attributes:
+        sample: the function.
+        point: the minimiser that was found.
+        value: the sample's value there.
+    """
+
+    sample: Surface
+    point: Point
+    value: float
+
+
+@dataclass(frozen=True)
+class AcquisitionInputs:
+    """Acquisition inputs of a proposal.
+
+    Attributes:
+        loss: posterior of the loss, conditioned on the means of pending evaluations.
+        best: lowest mean of the loss at a feasible observation; inf if there is none. While no constrained output is known, every
+            observation counts.
+        limited: constrained outputs and the failure model, by name.
+        drawn: samples of the posterior of the loss.
+        joint: for each of these, a sample of every output of ``limited``, by name; empty unless the function needs it.
+        improvement: expected improvement averaged over draws of pending evaluations; None if nothing is pending.
+    """
+
+    loss: StructuredPosterior
+    best: float
+    limited: Mapping[str, Limited] = field(default_factory=dict)
+    drawn: Sequence[Drawn] = ()
+    joint: Sequence[Mapping[str, Surface]] = ()
+    improvement: Acquisition | None = None
 
 
 def log_ei(given: AcquisitionInputs) -> Acquisition:

@@ -47,8 +47,8 @@ from scipy.special import ndtr
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
+from mipcash.acquisition.catalogue import AcquisitionInputs
 from mipcash.acquisition.constrained import Limited
-from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import shown

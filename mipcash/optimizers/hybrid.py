@@ -30,16 +30,15 @@ import numpy as np
 
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition, compared
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
-from mipcash.acquisition.catalogue import ACQUISITIONS, Screened, rough
-from mipcash.acquisition.clock import Clock
+from mipcash.acquisition.catalogue import ACQUISITIONS, AcquisitionInputs, Drawn, Screened, rough
 from mipcash.acquisition.constrained import Limited
-from mipcash.acquisition.inputs import AcquisitionInputs, Drawn
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.reductions.reduction import Composed, reduced
 from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
+from mipcash.deadline import Clock
 from mipcash.errors import check_settings
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost

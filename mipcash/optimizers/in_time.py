@@ -15,10 +15,9 @@ import time
 
 import numpy as np
 
-from mipcash.acquisition.clock import CUT
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.deadline import Deadline
+from mipcash.deadline import CUT, Deadline
 from mipcash.errors import SolverError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.optimizer import Observation, Proposal, Request

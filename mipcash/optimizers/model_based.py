@@ -22,9 +22,8 @@ from typing import Protocol, Self
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.deadline import Deadline
+from mipcash.deadline import CUT, Clock, Deadline
 from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.data import Data

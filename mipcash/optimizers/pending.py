@@ -33,7 +33,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from mipcash.acquisition.analytic import log_h, log_h_slope
-from mipcash.acquisition.inputs import AcquisitionInputs
+from mipcash.acquisition.catalogue import AcquisitionInputs
 from mipcash.optimizers.outcome import LOSS
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points

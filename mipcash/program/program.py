@@ -457,3 +457,14 @@ def orders_of(program: BinaryProgram) -> dict[str, list[int]]:
         if isinstance(program.domains.get(group.parameter), Permutation):
             found.setdefault(group.parameter, []).append(g)
     return found
+
+
+COLUMNS, VARIABLES = 500, 100
+"""Size above which a space is wide: no array over all pairs of its levels or parameters is formed. Searches and surrogates use
+other methods, whose time and memory grow with the number of observations. Exact steps that would take hours there are left out, and
+the result reports it (docs/decisions/archive.md, 039)."""
+
+
+def is_wide(columns: int, variables: int) -> bool:
+    """Return True if a space with this many one-hot binaries, or groups and numbers together, is wide."""
+    return columns > COLUMNS or variables > VARIABLES

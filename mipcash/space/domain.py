@@ -30,10 +30,9 @@ from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
-from mipcash.program.program import BinaryProgram
+from mipcash.program.program import BinaryProgram, is_wide
 from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import UnitScale, decoded
-from mipcash.program.width import is_wide
 from mipcash.space.compiled import QUESTION, CompiledSpace, PublicSpace, compiled, minimiser_of
 from mipcash.space.conflict import conflicting, decided, emptiness
 from mipcash.space.design import design

@@ -18,8 +18,7 @@ from mipcash.errors import stack_level
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
-from mipcash.program.program import BinaryProgram, orders_of
-from mipcash.program.width import is_wide
+from mipcash.program.program import BinaryProgram, is_wide, orders_of
 from mipcash.space.exclusion import Exclusion, Exclusions
 
 RESTARTS = 48

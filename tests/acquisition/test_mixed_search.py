@@ -12,13 +12,12 @@ import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm
-from mipcash.acquisition.catalogue import Screened, rough
-from mipcash.acquisition.clock import Clock
+from mipcash.acquisition.catalogue import AcquisitionInputs, Limited, Screened, rough
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.inputs import AcquisitionInputs, Limited
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.backends.task import SolverSettings
+from mipcash.deadline import Clock
 from mipcash.program.forms import Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain

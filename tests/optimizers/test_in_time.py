@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from mipcash.acquisition.alternating import AlternatingSettings
-from mipcash.acquisition.clock import CUT
 from mipcash.backends.registry import make_backend
 from mipcash.backends.task import SolverSettings
-from mipcash.deadline import Deadline
+from mipcash.deadline import CUT, Deadline
 from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.methods.mivabo.mivabo import MiVaBO
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings

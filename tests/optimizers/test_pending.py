@@ -11,8 +11,8 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
+from mipcash.acquisition.catalogue import AcquisitionInputs
 from mipcash.acquisition.constrained import Limited
-from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.methods.admm.jopt import NEAR
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Request

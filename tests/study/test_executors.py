@@ -241,30 +241,21 @@ def test_a_lost_dask_worker_costs_no_evaluation(
 
 @pytest.mark.parametrize("by_itself", [False, True])
 def test_a_run_goes_on_while_its_cluster_grows_and_shrinks(space: mc.Space, client: Any, by_itself: bool) -> None:
-    sizes, end = {2}, time.monotonic() + 120.0
+    sizes, end, slowly = {2}, time.monotonic() + 120.0, Once(0.05)
 
     def scaled(study: mc.Study, trial: mc.Trial) -> None:
         sizes.add(len(client.scheduler_info()["workers"]))
-        if trial.number == 4 and by_itself:
-            client.cluster.adapt(minimum=1, maximum=4, interval="20ms", target_duration="20ms", wait_count=10)
-        elif trial.number == 4:
-            client.cluster.scale(4)
+        if trial.number == 4 and not by_itself:
+            client.cluster.scale(4 if max(sizes) == 2 else 1)
 
-    execution = mc.Execution(4, client.get_executor())
-    options = {"execution": execution, "callbacks": scaled, "optimizer": "random", "progress": False}
+    if by_itself:
+        client.cluster.adapt(minimum=1, maximum=4, interval="20ms", target_duration="20ms", wait_count=10)
     while max(sizes) == 2 or len(client.scheduler_info()["workers"]) > 1:
-        assert time.monotonic() < end
-        if max(sizes) > 2 and not by_itself:
-            client.cluster.scale(1)
-        result = mc.minimize(slowly, space, 20, **options)
+        execution = mc.Execution(4, client.get_executor())
+        result = minimize(slowly, space, 20, None, execution=execution, callbacks=scaled, optimizer="random")
         assert (result.n_done, result.n_failed, [t.lost for t in result.history]) == (20, 0, [0] * 20)
-        if max(sizes) > 2 and by_itself:
-            time.sleep(0.5)
-
-
-def slowly(config: dict[str, Any]) -> float:
-    time.sleep(0.05)
-    return tiny.loss(config)
+        time.sleep(0.5)
+        assert time.monotonic() < end
 
 
 def test_a_lost_ray_worker_or_node_costs_no_evaluation(
@@ -303,7 +294,7 @@ def test_a_lost_ray_worker_or_node_costs_no_evaluation(
 
         execution = mc.Execution(4, executor)
         result = mc.minimize(
-            slowly, space, 20, execution=execution, callbacks=scaled, optimizer="random", progress=False
+            Once(0.05), space, 20, execution=execution, callbacks=scaled, optimizer="random", progress=False
         )
         assert (len(nodes), result.n_done, result.n_failed) == (1, 20, 0)
     finally:

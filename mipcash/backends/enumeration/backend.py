@@ -2,8 +2,8 @@
 
 A program allows it if its numerical parameters are fixed, its auxiliary variables follow from the levels, and its rules reduce to
 pairs and linear rows over few states (``mipcash.backends.enumeration.network``). Otherwise its combinations of levels must be few:
-they are then listed, which takes milliseconds, where a solver takes tenths of a second. A wide program (``mipcash.program.width``)
-is accepted only if no rule or cost connects its groups. The effort is limited in nodes, so that a proof does not depend on the
+they are then listed, which takes milliseconds, where a solver takes tenths of a second. A wide program (``is_wide``) is
+accepted only if no rule or cost connects its groups. The effort is limited in nodes, so that a proof does not depend on the
 clock; without a proof the answer is the best point found and a bound.
 """
 
@@ -33,9 +33,8 @@ from mipcash.backends.task import (
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.legality import Legality, legality_at
-from mipcash.program.program import BinaryProgram
+from mipcash.program.program import BinaryProgram, is_wide
 from mipcash.program.recent import Recent
-from mipcash.program.width import is_wide
 
 KEPT_SPACES = 16
 LISTED = 20_000

@@ -31,8 +31,7 @@ import numpy as np
 
 from mipcash.methods.admm.augmented import Limits, Measured, outputs, unit_of
 from mipcash.methods.admm.legal import LegalChoices, Projection
-from mipcash.methods.admm.rewards import reward
-from mipcash.methods.admm.settings import AdmmSettings
+from mipcash.methods.admm.settings import AdmmSettings, reward
 from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN
 from mipcash.methods.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
 from mipcash.methods.admm.theta_min import ThetaProblem

@@ -43,8 +43,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.catalogue import AcquisitionInputs
 from mipcash.acquisition.feasible_first import FeasibleFirst
-from mipcash.acquisition.inputs import AcquisitionInputs
 from mipcash.acquisition.mixed_search import LocalSearchSettings
 from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option

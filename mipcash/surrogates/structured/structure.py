@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.program import BinaryProgram, Condition, Group
+from mipcash.program.program import BinaryProgram, Condition, Group, is_wide
 from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale, degree, key_of
-from mipcash.program.width import is_wide
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
 
 LENGTH = 0.2

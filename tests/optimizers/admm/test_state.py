@@ -13,7 +13,7 @@ from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.augmented import Limits, Measured, unit_of
 from mipcash.methods.admm.jopt import JoptSettings
-from mipcash.methods.admm.rewards import reward
+from mipcash.methods.admm.settings import reward
 from mipcash.methods.admm.state import THETA, AdmmState
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.mixed_search import LocalSearchSettings
+from mipcash.deadline import Clock
 from mipcash.errors import SpaceExhaustedError
 from mipcash.methods.admmbo.admmbo import Admmbo, _Ask
 from mipcash.methods.admmbo.settings import AdmmboSettings
