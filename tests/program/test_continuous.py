@@ -174,3 +174,27 @@ def test_wide_integers_in_linear_and_quadratic_rules() -> None:
         assert c["rounds"] * c["depth"] <= 6001
         assert c["rounds"] * c["leaves"] <= 1_000_003
         assert c["rounds"] * c["eta"] <= 400 + 1e-5
+
+
+def test_completed_points_have_the_products_of_their_numbers() -> None:
+    space = mc.Space("products")
+    x, y = space.real("x", 0, 10), space.real("y", 0, 10)
+    space.categorical("k", ["a", "b"])
+    space.rule("product", x * y <= 6)
+    program = compiled(space).program
+    (product,) = program.bilinear
+    found = legality_at(program, {"x": 2.0, "y": 2.5}).completed(np.array([1]))
+    assert found[[product.first, product.second, product.column]] == pytest.approx([2.0, 2.5, 5.0 * product.scale])
+
+
+def test_the_width_that_linear_rules_leave_to_each_number() -> None:
+    space = mc.Space("widths")
+    x, y, z = space.real("x", 0, 10), space.real("y", -10, 10), space.real("z", 0, 10)
+    space.rule("sum", 2 * x + 4 * y <= 4)
+    space.rule("difference", 3 * z - 6 * y >= 6)
+    space.rule("low", y >= 0.5)
+    found = compiled(space)
+    legal = found.legal_numbers(np.zeros(0, dtype=np.int64), np.zeros(found.program.n))
+    assert legal is not None
+    widths = dict(zip(legal.labels, legal.parts[0]._left_at(np.zeros(3)).tolist(), strict=True))
+    assert widths == pytest.approx({"x": 1.0, "y": 0.5, "z": 7.0})

@@ -314,3 +314,11 @@ def test_an_objective_of_whole_numbers_is_proven_beside_wide_ranges() -> None:
     half = space.optimum(0.5 * a - 0.5 * c)  # not whole
     assert half.value == pytest.approx(1.0)
     assert half.bound <= half.value
+
+
+@pytest.mark.parametrize("width", [50, 10**8])
+def test_an_equation_without_a_multiple_is_moved_to_the_next_one(width: int) -> None:
+    space = mc.Space("multiples")
+    a, b = space.integer("a", 0, width), space.integer("b", 0, width)
+    space.rule("odd", 6 * a - 10 * b == 3)
+    assert "'odd' (6 * a - 10 * b == 3): 2 suffices" in str(space.explain())
