@@ -37,6 +37,16 @@ def test_a_log_has_one_line_per_evaluation(space: mc.Space, journal: Path, capsy
     assert f"best {result.value:.6g}" in lines[-1]
 
 
+def test_a_resumed_run_tells_what_it_has_spent_in_the_unit_of_its_budget(space: mc.Space, journal: Path) -> None:
+    def folds(config: dict[str, Any]) -> Any:
+        yield from (tiny.loss(config) + k for k in range(3))
+
+    stream = io.StringIO()
+    for steps in (6, 9):
+        mc.minimize(folds, space, mc.Steps(steps), optimizer="random", storage=journal, progress=Lines(stream))
+    assert "tiny: resumed after 6 of 9 steps, best" in stream.getvalue()
+
+
 def test_an_objective_that_always_fails_is_noted_once(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
     stream = io.StringIO()
     for progress in (Lines(stream), False):
