@@ -116,7 +116,7 @@ class Drawn:
 
     def wide(self, p: Parameter) -> bool:
         """Return True if an integer or a real with a step has more than ``expand_limit`` levels."""
-        return p.kind in ("integer", "stepped") and len(p.values) > self.expand_limit
+        return p.kind in ("integer", "stepped") and len(p.values) > max(2, self.expand_limit)
 
     def without_levels(self, p: Parameter) -> bool:
         """Return True if a parameter is a number with a column of its own: a real, or a wide range with steps."""
