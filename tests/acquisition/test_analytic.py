@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from scipy.stats import norm
 
 from mipcash.acquisition.acquisition import SumAcquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI, log_h, log_h_at
-from mipcash.acquisition.constrained import Interval, Limited, LogFeasibility
+from mipcash.acquisition.constrained import Interval, Limited, LogFeasibility, Truncation
 from mipcash.surrogates.limit_scale import LimitScale
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
@@ -44,6 +45,19 @@ def test_log_h_is_increasing_and_finite_everywhere() -> None:
 
 INF = math.inf
 INTERVALS = [Interval(-INF, 0.3), Interval(0.2, INF), Interval(-0.1, 0.4), Interval(0.1, 0.1 + 1e-3)]
+
+
+@pytest.mark.parametrize("at", [-2e3, -1e4 - 1.0, -2e4, -1e6])
+def test_a_narrow_interval_far_out_has_its_probability_and_density(at: float) -> None:
+    """The difference of log Phi at its ends has no digits left; compare with sixty digits."""
+    width = 1e-3 / abs(at)
+    with mpmath.workdps(60):
+        u, root = mpmath.mpf(at), mpmath.sqrt(2)
+        p = (mpmath.erfc(-u / root) - mpmath.erfc(-(u - mpmath.mpf(width)) / root)) / 2
+        log, density = float(mpmath.log(p)), float(mpmath.npdf(u) / p)
+    found = Truncation.between(np.array([at - width]), np.array([at]), np.array([width]))
+    assert found.log[0] == pytest.approx(log, rel=1e-12)
+    assert found.at_high[0] == pytest.approx(density, rel=1e-5 if at > -1e4 else 1e-8)
 
 
 @pytest.mark.parametrize("interval", INTERVALS)

@@ -198,3 +198,12 @@ def test_the_width_that_linear_rules_leave_to_each_number() -> None:
     assert legal is not None
     widths = dict(zip(legal.labels, legal.parts[0]._left_at(np.zeros(3)).tolist(), strict=True))
     assert widths == pytest.approx({"x": 1.0, "y": 0.5, "z": 7.0})
+
+
+def test_a_point_on_the_bound_of_a_rule_of_two_terms_stays_on_it() -> None:
+    """Its sum can be evaluated in one order only, so it needs no distance for rounding."""
+    space = mc.Space("bound")
+    x, y = space.real("x", 0, 1), space.real("y", 0, 1)
+    space.rule("share", 0.7 * x - 0.3 * y <= 0.2)
+    best, near = space.optimum(0.7 * x - 0.3 * y, "max").config, space.nearest({"x": 1.0, "y": 0.0})
+    assert [0.7 * c["x"] - 0.3 * c["y"] for c in (best, near)] == [0.2, 0.2]

@@ -13,7 +13,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.space.experiments import CRITERIA, RIDGE, d_optimal, features, maximin
+from mipcash.space.experiments import CRITERIA, LEAST, PER_POINT, RIDGE, candidates, d_optimal, features, maximin
 
 
 def network() -> mc.Space:
@@ -205,3 +205,7 @@ def test_a_d_optimal_design_of_a_mixture_has_corners_of_the_legal_set() -> None:
     assert all(map(space.is_legal, found))
     corners = {(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.6, 0.4, 0.0), (0.6, 0.0, 0.4)}
     assert len(corners & {tuple(round(c[f"x{k}"], 9) for k in range(3)) for c in found}) >= 3
+
+
+def test_candidates_grow_with_the_points_that_are_selected() -> None:
+    assert [candidates(n) for n in (0, 1, 100)] == [0, LEAST, 100 * PER_POINT]

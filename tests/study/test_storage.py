@@ -110,5 +110,10 @@ def test_a_closed_memory_storage_is_resumed_like_a_file(space: mc.Space) -> None
     with mc.Study(space, tiny.Sampler(space), seed=3, storage=memory) as study:
         again = study.ask()
         assert (again.number, again.config, again.attempt, again.lost) == (1, asked.config, 2, 0)
+        study.enqueue(asked.config | {"layers": 1 + asked.config["layers"] % 3})
+    with mc.Study(space, tiny.Sampler(space), seed=3, storage=memory) as study:
+        assert [study.ask().attempt, study.ask().attempt] == [3, 1]
+    with mc.Study(space, tiny.Sampler(space), seed=3, storage=memory) as study:
+        assert [study.ask().attempt, study.ask().attempt] == [4, 2]
     with pytest.raises(StorageError, match="this memory belongs to another study: seed was 3 and is 4 now"):
         mc.Study(space, tiny.Sampler(space), seed=4, storage=memory)
