@@ -163,14 +163,14 @@ def test_numbers_move_downhill(name: str) -> None:
     assert fell >= 2
 
 
-@pytest.mark.parametrize(("exchanges", "value"), [(0, 0.13), (2, 0.05)])
-def test_exchanges_move_a_level_together_with_the_number_in_its_rule(exchanges: int, value: float) -> None:
-    """At the rule a lower level needs a larger x, so no single move is legal. Level 0 with x = 0.5 is optimal."""
+@pytest.mark.parametrize(("x", "exchanges", "value"), [(0.3, 0, 0.13), (0.3, 2, 0.05), (0.9, 0, 0.05)])
+def test_exchanges_move_a_level_together_with_the_number_in_its_rule(x: float, exchanges: int, value: float) -> None:
+    """At the rule a lower level needs a larger x, so no single move is legal, but from x = 0.9. Level 0 with x = 0.5 is optimal."""
     space = mc.Space("tied")
     grade = space.integer("grade", 0, 3)
     space.rule("room", space.real("x", 0.0, 1.0) >= 0.5 - 0.1 * grade)
     domain = Domain.of(space)
-    start = domain.encode([{"grade": 2, "x": 0.3}])
+    start = domain.encode([{"grade": 2, "x": x}])
     near = Neighbourhood(domain, [], np.zeros(1, dtype=np.int64))
     search = MixedSearch(
         ContinuousStep(domain, starts=2, tolerance=1e-6),
