@@ -33,8 +33,8 @@ from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 
-TIE = 1e-10
-"""Costs that differ by less, relative to the largest coefficient, tie, so that the rounding of a processor decides nothing."""
+TIE, NOISE = 1e-10, 1e-13
+"""Costs that differ by less, relative to the least one, or to the largest coefficient, tie, so that rounding decides nothing."""
 REPORTED = 256
 """Maximum number of solutions that a search returns."""
 NEIGHBOURS = 64
@@ -107,8 +107,10 @@ def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: In
 
 
 def _tied(values: Vector, linear: Vector, pairs: Vector) -> Vector:
-    """Return values, or their changes, in units of TIE, rounded: shape of ``values``."""
-    unit = TIE * (float(np.abs(linear).max(initial=0.0)) + float(np.abs(pairs).max(initial=0.0)))
+    """Return values, or their changes, rounded to units in which they tie: shape of ``values``."""
+    largest = float(np.abs(linear).max(initial=0.0)) + float(np.abs(pairs).max(initial=0.0))
+    least = float(values.min(initial=np.inf))
+    unit = max(TIE * abs(least) if np.isfinite(least) else 0.0, NOISE * largest)
     return np.round(values / unit) if unit else values
 
 
