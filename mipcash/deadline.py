@@ -4,7 +4,7 @@ A deadline is a point in time, not a number of seconds, so code that receives it
 can be interrupted checks ``passed`` between its steps and gives solvers the settings returned by ``within``. A deadline knows
 whether work that it limits was ended by it, or by a deadline made of it (``missed``).
 
-A clock has the seconds of a proposal's parts, and the parts that were cut short.
+A ``Clock`` measures the parts of a proposal, and notes which of them a deadline ended.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Survival:
 
 def forked(call: Callable[[], object], output: Path) -> int:
     """Call a function in a process of its own, which begins with all modules loaded, and return the number of the process."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child has its own end, and not that of its parent
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupted child must not go on as its parent
     process = os.fork()
     if process:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)

@@ -58,7 +58,9 @@ class Misbehaving:
         append(self.plain.folder / "children", child)
 
     def forks_and_returns(self) -> None:
-        os.fork()  # the child goes on as if it were the run
+        child = os.fork()  # the child goes on as if it were the run
+        if child:
+            append(self.plain.folder / "children", child)
 
     def prints(self) -> None:
         for _ in range(self.size >> 20):
@@ -68,7 +70,7 @@ class Misbehaving:
 def full_disk(folder: Path) -> str:
     """The disk of the journal has less room than the journal needs; then there is room again, and the run is resumed.
 
-    Without the right to mount such a disk, the size of files is limited instead.
+    Without the right to mount such a disk, the size of files is limited instead, and a line says so.
     """
     other = folder / "other"
     other.mkdir()
@@ -76,6 +78,7 @@ def full_disk(folder: Path) -> str:
     room, disk, journal = (other / "run.db").stat().st_size * 2 // 3, folder / "disk", folder / "disk" / "run.db"
     disk.mkdir()
     mounted = not call(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(disk)], stderr=DEVNULL)
+    print("full disk:", "a disk of its own" if mounted else "a limit of the size of files, as nothing may be mounted")
 
     def limited() -> None:
         if not mounted:
@@ -189,6 +192,11 @@ def _misbehaves(how: str, expected: str, size: int = 0, **execution: Any) -> Cal
         failed = {r.outcome["loss"].message for r in rows if r.status == "failed"}
         if len(rows) != BUDGET or (expected and not (failed and all(expected in message for message in failed))):
             return f"{Counter(r.status for r in rows)}, {failed}"
+        if "fork" in how and not lines(folder / "children"):
+            return "nothing was forked"
+        again, problems = compare(PLAIN, folder, rows, rows)
+        if problems and not expected:
+            return f"{again} evaluations repeated, {problems}"
         until = time.monotonic() + KILLED_WITHIN
         while (alive := [child for (child,) in lines(folder / "children") if _runs(child)]) and time.monotonic() < until:
             time.sleep(0.01)

@@ -137,6 +137,7 @@ class _Search:
         coefficients = np.concatenate([[form.constant], form.linear, form.values])
         self.whole = not np.any(task.program.integer[terms] == 0) and not np.any(coefficients % 1.0)
         """True if all values of the objective are whole numbers."""
+        self.largest = float(np.abs(coefficients).max())
         self.began = time.perf_counter()
         self.best: Vector | None = None
         self.value = math.inf
@@ -184,7 +185,7 @@ class _Search:
         """Return a bound, raised to the next whole number if all values of the objective are whole."""
         if not self.whole or math.isinf(bound):
             return bound
-        return max(bound, math.ceil(bound - FRACTION * max(1.0, abs(bound))))
+        return max(bound, float(math.ceil(bound - FRACTION * max(1.0, abs(bound), self.largest))))
 
     def _least(self, box: _Box) -> tuple[Vector, Vector, float]:
         """Return the least linear terms, (n,), and products, (k,), of the objective in a box, and a bound on their rounding."""

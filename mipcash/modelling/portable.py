@@ -159,9 +159,16 @@ def _declare(declaration: Declaration, label: str, data: Mapping[str, Any], name
 
 def _read_expectation(data: Sequence[Any], domain: ParameterDomain) -> Expectation:
     default, table = _read_level(data[0]), None if data[1] is None else np.array(data[1], float)
+    if default is not None:
+        (value,) = default if type(default) is tuple else ()
+        if problem := domain.problem(value):
+            raise ValueError(f"a default: {problem}")
+        default = (domain.canonical(value),)
     nodes = len(domain.values) if isinstance(domain, (Ordinal, Categorical)) else NODES
-    if (default and domain.problem(default[0])) or (table is not None and table.shape != (nodes,)):
-        raise ValueError(f"an expectation of {domain}")
+    if table is not None and (
+        isinstance(domain, Permutation) or table.shape != (nodes,) or not np.isfinite(table).all()
+    ):
+        raise ValueError(f"a prior of {domain}")
     return Expectation(default, table)
 
 

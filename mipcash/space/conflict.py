@@ -17,6 +17,7 @@ from scipy import sparse
 
 from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
 from mipcash.backends.reductions.scaling import divisor
+from mipcash.backends.spatial import resolved
 from mipcash.backends.task import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import NEVER
@@ -28,7 +29,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients, with_columns, without_rules
 
 BOXES = 200
-"""Limit of branch-and-bound nodes in the search for the least relaxation, which is optional."""
+"""Limit of spatial branch-and-bound nodes in the search for the least relaxation, which is optional."""
 
 CLOSE = 1e-5
 """Relative gap between a move and its proven bound up to which the move counts as least."""
@@ -140,8 +141,8 @@ def least_relaxation(
     """
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
     most, rough = _largest_violation(program, rows), bool(program.bilinear)
-    # spatial branch and bound needs many nodes over the whole slack range: find the move roughly, then solve again
-    settings = replace(settings, node_limit=BOXES)
+    if rough or not resolved(program):  # spatial branch and bound needs many nodes over the whole slack range
+        settings = replace(settings, node_limit=BOXES)
     answer = _to_multiple(program, rows, backend, settings) or backend.solve(
         _move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings
     )

@@ -87,7 +87,8 @@ def test_defaults_and_priors_come_back() -> None:
     same(space, other)
     assert other.default() == space.default()
     data = json.loads(json.dumps(as_json(declaration_of(space))))
-    for wrong in ([["c"], None], [None, [0.5]], [["a"], [[1.0, 2.0]]]):
+    of_no_use = ([[], None], [0, None], ["b", None], [["a", "b"], None], [None, [float("nan"), 0.0]])
+    for wrong in ([["c"], None], [None, [0.5]], [["a"], [[1.0, 2.0]]], *of_no_use):
         data["parameters"]["kind"]["expected"] = wrong
         with pytest.raises(SpaceError, match="describe no space"):
             from_json(data)

@@ -311,9 +311,11 @@ def test_an_objective_of_whole_numbers_is_proven_beside_wide_ranges() -> None:
     for objective, least in ((a - c, 2.0), (2 * a - b - c, 3.0)):
         found = space.optimum(objective)
         assert (found.status, found.value, found.bound) == ("optimal", least, least)
-    half = space.optimum(0.5 * a - 0.5 * c)  # not whole
-    assert half.value == pytest.approx(1.0)
-    assert half.bound <= half.value
+    x = space.real("x", 0, 1)
+    for objective, least in ((0.75 * a - 0.75 * c, 1.5), (a - c + 0.3 * x, 2.0), (0.7 * x + c - a, -(10.0**9))):
+        found = space.optimum(objective)
+        assert found.value == pytest.approx(least, rel=1e-12)
+        assert found.bound <= least + 1e-9
 
 
 @pytest.mark.parametrize("width", [50, 10**8])

@@ -33,7 +33,7 @@ from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 
-TIE, NOISE = 1e-10, 1e-13
+TIE, NOISE = 1e-10, 1e-15
 """Costs that differ by less, relative to the least one, or to the largest coefficient, tie, so that rounding decides nothing."""
 REPORTED = 256
 """Maximum number of solutions that a search returns."""
@@ -56,7 +56,7 @@ def tabu_search(
         Distinct solutions without forbidden pairs, the best first: states (k, V) and their costs (k,); k may be 0.
     """
     fine = 2.0 * (float(np.ptp(theta)) + float(np.abs(pairs).max())) + 1e-9
-    matrix, tie = pairs + fine * network.forbidden, TIE * fine
+    matrix = pairs + fine * network.forbidden
     of, (n_walkers, n_variables) = network.variable_of, starts.shape
     states, walkers = starts.copy(), np.arange(n_walkers)
     field = theta + matrix[states].sum(axis=1)
@@ -69,7 +69,8 @@ def tabu_search(
         change = field - field[walkers[:, None], states][:, of]
         change[walkers[:, None], states] = np.inf
         change[(until > step) & (change >= (best - value)[:, None] - 1e-12)] = np.inf
-        target = np.round(change / tie).argmin(axis=1)
+        least = change.min(axis=1)
+        target = (change <= (least + TIE * np.abs(least) + NOISE * fine)[:, None]).argmax(axis=1)  # the first that ties
         gain = change[walkers, target]
         moving = np.isfinite(gain)
         settled = (gain >= 0.0) | ~moving

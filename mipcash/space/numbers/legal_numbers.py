@@ -21,7 +21,7 @@ from mipcash.space.numbers.part import NumberRules
 SHRINKAGES = 40
 """Number of times a step is shortened before the walk stays at its point."""
 SHORTEST = 1e-12
-"""Length, relative to the range, up to which a walk stays: the number of draws must not depend on the rounding of a processor."""
+"""Length, relative to the legal ranges, up to which a walk stays: the number of draws must not be a matter of rounding."""
 MIXING = 10
 """Number of steps per dimension until a walk has forgotten its start."""
 BATCH = 128
@@ -143,8 +143,9 @@ class LegalNumbers:
         scaled = np.log if part.log[k] else np.asarray
         low, high, here = float(scaled(part.low[k])), float(scaled(part.high[k])), float(scaled(x[k]))
         left, right = low, high
+        least = SHORTEST * float(part.room[k]) / (max(abs(float(x[k])), 1e-300) if part.log[k] else 1.0)
         for _ in range(SHRINKAGES):
-            if right - left <= SHORTEST * (high - low):
+            if right - left <= least:
                 return x
             at = float(rng.uniform(left, right))
             trial = x.copy()
@@ -173,8 +174,9 @@ class LegalNumbers:
         right = max(0.0, float(np.maximum(to_low, to_high).min()))
         log, scaled = part.log, bool(part.log.any())
         level = np.log(x[log]).sum() - np.log(rng.random()) if scaled else 0.0
+        reach = float((np.abs(direction) / part.room).max())
         for _ in range(SHRINKAGES):
-            if right - left <= SHORTEST:
+            if (right - left) * reach <= SHORTEST:
                 return x
             t = float(rng.uniform(left, right + 0.0))  # + 0.0: a range from 0.0 to -0.0 counts as negative
             if whole:

@@ -430,6 +430,11 @@ class NumberRules:
         return min(24, 2 * len(self.labels) + 2)
 
     @cached_property
+    def room(self) -> Vector:
+        """Width that the linear rules leave to each number, (k,), above 0; integers are at their lower ends."""
+        return np.maximum(self._left_at(self.low), 1e-300)
+
+    @cached_property
     def _width(self) -> Vector:
         return np.maximum(self.high - self.low, 1e-12)
 

@@ -184,6 +184,8 @@ class JournalFile(JournalReader):
                 if not self.is_new():
                     return
                 self.close()  # the process that had it alone was killed before it made the study
+                if time.monotonic() > until:
+                    raise InUseError(f"{self.path} is empty, and other processes keep it open; end them, and try again")
             except InUseError:
                 if time.monotonic() > until:
                     raise
