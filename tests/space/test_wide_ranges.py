@@ -324,3 +324,14 @@ def test_an_equation_without_a_multiple_is_moved_to_the_next_one(width: int) -> 
     a, b = space.integer("a", 0, width), space.integer("b", 0, width)
     space.rule("odd", 6 * a - 10 * b == 3)
     assert "'odd' (6 * a - 10 * b == 3): 2 suffices" in str(space.explain())
+
+
+def test_a_relaxation_beside_many_small_integers_is_found() -> None:
+    """It takes a solver more nodes than wide integers may take."""
+    rng, space = np.random.default_rng(1), mc.Space("weights")
+    v = [space.integer(f"v{i}", 0, 3) for i in range(14)]
+    for r in range(3):
+        weights = rng.integers(10, 100, 14)
+        total = sum(int(w) * x for w, x in zip(weights, v, strict=True))
+        space.rule(f"r{r}", total <= int(weights.sum() * 0.6) if r == 2 else total == int(weights.sum() * 1.5))
+    assert "'r2'" in str(space.explain()).split("The least that helps:")[1]
