@@ -194,9 +194,8 @@ def _misbehaves(how: str, expected: str, size: int = 0, **execution: Any) -> Cal
             return f"{Counter(r.status for r in rows)}, {failed}"
         if "fork" in how and not lines(folder / "children"):
             return "nothing was forked"
-        again, problems = compare(PLAIN, folder, rows, rows)
-        if problems and not expected:
-            return f"{again} evaluations repeated, {problems}"
+        if not expected and (problems := compare(PLAIN, folder, rows, rows)[1]):
+            return "; ".join(problems)
         until = time.monotonic() + KILLED_WITHIN
         while (alive := [child for (child,) in lines(folder / "children") if _runs(child)]) and time.monotonic() < until:
             time.sleep(0.01)

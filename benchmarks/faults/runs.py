@@ -33,19 +33,17 @@ class Logged:
         self.folder, self.output, self.folds = folder, output, folds
 
     def __call__(self, config: Mapping[str, Any]) -> Any:
-        values = self._values(config)
+        values, serial = self._values(config), int.from_bytes(os.urandom(6), "big")
         if self.folds:
-            return self._steps(config, values["loss"])
+            return self._steps(config, values["loss"], serial)
         time.sleep(SECONDS)
         if self.output:
             append(self.folder / "log", config, self.output, values[self.output], None)
             return values[self.output]
-        serial = int.from_bytes(os.urandom(6), "big")
         append(self.folder / "log", config, "loss", values["loss"], serial)
         return {**values, "serial": serial}
 
-    def _steps(self, config: Mapping[str, Any], loss: float) -> Iterator[dict[str, float]]:
-        serial = int.from_bytes(os.urandom(6), "big")
+    def _steps(self, config: Mapping[str, Any], loss: float, serial: int) -> Iterator[dict[str, float]]:
         for step in range(self.folds):
             time.sleep(SECONDS / self.folds)
             yield {"loss": loss + (step - 1.5) / 64, "serial": serial}

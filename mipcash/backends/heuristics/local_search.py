@@ -34,7 +34,7 @@ from mipcash.program.moves import moves_of
 from mipcash.program.program import BinaryProgram
 
 TIE, NOISE = 1e-10, 1e-15
-"""Costs that differ by less, relative to the least one, or to the largest coefficient, tie, so that rounding decides nothing."""
+"""Costs that differ by less, relative to the least, or to the largest one, tie, so that rounding decides nothing."""
 REPORTED = 256
 """Maximum number of solutions that a search returns."""
 NEIGHBOURS = 64
@@ -102,16 +102,15 @@ def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: In
     """Return up to REPORTED of the states (n, V) that have no forbidden pairs, ordered by cost, and the costs: (k, V), (k,)."""
     allowed = np.where(network.forbidden, np.inf, pairs)
     costs: Vector = theta[states].sum(axis=1) + allowed[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
-    order = np.argsort(_tied(costs, theta, pairs), kind="stable")[:REPORTED]
+    order = np.argsort(_tied(costs), kind="stable")[:REPORTED]
     order = order[np.isfinite(costs[order])]
     return states[order], costs[order]
 
 
-def _tied(values: Vector, linear: Vector, pairs: Vector) -> Vector:
-    """Return values, or their changes, rounded to units in which they tie: shape of ``values``."""
-    largest = float(np.abs(linear).max(initial=0.0)) + float(np.abs(pairs).max(initial=0.0))
-    least = float(values.min(initial=np.inf))
-    unit = max(TIE * abs(least) if np.isfinite(least) else 0.0, NOISE * largest)
+def _tied(values: Vector) -> Vector:
+    """Return values, or their changes, rounded to units in which they tie: shape of ``values``, which may be inf."""
+    finite = values[np.isfinite(values)]
+    unit = max(TIE * abs(float(finite.min())), NOISE * float(np.abs(finite).max())) if len(finite) else 0.0
     return np.round(values / unit) if unit else values
 
 
@@ -148,7 +147,7 @@ def _neighbours(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: 
     field = theta + pairs[states].sum(axis=0)
     change = field - field[states][network.variable_of]
     change[(clashes > 0) | np.isin(np.arange(len(theta)), states)] = np.inf
-    chosen = np.argsort(_tied(change, theta, pairs), kind="stable")[:NEIGHBOURS]
+    chosen = np.argsort(_tied(change), kind="stable")[:NEIGHBOURS]
     chosen = chosen[np.isfinite(change[chosen])]
     found = np.repeat(states[None], len(chosen), axis=0)
     found[np.arange(len(chosen)), network.variable_of[chosen]] = chosen
@@ -208,13 +207,13 @@ class LocalSearch:
         self._settle(levels, latent, linear, matrix)
         levels, latent = self._kicked(levels, latent, linear, matrix, rng, kicks)
         values = self._values(levels, linear, matrix)
-        best = int(np.argmin(_tied(values, linear, matrix)))
+        best = int(np.argmin(_tied(values)))
         pair = None if self.deadline.passed else self._improve_pair(levels[best], linear, matrix)
         if pair is not None:
             levels = np.concatenate([levels, pair[None]])
             values = np.concatenate([values, self._values(pair[None], linear, matrix)])
         _, first = np.unique(levels, axis=0, return_index=True)
-        order = first[np.argsort(_tied(values[first], linear, matrix), kind="stable")]
+        order = first[np.argsort(_tied(values[first]), kind="stable")]
         return levels[order], values[order] + form.constant
 
     @cached_property
@@ -275,7 +274,7 @@ class LocalSearch:
             if self.deadline.passed:
                 break
             values = self._values(levels, linear, matrix)
-            best = int(np.argmin(_tied(values, linear, matrix)))
+            best = int(np.argmin(_tied(values)))
             walked = self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)
             _, changed = self.moves.structural(levels[best][None], latent[best][None])
             trial_latent = np.concatenate([walked, changed])
@@ -301,7 +300,7 @@ class LocalSearch:
         better, best_latent, gain = levels.copy(), latent.copy(), np.zeros(len(levels))
         for owner, trial_latent, trial, change in self._neighbours(levels, latent, linear, matrix, gain):
             legal = np.flatnonzero(self.legality.check(trial))
-            legal = legal[np.lexsort((_tied(change[legal], linear, matrix), owner[legal]))]
+            legal = legal[np.lexsort((_tied(change[legal]), owner[legal]))]
             restarts, first = np.unique(owner[legal], return_index=True)
             chosen = legal[first]
             won = change[chosen] < gain[restarts]
@@ -328,7 +327,7 @@ class LocalSearch:
         change = h - current[:, program.group_of]
         allowed = self.moves.plain_columns[None, :] & (levels != self._off)[:, program.group_of]
         owner, column = np.nonzero(allowed & (change < -1e-12))
-        order = np.argsort(_tied(change[owner, column], linear, matrix), kind="stable")
+        order = np.argsort(_tied(change[owner, column]), kind="stable")
         owner, column, most = owner[order], column[order], 1 + ENTRIES // max(1, len(program.groups))
         while len(owner) and not self.deadline.passed:
             of, at = owner[:most], column[:most]
@@ -359,7 +358,7 @@ class LocalSearch:
         first, second = np.nonzero(usable & (both < -1e-12))
         if not len(first):
             return None
-        best = np.argsort(_tied(both[first, second], linear, matrix), kind="stable")[:PAIR_CANDIDATES]
+        best = np.argsort(_tied(both[first, second]), kind="stable")[:PAIR_CANDIDATES]
         trial = np.repeat(levels[None], len(best), axis=0)
         for chosen in (first[best], second[best]):
             groups = program.group_of[chosen]
