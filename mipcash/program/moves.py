@@ -179,9 +179,10 @@ class Moves:
             trial = latent.copy()
             groups = rng.integers(len(n_levels), size=len(latent))
             trial[np.arange(len(latent)), groups] = rng.integers(n_levels[groups])
-            for g, h in self.swaps:
-                swap = (groups == g) | (groups == h)
-                trial[swap, g], trial[swap, h] = latent[swap, h], latent[swap, g]
+            for members in self.orders:
+                rows, place = np.nonzero(groups[:, None] == members)
+                other = members[(place + rng.integers(1, len(members), size=len(rows))) % len(members)]
+                trial[rows, groups[rows]], trial[rows, other] = latent[rows, other], latent[rows, groups[rows]]
             legal = legality.check(legality.effective(trial))
             latent[legal] = trial[legal]
         return latent

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from mipcash.deadline import Deadline
 from mipcash.program import model_count
-from mipcash.program.model_count import LinearRow, StateCount, count_states
+from mipcash.program.model_count import Diagram, LinearRow, StateCount, count_states
 from mipcash.program.rule_tables import RuleTable
 
 WEIGHTS = (0.0, 1.0, -1.0, 2.0, 0.1, 0.3, -0.7, 5.0)
@@ -52,6 +53,51 @@ def listed(sizes: list[int], tables: list[RuleTable], rows: list[LinearRow]) -> 
 @settings(max_examples=30, deadline=None)
 def test_the_count_agrees_with_enumeration(network: tuple[list[int], list[RuleTable], list[LinearRow]]) -> None:
     assert count_states(*network) == StateCount(listed(*network), True)
+
+
+@given(networks(), st.integers(1, 8), st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_the_count_does_not_depend_on_how_residues_are_kept(
+    network: tuple[list[int], list[RuleTable], list[LinearRow]], bits: int, masked: int
+) -> None:
+    """Counts and keys beyond the word length, and tables of two variables without masks."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(model_count, "WHOLE", 1 << bits)
+        patched.setattr(model_count, "MASKED", masked)
+        assert count_states(*network) == StateCount(listed(*network), True)
+
+
+@given(networks())
+@settings(max_examples=30, deadline=None)
+def test_draws_from_a_diagram_are_uniform(network: tuple[list[int], list[RuleTable], list[LinearRow]]) -> None:
+    number, diagram = listed(*network), Diagram.of(*network)
+    assert (diagram is None) == (number == 0)
+    if diagram is not None:
+        _, seen = np.unique(diagram.drawn(40 * number, np.random.default_rng(0)), axis=0, return_counts=True)
+        assert len(seen) == number, "every legal state is drawn"
+        assert number == 1 or chisquare(seen).pvalue > 1e-4
+        edges = sum(len(states) for _, _, states, _ in diagram.layers)
+        assert Diagram.of(*network, edges=edges - 1) is None
+        assert Diagram.of(*network, edges=math.prod(network[0]) * len(network[0])) is not None
+        assert Diagram.of(*network, deadline=Deadline(0.0, lambda: 1.0)) is None
+
+
+def test_equal_residues_are_one_node() -> None:
+    """Layers of a precedence over positions are subsets, layers of a sum its values, of a chain the last state."""
+    n = 6
+    apart = ~np.eye(n, dtype=bool)
+    ordering = [RuleTable((i, j), apart) for i, j in itertools.combinations(range(n), 2)]
+    sums = [LinearRow(tuple(range(n)), (np.array([0.0, 1.0, 2.0]),) * n, 5.0, 7.0, 1e-9)]
+    chain = [RuleTable((i, i + 1), np.tri(4, 4, 1, dtype=bool)) for i in range(n - 1)]
+    for sizes, tables, rows, widest in (
+        ([n] * n, ordering, [], math.comb(n, n // 2)),
+        ([3] * n, [], sums, 9),
+        ([4] * n, chain, [], 4),
+    ):
+        diagram = Diagram.of(sizes, tables, rows)
+        assert diagram is not None
+        assert max(len(starts) - 1 for starts, *_ in diagram.layers) <= widest
+    assert count_states([n] * n, ordering).number == math.factorial(n)
 
 
 @given(networks(), st.integers(1, 6))

@@ -175,16 +175,17 @@ class LegalNumbers:
         log, scaled = part.log, bool(part.log.any())
         level = np.log(x[log]).sum() - np.log(rng.random()) if scaled else 0.0
         reach = float((np.abs(direction) / part.room).max())
+        if whole:
+            left, right = float(np.ceil(left - SNAP)), float(np.floor(right + SNAP))
         for _ in range(SHRINKAGES):
             if (right - left) * reach <= SHORTEST:
                 return x
-            t = float(rng.uniform(left, right + 0.0))  # + 0.0: a range from 0.0 to -0.0 counts as negative
-            if whole:
-                t = float(np.round(t))
+            # + 0.0: a range from 0.0 to -0.0 counts as negative
+            t = float(rng.integers(int(left), int(right) + 1) if whole else rng.uniform(left, right + 0.0))
             trial = np.minimum(np.maximum(x + t * direction, part.low), part.high)
             if (not scaled or np.log(trial[log]).sum() <= level) and self.legal(trial, tolerance=0.0):
                 return trial
-            left, right = (t, right) if t < 0 else (left, t)
+            left, right = (t + whole, right) if t < 0 else (left, t - whole)
         return x
 
 
