@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 from scipy.optimize import linprog
 from scipy.stats import kstest
 
+import mipcash as mc
 from mipcash.program.forms import Vector
+from mipcash.space.compiled import compiled
 from mipcash.space.numbers import legal_numbers
 from mipcash.space.numbers.assembly import Row, projected
 from mipcash.space.numbers.lattice import directions_of
@@ -327,3 +330,49 @@ def test_a_walk_keeps_the_uniform_distribution(name: str) -> None:
     noise = rng.uniform(0, 1e-3, len(started))
     for of in (*np.eye(len(parts[0].low)), np.ones(len(parts[0].low)) / (parts[0].high - parts[0].low)):
         assert kstest(ended @ of + noise[: len(ended)], started[len(ended) :] @ of + noise[len(ended) :]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_parts_are_the_numbers_with_some_auxiliary_values(seed: int) -> None:
+    """Of clauses over auxiliary binaries, rules that they switch on, and a real auxiliary variable, against all their values."""
+    rng = np.random.default_rng(seed)
+    model = pyo.ConcreteModel()
+    model.x, model.y, model.t = (pyo.Var(bounds=(0, high)) for high in (4, 4, 2))
+    model.level, model.s, model.listed = (
+        pyo.Var(domain=pyo.Binary),
+        pyo.Var(range(4), domain=pyo.Binary),
+        pyo.ConstraintList(),
+    )
+    x, y, level, s, t, add = model.x, model.y, model.level, model.s, model.t, model.listed.add
+    clause = rng.permutation(4)[: rng.integers(2, 5)].tolist()
+    met = int(rng.random() < 0.3)  # the clause also holds by the level
+    add(sum(s[i] for i in clause) + met * level >= 1)
+    pair = rng.permutation(4)[:2].tolist() if rng.random() < 0.5 else []
+    if pair:
+        add(s[pair[0]] + s[pair[1]] == 1)
+    ends, signs = rng.integers(1, 9, 4) / 2.0, rng.choice([-1, 1], (4, 2))
+    for i in range(4):
+        add(s[i] * (int(signs[i, 0]) * x + int(signs[i, 1]) * y - float(ends[i] - 2)) <= 0)
+    tied, equal = rng.integers(0, 2, 2).tolist()
+    add(t >= (x - 2.5 + s[0] if tied else 0))
+    add(t + tied * y <= 4.25)
+    if equal:
+        add(2 * x + y == 3 + level)
+    space = mc.Space.from_pyomo(model, auxiliary=["s", "t"])
+    now, seen = compiled(space), set[bool]()
+    for chosen in (0, 1):
+        legal = now.legal_numbers(np.array([chosen]), np.full(now.program.n, np.nan))
+        points = rng.uniform(0, 4, (150, 2))
+        if equal:
+            points[:, 1] = 3 + chosen - 2 * points[:, 0]
+            points = points[(points[:, 1] >= 0) & (points[:, 1] <= 4)]
+        for a, b in points:
+            wanted = False
+            for values in itertools.product((0, 1), repeat=4):
+                held = sum(values[i] for i in clause) + met * chosen >= 1
+                held &= not pair or values[pair[0]] + values[pair[1]] == 1
+                held &= all(not v or g @ (a, b) <= e - 2 for v, g, e in zip(values, signs, ends, strict=True))
+                wanted |= bool(held and (not tied or max(0.0, a - 2.5 + values[0]) <= min(2.0, 4.25 - b)))
+            seen.add(wanted)
+            assert (legal is not None and legal.legal(np.array([a, b]))) == wanted
+    assert True in seen or not space.count().number

@@ -90,6 +90,53 @@ def test_nearest_repairs_any_input():
     assert (mended["o"][0], mended["a"]) == ("a", "some")
 
 
+def ordered() -> mc.Space:
+    """Space of an ordering, conditional parameters and levels that are or are not numbers, with 176 configurations."""
+    space = mc.Space("ordered")
+    modules = [space.module(m, {"none": {}, "some": {"k": mc.Integer(1, 3)}}) for m in "ab"]
+    order = space.ordering("order", modules)
+    size, kind = space.ordinal("size", [1, 2, 8]), space.categorical("kind", ["p", "q"])
+    space.ordinal("name", ["low", "middle", "high"], when=kind["p"])
+    space.rule("first", order.position(modules[0]) <= kind["q"] + modules[1]["some"])
+    space.rule("size", size <= 2 + 6 * modules[0]["some"])
+    return space
+
+
+def distance(space: mc.Space, given: dict[str, object], found: dict[str, object]) -> float:
+    """The distance of ``Space.nearest``, by its documentation."""
+    total = 0.0
+    for name in space.parameters:
+        a, b, domain = given.get(name), found.get(name), space.parameters[name].domain
+        if name not in given or name not in found:
+            total += name in given or (name in found and name in {"name", "a.some.k", "b.some.k"})
+        elif name == "order":
+            total += sum(a.index(m) != b.index(m) for m in b)
+        elif isinstance(domain, mc.Integer):
+            total += abs(a - b) / (domain.high - domain.low)
+        elif name in ("size", "name"):
+            values = list(domain.values)
+            total += abs(values.index(a) - values.index(b)) / (len(values) - 1)
+        else:
+            total += a != b
+    return total
+
+
+def test_no_legal_configuration_is_nearer_than_the_nearest() -> None:
+    space = ordered()
+    legal = list({repr(c): c for c in space.sample(6000, seed=0)}.values())
+    assert len(legal) == space.count()
+    rng = np.random.default_rng(1)
+    illegal = 0
+    for _ in range(40):
+        given = {n: v for c in rng.choice(legal, 3) for n, v in c.items() if rng.random() < 0.8}
+        given.setdefault("order", ("b", "a"))
+        found = space.nearest(given)
+        illegal += not space.is_legal(given)
+        best = min(distance(space, given, c) for c in legal)
+        assert distance(space, given, found) == pytest.approx(best, abs=2e-3)
+    assert illegal >= 20
+
+
 def test_why_illegal_names_rules_values_and_the_nearest_configuration():
     space = bound_numbers()
     text = space.why_illegal({"a": 0.9, "b": 0.7, "kind": "plain", "size": 299, "level": 1})
