@@ -321,10 +321,10 @@ def _always_true(program: BinaryProgram, row: BaseRow) -> bool:
     if row.low != 1.0 or row.high != 1.0 or len(row.form.rows) or row.rule:
         return False
     used = np.flatnonzero(row.form.linear)
-    if not len(used) or used[-1] >= program.n_z or not np.all(row.form.linear[used] == 1.0):
+    if not len(used) or used[-1] >= program.n_z:
         return False
     group = program.groups[program.group_of[used[0]]]
-    return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
+    return np.array_equal(used, np.arange(group.start, group.stop)) and bool((row.form.linear[used] == 1.0).all())
 
 
 def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> Legality:

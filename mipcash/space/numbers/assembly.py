@@ -337,7 +337,9 @@ def _part(
             matrix[position[i], position[j]] += c / 2
             matrix[position[j], position[i]] += c / 2
         constant[r], moved[r] = rest.constant, abs(rest.constant) + rule.scale + _substituted(rule, fixed)
-        plain[r] = not moved[r] and not rest.products and len(rest.linear) <= 2 and _unmerged(rule, fixed)
+        # the value of a fixed variable would be multiplied into the coefficient
+        merged = any(fixed.get(i, fixed.get(j)) for i, j in rule.body.products)
+        plain[r] = not (moved[r] or rest.products or merged) and len(rest.linear) <= 2
     return NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
@@ -383,13 +385,3 @@ def _substituted(rule: Rule, fixed: Mapping[int, float]) -> float:
     linear = sum(abs(c * fixed[i]) for i, c in rule.body.linear.items() if i in fixed)
     products = rule.body.products.items()
     return linear + sum(abs(c * fixed[i] * fixed[j]) for (i, j), c in products if i in fixed and j in fixed)
-
-
-def _unmerged(rule: Rule, fixed: Mapping[int, float]) -> bool:
-    """Return True if each remaining number occurs in one term of the rule only, with its coefficient as written."""
-    left = [i for i in rule.body.linear if i not in fixed]
-    for i, j in rule.body.products:
-        other = fixed.get(i, fixed.get(j))
-        if other is None or other:
-            return False  # the value of a fixed variable would be multiplied into the coefficient
-    return len(left) == len(set(left))
