@@ -59,6 +59,16 @@ def steps_and_reals(space: mc.Space) -> None:
     space.rule("square", y * y >= 0.25)
 
 
+def a_conditional_number_with_a_step(space: mc.Space) -> None:
+    """A real with a step that is active under one of two conditions, in a product with a real."""
+    k, n = space.categorical("k", ["p", "q", "r"]), space.integer("n", 0, 1)
+    w = space.real("w", 0.5, 1.75, step=0.25, when=~k["p"])
+    u = space.real("u", 1.5, 4, step=0.5, when=k["p"] & n.is_(1))
+    y = space.real("y", -1, 2)
+    space.rule("product", w * y <= 2)
+    space.rule("other", u * y + w <= 2.5)
+
+
 def an_ordering(space: mc.Space) -> None:
     """An ordering with a precedence."""
     a, b, c = (space.categorical(name, ["on", "off"]) for name in "abc")
@@ -91,6 +101,7 @@ SPACES: tuple[Callable[[mc.Space], None], ...] = (
     a_conditional_number,
     numbers_in_bits,
     steps_and_reals,
+    a_conditional_number_with_a_step,
     an_ordering,
     auxiliary_variables,
     logic,

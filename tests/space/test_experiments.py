@@ -84,6 +84,12 @@ def test_features_of_levels_and_of_inactive_parameters() -> None:
     assert rows[0, :7].tolist() == [-1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]  # True is not 1, an inactive dropout is 0
     assert rows[1, 2:6].tolist() == [0.0, 0.0, 0.0, 1.0]
     assert rows[0, -2:].tolist() == [-rows[1, -2], -rows[1, -1]]
+    sizes = mc.Space("sizes")
+    order = sizes.ordering("o", [sizes.categorical(name, ["p", "q"]) for name in "abc"])
+    assert order is not None
+    sizes.ordinal("size", [1, 2, 8, 9])
+    middle = features(sizes.parameters, [{"a": "p", "b": "q", "c": "q", "size": 8, "o": ("b", "a", "c")}])
+    assert middle[0, 6:].tolist() == pytest.approx([0.0, -1.0, 1.0, 1 / 3])
 
 
 def test_a_design_larger_than_the_space_warns_and_an_unknown_criterion_is_refused() -> None:

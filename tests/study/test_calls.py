@@ -58,7 +58,7 @@ def test_argument_names_of_other_libraries_are_explained() -> None:
     with pytest.raises(TypeError, match=r"minimize\(\) has no argument 'n_trials'; it is called budget="):
         mc.minimize(loss, small(), budget=3, n_trials=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Study\(\) has no argument 'random_state'; it is called seed="):
-        mc.Study(small(), random_state=3)  # type: ignore[call-arg]
+        mc.Study(small(), random_state=3, other=4)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Study\(\) has no argument 'n_trials'; there are space, optimizer"):
         mc.Study(small(), n_trials=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Study\(\) takes space, optimizer by their place and all else by name"):

@@ -156,7 +156,7 @@ def test_a_mean_that_overflows_is_no_error() -> None:
 
 def test_predicted_final_losses_are_exact_for_a_line_and_monotone_otherwise() -> None:
     pairs = [(v, 3.0 * v - 1.0) for v in (0.1, 0.4, 0.5, 0.9)]
-    assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2)] == pytest.approx([-0.7, -0.1, 1.7, 2.6])
+    assert [expected(v, pairs) for v in (0.1, 0.3, 0.9, 1.2, 2.5)] == pytest.approx([-0.7, -0.1, 1.7, 2.6, 6.5])
     # only the lowest pair is not predicted exactly by the other pairs
     assert FinalLossEstimator.of(pairs).variance == pytest.approx(0.9**2 / 4)
     outlook = FinalLossEstimator.of([(0.1, 5.0), (0.4, -2.0), (0.5, 3.0), (0.9, -4.0)])
