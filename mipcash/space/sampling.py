@@ -55,6 +55,8 @@ BATCH = 2048
 TIE_BREAK = 0.1
 """Weight of the random target relative to the reward of an unseen level, so that even a level that excludes many others is worth
 it."""
+UNEQUAL = 1e-3
+"""Largest random reward of any level. Levels that earn the same would leave the choice to the version of a solver."""
 HEAVIEST = 1e4
 """Largest weight of a level. Next to larger weights, a solver cannot distinguish the other rewards from zero."""
 LOOSE = 0.5
@@ -336,6 +338,7 @@ def seed(
     linear = np.zeros(program.n)
     target = uniform_levels(minimiser, 1, rng)[0]
     linear[program.starts + target] -= pull * rng.exponential(size=len(target))
+    linear[: program.n_z] -= UNEQUAL * rng.random(program.n_z)
     if bonus is not None:
         linear[: program.n_z] -= bonus
     if pins_numbers(program) or program.equated:  # the ends of the numbers would be those of the levels
