@@ -27,7 +27,7 @@ import pytest
 from hypothesis import Phase, settings
 
 FOLDERS = ("program", "space", "acquisition", "study")
-TESTS = "program space modelling backends acquisition surrogates optimizers conformance study cli"
+TESTS = "program space modelling backends acquisition surrogates optimizers conformance study cli integrations report"
 CAP = 150
 CONFIG = """[cosmic-ray]
 module-path = [{paths}]
