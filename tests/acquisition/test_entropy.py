@@ -37,7 +37,7 @@ def test_without_limits_the_value_is_that_of_max_value_entropy_search() -> None:
     clear = (minima.max() - mean) / deviation < SURE  # beyond, gamma is capped and values agree roughly
     assert clear.sum() > 3
     assert found[clear] == pytest.approx(expected[clear], rel=1e-6)
-    assert found[~clear] == pytest.approx(expected[~clear], rel=1e-1)
+    assert found[~clear] == pytest.approx(expected[~clear], rel=0.25)
 
 
 def test_draws_without_a_feasible_point_rank_points_by_feasibility() -> None:
