@@ -16,7 +16,7 @@ import mipcash as mc
 from mipcash.program.forms import Vector
 from mipcash.space.compiled import compiled
 from mipcash.space.numbers import legal_numbers
-from mipcash.space.numbers.assembly import Row, projected
+from mipcash.space.numbers.assembly import Row, _with_equations, projected
 from mipcash.space.numbers.lattice import directions_of
 from mipcash.space.numbers.legal_numbers import LegalNumbers
 from mipcash.space.numbers.part import NumberRules
@@ -247,6 +247,34 @@ def test_an_equation_passes_its_tolerance_and_size_on() -> None:
     assert (found["above"].high, found["above"].slack) == pytest.approx((17 / 3, (0.5 + 3 * 0.1) / 3))
     assert found["above"].size == pytest.approx((1.0 + 3 * (4.0 + 3.0)) / 3)
     assert (found[""].low, found[""].high, found[""].slack) == pytest.approx((-16.0, 4.0, 0.1))
+
+
+def test_opposite_inequalities_are_one_equation() -> None:
+    """Whatever their order and sign, also with a bound of zero and beside other bounds of the same body."""
+    for rows, equations in (
+        ([([1, 2], -INF, 3), ([1, 0], 0.5, INF), ([1, 2], 3, INF)], 1),
+        ([([1, 2], 3, INF), ([1, 2], -INF, 3)], 1),
+        ([([1, 2], -INF, 3), ([-1, -2], -INF, -3), ([1, -1], -INF, 0), ([1, -1], 0, INF)], 2),
+        ([([1, 2], -INF, 3), ([1, 2], -INF, 2), ([1, 2], 2, INF)], 1),
+        ([([1, 2], -INF, 3), ([1, 2], 2.5, INF), ([1, 2], -INF, 3)], 0),
+        ([([1, 2], -INF, 3), ([1, 2], -3, INF), ([-1, -2], 3, INF)], 1),
+    ):
+        before = part([-4, -4], [4, 4], rows)
+        after = _with_equations(before)
+        assert np.count_nonzero(after.equal) == equations
+        assert len(after.row_low) == len(rows) - equations
+        for a, end in np.random.default_rng(0).uniform(-4, 4, (60, 2)):
+            for x in (np.array([a, end]), np.array([a, (3 - a) / 2]), np.array([a, (-3 - a) / 2]), np.array([a, a])):
+                assert before.legal(x) == after.legal(x)
+
+
+def test_a_point_is_moved_into_the_part_that_is_nearest_relative_to_the_ranges() -> None:
+    legal = LegalNumbers(
+        tuple(part([10, 0], [11, 10], [(row, end, INF)]) for row, end in (([1, 0], 10.9), ([0, 1], 6)))
+    )
+    moved = legal.clean(np.array([10.5, 5.0]))
+    assert moved is not None
+    assert moved.tolist() == pytest.approx([10.5, 6.0])
 
 
 # -- walks ------------------------------------------------------------------------------------------------------------

@@ -80,6 +80,9 @@ def test_nearest_repairs_any_input():
         {"kind": "plain", "extra": 3.0},
     ):
         assert space.validate(space.nearest(given)) == []
+    space.real("free", 2.0, 6.0)
+    assert space.nearest({"kind": "plain"})["free"] == 4.0
+    assert space.nearest({"free": 9.0})["free"] == 6.0
     with pytest.raises(ConfigurationError, match="dict"):
         space.nearest([1, 2])
     order = mc.Space("order")

@@ -170,6 +170,45 @@ def test_the_next_repeat_is_chosen_by_lower_confidence_bounds() -> None:
     assert next_repeat(history(*[("a", 0, 1.0)] * 5), ()) == (0, 1)  # given five times, and not repeated yet
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_next_repeat_of_drawn_histories_follows_the_notation(seed: int) -> None:
+    rng, limit = np.random.default_rng(seed), Limit("ms", high=1.0)
+    history, measured = list[Observation](), dict[str, list[Observation]]()
+    for k in range(4):
+        of = [Observation({"k": k}, "done", float(rng.normal(k / 2)), {"ms": float(rng.uniform(0, 1))})]
+        for repeat in range(1, int(rng.integers(1, 5))):
+            values = {"ms": float(rng.normal(0.9, 0.3))}
+            status = str(rng.choice(["done", "done", "done", "done", "done", "pending", "failed"]))
+            of.append(Observation({"k": k}, status, float(rng.normal(k / 2)), values, repeat=repeat))
+            if status != "done":
+                of[-1] = Observation({"k": k}, status, repeat=repeat)
+        measured[f"{k}"] = of
+        history += of
+    total = len(history)
+
+    def pooled(groups: list[list[float]]) -> float:
+        several = [g for g in groups if len(g) > 1]
+        return float(sum(np.var(g) * len(g) for g in several) / max(1, sum(len(g) - 1 for g in several)))
+
+    v = pooled([[o.loss for o in of if o.loss is not None] for of in measured.values()])
+    w = pooled([[o.values["ms"] for o in of if o.values] for of in measured.values()])
+    bounds = {}
+    for key, of in measured.items():
+        again = [o for o in of[1:] if o.status != "pending"]
+        over = np.mean([o.values["ms"] for o in again if o.values]) - 1.0 if any(o.values for o in again) else -1.0
+        if not any(o.status == "failed" for o in again) and over <= math.sqrt(
+            2 * w * math.log(total) / max(1, len(again))
+        ):
+            losses = [o.loss for o in of if o.loss is not None]
+            bounds[key] = float(np.mean(losses)) - math.sqrt(2 * v * math.log(total) / len(of))
+    found = next_repeat(history, [limit])
+    if not bounds:
+        assert found is None
+    else:
+        best = measured[min(bounds, key=lambda key: bounds[key])]
+        assert found == (history.index(best[0]), len(best))
+
+
 def test_a_noisy_constraint_is_judged_by_the_mean_of_the_repeats() -> None:
     """Of four levels the third has the lowest loss whose mean keeps the limit; single measurements of it often violate it."""
     answers = []
