@@ -66,6 +66,8 @@ def test_violations_are_reported() -> None:
     assert [row["violation.share"] for row in CASES.to_rows()] == [0.0, 0.0, 0.0, 0.4, 0.0, 0.0, None]
     assert "feasible" not in of(*CASES.history, limits=()).to_rows()[0]
     assert str(of(trial(0, 1.0, ms=5.0 + 1e-12)).violations(0)[0]) == "ms 5.000000000001 > 5"
+    with pytest.raises(ValueError, match="there is no trial 1; the last is 0"):
+        of(trial(0, 1.0)).violations(1)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

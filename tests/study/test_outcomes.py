@@ -178,6 +178,13 @@ FURTHER: dict[str, tuple[Any, str]] = {
 }
 
 
+def test_a_number_is_the_one_output_that_was_wanted_or_else_the_loss() -> None:
+    assert read_outcome(2.0, ("ms",))["ms"].value == 2.0
+    both = read_outcome(2.0, ("ms", "share"))
+    assert both.loss == 2.0
+    assert [both[name].status for name in ("ms", "share")] == ["failed", "failed"]
+
+
 def test_an_unreadable_further_value_does_not_discard_the_loss(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         for value, _ in FURTHER.values():
