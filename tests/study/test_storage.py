@@ -13,8 +13,10 @@ import tiny
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.optimizers.optimizer import Proposal, Request
+from mipcash.optimizers.outcome import Outcome
+from mipcash.study.storage.attempts import ended, given_up, recorded, reopened, started
 from mipcash.study.storage.memory import MemoryStorage
-from mipcash.study.storage.protocol import Storage
+from mipcash.study.storage.protocol import LOST, RETURNED, RUNNING, Storage
 from mipcash.study.storage.sqlite import read_journal
 
 
@@ -117,3 +119,33 @@ def test_a_closed_memory_storage_is_resumed_like_a_file(space: mc.Space) -> None
         assert [study.ask().attempt, study.ask().attempt] == [4, 2]
     with pytest.raises(StorageError, match="this memory belongs to another study: seed was 3 and is 4 now"):
         mc.Study(space, tiny.Sampler(space), seed=4, storage=memory)
+
+
+def test_attempts_of_several_workers_end_each_for_itself(space: mc.Space) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=MemoryStorage()) as study:
+        study.ask()
+        assert study._storage is not None
+        (row,) = study._storage.rows()
+    (own,) = row.evaluations
+    assert ended(row, LOST, "", 1.0, "another") == (row, ())
+    lost, _ = ended(row, LOST, "gone", 1.0, own.worker)
+    again, _ = started(lost, "b", 2.0)
+    assert [(e.attempt, e.status, e.worker) for e in again.evaluations] == [(1, LOST, own.worker), (2, RUNNING, "b")]
+    assert (again.attempt, again.lost) == (2, 1)
+    assert ended(again, LOST, "", 3.0, "a") == (again, ())
+    late, changed = recorded(again, Outcome.of(0.5), "done", own.worker, 3.0, 1.5, 1)
+    assert (late.status, late.loss, late.finished, late.duration) == ("done", 0.5, 3.0, 1.5)
+    assert [(e.attempt, e.status) for e in late.evaluations] == [(1, "present"), (2, RETURNED)]
+    assert {e.attempt for e in changed} == {1, 2}
+    latest, changed = recorded(again, Outcome.of(0.7), "done", "b", 3.0, 1.5)
+    assert latest.loss == 0.7
+    assert [(e.attempt, e.status, e.finished) for e in latest.evaluations] == [(1, LOST, 1.0), (2, "present", 3.0)]
+    assert len(changed) == 1
+    opened, _ = reopened(latest)
+    assert (opened.status, opened.loss, opened.lost, opened.finished) == ("pending", None, 0, None)
+    assert [(e.status, e.finished) for e in opened.evaluations] == [(RETURNED, 1.0), (RETURNED, 3.0)]
+    failed, changed = given_up(lost, "no more", 4.0, ("ms",))
+    assert (failed.status, failed.loss, failed.finished, failed.duration) == ("failed", None, 4.0, 0.0)
+    assert [(e.output, e.attempt, e.status, e.message) for e in changed] == [
+        (name, 2, "failed", "no more") for name in ("loss", "ms")
+    ]
