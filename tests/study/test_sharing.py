@@ -281,6 +281,17 @@ def test_attempts_are_returned_on_closing(address: str) -> None:
         assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
 
 
+def test_another_writer_sees_at_once_that_an_attempt_was_returned(address: str) -> None:
+    a, b = counting(address), counting(address)
+    left, own = a.ask(), b.ask()
+    b.tell(own, 1.0)
+    a.close()
+    again = b.ask()
+    assert (again.number, again.config, again.attempt, again.lost) == (left.number, left.config, 2, 0)
+    b.tell(again, 2.0)
+    b.close()
+
+
 # -- shared files --------------------------------------------------------------------------------------------------
 
 
