@@ -12,7 +12,7 @@ from rich.console import Console
 
 import mipcash as mc
 from mipcash.study.minimize import minimize
-from mipcash.study.progress import Bar, Lines, make_progress, spent_text
+from mipcash.study.progress import Bar, Lines, _Best, make_progress, spent_text
 
 
 def sometimes(config: dict[str, Any]) -> float:
@@ -103,6 +103,38 @@ def test_the_displayed_best_trial_is_feasible(space: mc.Space) -> None:
     )
     assert "none satisfies all constraints yet" in bar.getvalue()
     assert "violates deep [/m] 1 > -1" in bar.getvalue()
+
+
+def test_the_displayed_front_is_that_of_the_trials_so_far(space: mc.Space) -> None:
+    """Of several objectives, judged again when 2 % more trials are there, with limits and without."""
+
+    def objective(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": tiny.loss(config), "deep": float(config["layers"])}
+
+    for limits in ({}, {"loss": 1.0}):
+        given = {"direction": ["loss", "deep"], "limits": limits, "optimizer": "random", "progress": False}
+        study = mc.Study(space, **{k: v for k, v in given.items() if k != "progress"})
+        best = _Best()
+        for k in range(60):
+            trial = study.ask()
+            best.add(study.tell(trial, objective(trial.config)), study.limits)
+            wanted = len(study.result.front)
+            assert best.of(study.limits).front == wanted or (k > 50 and best.of(study.limits).front <= wanted + 1)
+
+
+def test_the_displayed_best_of_evaluations_in_parts_is_the_best_of_the_run() -> None:
+    space = mc.Space("parts")
+    space.integer("x", 0, 9)
+    parts = {"loss": lambda config: float((config["x"] - 7) ** 2), "ms": lambda config: float(config["x"])}
+    result = mc.minimize(parts, space, mc.Budget(mc.Cost(24)), limits={"ms": 5.0}, progress=False)
+    best = _Best()
+    for trial in result.history:
+        best.add(trial, result.under)
+    shown = best.of(result.under)
+    assert shown.trial is not None
+    assert shown.trial.loss == result.value
+    assert shown.feasible == len(result.feasibility.kept)
+    assert best.of(result.under).feasible == shown.feasible, "asked again, the same"
 
 
 def test_a_spent_budget_has_two_decimals_unless_it_is_whole() -> None:
