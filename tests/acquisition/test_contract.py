@@ -11,6 +11,7 @@ import pytest
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.constrained import Limited, LogFeasibility
+from mipcash.acquisition.feasible_first import Excess, FeasibleFirst
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.optimizers.decoupled import LogCost
 from mipcash.optimizers.pending import FantasisedEI
@@ -67,7 +68,15 @@ def entropy_of(option: Option) -> Callable[[Setting], Acquisition]:
     return make
 
 
+def penalised(setting: Setting) -> Acquisition:
+    """The loss, and an output with both bounds, of which some points are below, some between and some above."""
+    drawn = sample(setting)
+    low, high = np.quantile(drawn.values(setting.points), [0.3, 0.6])
+    return FeasibleFirst(setting.acquisition, Excess.of(Limited(setting.acquisition.posterior, low, high), drawn))
+
+
 MADE = {
+    "penalised": penalised,
     "log-ei": lambda setting: setting.acquisition,
     "constrained": constrained,
     "sample": sample,
@@ -83,8 +92,8 @@ MADE = {
 @pytest.mark.parametrize("space", ["conv_net", "bound_numbers"])
 def test_gradients_agree_with_finite_differences(space: str) -> None:
     setting = Setting(ALL[space](), 2, LogEI(-0.5))
-    for make in MADE.values():
-        gradient_is_that_of_values(make(setting), setting, np.random.default_rng(0))
+    for name, make in MADE.items():
+        gradient_is_that_of_values(make(setting), setting, np.random.default_rng(0), large=name == "penalised")
 
 
 @pytest.mark.parametrize("space", list(ALL))
