@@ -78,6 +78,20 @@ def test_every_proposal_of_the_design_shows_the_most_new_algorithms(seed: int, r
         assert [len(s) for s in seen] == [len(space.parameters[f"m{m}"].domain.values) for m in range(3)]
 
 
+def test_the_points_that_show_every_algorithm_are_counted_through_nested_choices() -> None:
+    space = mc.Space("nested")
+    space.categorical("alone", list("abcdefgh"))
+    assert points_needed(compiled(space).program) == 0
+    kind = space.categorical("kind", ["a", "b", "c"])
+    space.real("x", 0, 1, when=kind["a"])
+    inner = space.categorical("inner", ["p", "q", "r", "s"], when=kind["b"])
+    space.real("y", 0, 1, when=inner["p"])
+    assert points_needed(compiled(space).program) == 3 + 3  # b is shown with each of its four
+    other = space.categorical("other", list("vwxyz"), when=kind["c"])
+    space.real("z", 0, 1, when=other["v"])
+    assert points_needed(compiled(space).program) == 3 + 3 + 4
+
+
 def test_every_algorithm_is_proposed_again_less_and_less_often() -> None:
     space = mc.Space("six")
     chosen = space.categorical("algorithm", [f"a{k}" for k in range(6)])

@@ -236,3 +236,14 @@ def test_a_configuration_measured_several_times_is_judged_by_the_mean() -> None:
         assert study.result.config == {"a": 0}
         study.tell(study.ask(), {"loss": 5.0, "m": 0.0})
         assert study.result.config == {"a": 0}
+
+
+def test_an_output_that_is_never_returned_is_a_problem_from_the_second_evaluation_on() -> None:
+    space = mc.Space("one")
+    space.integer("x", 0, 9)
+    study = mc.Study(space, "random", limits={"ms": 1.0})
+    said = []
+    for k in range(4):
+        study.tell(study.ask(), {"loss": float(k)})
+        said.append(study.result.problem().partition(",")[0])
+    assert said == ["", *(f"none of {k} evaluations gave 'ms'" for k in (2, 3, 4))]

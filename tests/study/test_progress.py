@@ -11,6 +11,7 @@ import tiny
 from rich.console import Console
 
 import mipcash as mc
+from mipcash.study.feasibility import Feasibility
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Bar, Lines, _Best, make_progress, spent_text
 
@@ -128,8 +129,11 @@ def test_the_displayed_best_of_evaluations_in_parts_is_the_best_of_the_run() -> 
     parts = {"loss": lambda config: float((config["x"] - 7) ** 2), "ms": lambda config: float(config["x"])}
     result = mc.minimize(parts, space, mc.Budget(mc.Cost(24)), limits={"ms": 5.0}, progress=False)
     best = _Best()
-    for trial in result.history:
+    for k, trial in enumerate(result.history):
         best.add(trial, result.under)
+        so_far = Feasibility.of(result.history[: k + 1], result.under).best
+        assert (best.of(result.under).trial is None) == (so_far is None)
+        assert so_far is None or best.of(result.under).trial.loss == so_far.loss  # type: ignore[union-attr]
     shown = best.of(result.under)
     assert shown.trial is not None
     assert shown.trial.loss == result.value
