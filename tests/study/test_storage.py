@@ -132,7 +132,7 @@ def test_attempts_of_several_workers_end_each_for_itself(space: mc.Space) -> Non
     again, _ = started(lost, "b", 2.0)
     assert [(e.attempt, e.status, e.worker) for e in again.evaluations] == [(1, LOST, own.worker), (2, RUNNING, "b")]
     assert (again.attempt, again.lost) == (2, 1)
-    assert ended(again, LOST, "", 3.0, "a") == (again, ())
+    assert ended(again, LOST, "", 3.0, "a") == ended(again, LOST, "", 3.0, "c") == (again, ())
     late, changed = recorded(again, Outcome.of(0.5), "done", own.worker, 3.0, 1.5, 1)
     assert (late.status, late.loss, late.finished, late.duration) == ("done", 0.5, 3.0, 1.5)
     assert [(e.attempt, e.status) for e in late.evaluations] == [(1, "present"), (2, RETURNED)]
