@@ -131,6 +131,7 @@ def test_the_displayed_best_of_evaluations_in_parts_is_the_best_of_the_run() -> 
     best = _Best()
     for k, trial in enumerate(result.history):
         best.add(trial, result.under)
+        assert best.of(result.under).feasible == len(Feasibility.of(result.history[: k + 1], result.under).kept)
         so_far = Feasibility.of(result.history[: k + 1], result.under).best
         assert (best.of(result.under).trial is None) == (so_far is None)
         assert so_far is None or best.of(result.under).trial.loss == so_far.loss  # type: ignore[union-attr]
