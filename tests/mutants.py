@@ -186,7 +186,7 @@ def sample(clone: Path, folder: Path, count: int, seed: int) -> list[Mutant]:
     """Some of all mutants, drawn at random."""
     session, config = folder / "session.sqlite", folder / "config.toml"
     config.write_text(CONFIG.format(paths=", ".join(f'"mipcash/{name}"' for name in FOLDERS)), encoding="utf-8")
-    subprocess.run(["cosmic-ray", "init", config, session], check=True, cwd=clone)
+    subprocess.run([Path(sys.executable).with_name("cosmic-ray"), "init", config, session], check=True, cwd=clone)
     with sqlite3.connect(session) as found:
         left_out = " OR ".join(f"operator_name LIKE '{pattern}'" for pattern in LEFT_OUT)
         columns = "module_path, operator_name, occurrence, start_pos_row"
