@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import os
 import queue
 import random
@@ -57,8 +58,8 @@ SECONDS: dict[str, float] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the seconds of a test."""
-    SECONDS[report.nodeid] = SECONDS.get(report.nodeid, 0.0) + report.duration
+    """Add up the seconds of a test; those of a test that fails are not a number."""
+    SECONDS[report.nodeid] = SECONDS.get(report.nodeid, 0.0) + (math.nan if report.failed else report.duration)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -102,8 +103,8 @@ def measure(clone: Path, folder: Path, workers: int) -> None:
     tests = [f"tests/{name}" for name in TESTS.split()] + ["tests/test_security.py"]
     coverage = ["--cov=mipcash", "--cov-context=test", "--cov-report="]
     done = run_tests(clone, *tests, *coverage, "-n", str(workers), "--dist", "worksteal", **variables)
-    if done.returncode:
-        raise SystemExit(f"the tests fail without a change:\n{done.stdout[-3000:]}")
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"the tests cannot be run:\n{done.stdout[-3000:]}")
 
 
 def statement(source: str, row: int) -> range:
@@ -129,7 +130,9 @@ class Tests:
     def __init__(self, folder: Path, clone: Path) -> None:
         from coverage import CoverageData
 
-        self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
+        seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
+        self.seconds = {name: value for name, value in seconds.items() if not math.isnan(value)}
+        print("left out, since they fail without a change:", sorted(seconds.keys() - self.seconds.keys()), flush=True)
         self.data = CoverageData(str(folder / "coverage"))
         self.data.read()
         self.clone = clone
