@@ -28,7 +28,7 @@ FAR = Points(np.zeros((1, 0), dtype=np.int64), np.zeros((1, 0)))
 
 
 def test_without_limits_the_value_is_that_of_max_value_entropy_search() -> None:
-    setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
+    setting = Setting(ALL["conv_net"](), 1, LogEI(-0.5))
     posterior, minima = setting.acquisition.posterior, np.array([-1.5, -0.9, -2.0])
     found = np.exp(-EntropySearch(posterior, minima, {}, [Option(frozenset())]).values(setting.points))
     mean, deviation = posterior.predict(setting.points)
@@ -37,7 +37,7 @@ def test_without_limits_the_value_is_that_of_max_value_entropy_search() -> None:
     clear = (minima.max() - mean) / deviation < SURE  # beyond, gamma is capped and values agree roughly
     assert clear.sum() > 3
     assert found[clear] == pytest.approx(expected[clear], rel=1e-6)
-    assert found[~clear] == pytest.approx(expected[~clear], rel=0.25)
+    assert found[~clear] == pytest.approx(expected[~clear], rel=1e-1)
 
 
 def test_draws_without_a_feasible_point_rank_points_by_feasibility() -> None:

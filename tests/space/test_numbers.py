@@ -182,8 +182,8 @@ def test_a_part_of_the_rules_is_those_rules(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_moves_keep_equations_and_connect_the_solutions(seed: int) -> None:
-    """Over integers under one or two equations, the moves and their sums reach every solution from any other."""
+def test_moves_keep_equations_and_span_the_solutions(seed: int) -> None:
+    """Over integers under one or two equations, the moves have whole numbers of steps and the rank of all solutions."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(-3, 4, (1 + seed % 2, 4)).astype(float)
     rows[0][rows[0] == 0] = 1.0

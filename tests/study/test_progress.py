@@ -113,8 +113,7 @@ def test_the_displayed_front_is_that_of_the_trials_so_far(space: mc.Space) -> No
         return {"loss": tiny.loss(config), "deep": float(config["layers"])}
 
     for limits in ({}, {"loss": 1.0}):
-        given = {"direction": ["loss", "deep"], "limits": limits, "optimizer": "random", "progress": False}
-        study = mc.Study(space, **{k: v for k, v in given.items() if k != "progress"})
+        study = mc.Study(space, "random", direction=["loss", "deep"], limits=limits)
         best = _Best()
         for k in range(60):
             trial = study.ask()
