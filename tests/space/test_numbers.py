@@ -284,6 +284,8 @@ SETS = {
     "a band on log scales": part([1e-4, 1], [1, 50], [([20, 1], -INF, 21), ([-1, 0], -INF, -5e-4)], log=[True, True]),
     "steps": part([0, -2], [9, 2.5], [([1, 2], -INF, 6), ([1, -1], 1, INF)], step=[1, 0.5]),
     "an equation with a step": part([0, 0, 0], [4, 2, 3], [([1, 1, 1], 4, 4), ([0, 1, -1], -INF, 0.5)], step=[1, 0, 0]),
+    "a thin slab of integers": part([0, 0], [20, 100], [([5, -1], -INF, 1), ([-10, 2], -INF, 2)], step=[1, 1]),
+    "a thin slab with a real": part([0, 0], [20, 100], [([5, -1], -2, 1)], step=[1, 0]),
     "outside a product": part([0, 0], [3, 3], [([0, 0], 1.5, INF)], [(0, [[0, 0.5], [0.5, 0]])]),
 }
 

@@ -30,6 +30,8 @@ STRICT = 16.0
 HELD = 1e4
 """Cost of moving a number away from a bound, relative to moving another number by the same fraction of its range."""
 CORRECTIONS = 4
+THIN = 8.0
+"""A slab ``low <= a . x <= high`` is thin if it holds fewer steps of one of its integers, which cannot move alone then."""
 
 
 @dataclass(frozen=True)
@@ -440,8 +442,26 @@ class NumberRules:
 
     @cached_property
     def directions(self) -> Vector:
-        """Directions of integers, with the reals adjusted to preserve linear equations; shape (d, k)."""
-        return directions_of(self.linear[self.equal & ~self.curved], self.integer, self.step)
+        """Directions of integers, the other numbers moved so that linear equations hold, and thin slabs too; shape (d, k)."""
+        rows = self.linear[self.equal & ~self.curved]
+        found = directions_of(rows, self.integer, self.step)
+        if not len(self._slabs):
+            return found
+        along = directions_of(np.concatenate([rows, self._slabs]), self.integer, self.step)
+        return np.concatenate([found, along[~(along[:, None] == found).all(axis=2).any(axis=1)]])
+
+    @cached_property
+    def _slabs(self) -> Vector:
+        """Rows of thin slabs, the first coefficient scaled to 1, (s, k)."""
+        ends: dict[tuple[float, ...], tuple[float, float]] = {}
+        for r in np.flatnonzero(~self.equal & ~self.curved & (self.linear[:, self.integer] != 0).any(axis=1)).tolist():
+            row = self.linear[r]
+            scale = 1.0 / float(row[np.flatnonzero(row)[0]])
+            low, high = sorted((float(self.row_low[r]) * scale, float(self.row_high[r]) * scale))
+            known = ends.setdefault(tuple((row * scale).tolist()), (-math.inf, math.inf))
+            ends[tuple((row * scale).tolist())] = max(low, known[0]), min(high, known[1])
+        thin = [row for row, (low, high) in ends.items() if high - low < THIN * np.abs(row * self.step).max()]
+        return np.array([row for row in thin if np.count_nonzero(row) > 1]).reshape(-1, len(self.low))
 
     @cached_property
     def null_space(self) -> Vector:
