@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_, or_
+
 import numpy as np
 import pytest
 
 import mipcash as mc
 from mipcash.program import legality
 from mipcash.program.forms import QuadraticForm
-from mipcash.program.legality import Legality, _Rows
+from mipcash.program.legality import Legality, _Rows, group_activity
 from mipcash.program.program import BaseRow
 from mipcash.space.compiled import compiled
 
@@ -57,3 +60,34 @@ def test_levels_are_checked_in_batches_and_a_groups_own_row_is_left_out(monkeypa
     assert check.check(levels).tolist() == wanted
     assert len(check._direct) < len(program.groups) + 2 + 2
     assert not any(row.low == row.high == 1.0 and not row.rule for row in check._direct)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_groups_are_off_exactly_where_their_conditions_fail(seed: int) -> None:
+    """Conditions on up to three earlier parameters, all of them or any of them, some of them negated."""
+    rng, space = np.random.default_rng(seed), mc.Space("conditions")
+    parameters, known = [], list[tuple[str, list[tuple[int, set[int], bool]]]]()
+    for k in range(9):
+        join = str(rng.choice(["all", "any"]))
+        parents = rng.choice(k, size=min(k, int(rng.integers(0, 4))), replace=False).tolist()
+        terms = [
+            (p, set(rng.choice(3, size=int(rng.integers(1, 3)), replace=False).tolist()), bool(rng.random() < 0.3))
+            for p in parents
+        ]
+        given = [
+            ~parameters[p].is_(*sorted(v)) if negated else parameters[p].is_(*sorted(v)) for p, v, negated in terms
+        ]
+        when = reduce(and_ if join == "all" else or_, given) if given else None
+        parameters.append(space.integer(f"p{k}", 0, 2, when=when))
+        known.append((join, terms))
+    program = compiled(space).program
+    latent = rng.integers(0, program.sizes, (200, 9))
+    found = group_activity(program).effective(latent)
+    for of, levels in zip(latent.tolist(), found.tolist(), strict=True):
+        wanted = list[int]()
+        for k, (join, terms) in enumerate(known):
+            # a parameter that is off has none of its values, so that a negated condition on it holds
+            held = [(wanted[p] in values) != negated for p, values, negated in terms]
+            on = all(held) if join == "all" or not held else any(held)
+            wanted.append(min(of[k], 2) if on else 3)
+        assert levels == wanted

@@ -109,6 +109,26 @@ def test_a_cleaned_point_satisfies_the_rules_in_whatever_order_they_are_summed(c
     assert moved >= 30
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_rule_whose_terms_are_exact_holds_up_to_its_bound(seed: int) -> None:
+    """Sums of products of halves are exact floats: the rules hold there as fractions tell, with no room left."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(-2, 3, (3, 3)).astype(float)
+    square, c = np.triu(matrix) + np.triu(matrix, 1).T, rng.integers(-3, 4, 3).astype(float)
+    points = rng.integers(-4, 5, (60, 3)) / 2
+    low, high = sorted(float(c @ x + x @ square @ x) for x in points[:2])
+    if low == high:
+        high += 1.0
+    rules = part([-2] * 3, [2] * 3, [(c, low, high), ([1, 1, 1], -3.5, INF)], [(0, square)])
+    kept = [rules._kept(x) for x in points]
+    for x, found in zip(points, kept, strict=True):
+        terms = [a * x[i] for i, a in enumerate(c)]
+        terms += [(1 if i == j else 2) * square[i, j] * x[i] * x[j] for i in range(3) for j in range(i, 3)]
+        assert found == (low <= sum(map(Fraction, terms)) <= high and sum(map(Fraction, x)) >= Fraction(-3.5))
+    assert any(kept)
+    assert not all(kept)
+
+
 def test_a_cleaned_point_keeps_bounds_and_zeros() -> None:
     rules = part([-1, 1, 0], [3, 5, 4], [([1, 1, 1], -INF, 7)])
     found = rules.clean(np.array([1e-10, 5 - 1e-10, 1e-10]))
