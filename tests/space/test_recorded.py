@@ -14,8 +14,12 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.backends.task import SolverSettings
+from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.design import design
+from mipcash.space.domain import Domain
+from mipcash.space.exclusion import Exclusion
 
 GOLDEN = Path(__file__).parent / "golden" / "answers.txt"
 
@@ -195,6 +199,7 @@ def answers(declare: Callable[[mc.Space], list[Any]]) -> Iterator[str]:
         yield from (f"  sample, {criterion}: {shown(c)}" for c in found)
     points = design(compiled(space), minimiser_of(space), 3 if declare is few_points else 8, np.random.default_rng(5))
     yield from (f"  design: {shown(config)}" for config, _ in points)
+    yield from searches(Domain.of(space), points[2][0])
     for question in asked:
         if isinstance(question, dict):
             yield f"  nearest to {shown(question)}: {shown(space.nearest(question))}"
@@ -203,6 +208,26 @@ def answers(declare: Callable[[mc.Space], list[Any]]) -> Iterator[str]:
             for direction in ("minimize", "maximize"):
                 best = space.optimum(question, direction)
                 yield f"  optimum, {direction}: {shown(best.value)}, at least {shown(best.bound)}, {best.status}"
+
+
+def searches(domain: Domain, config: dict[str, Any]) -> Iterator[str]:
+    """Answers of the search domain: to random forms, by local search too, and in the sub-space with the first values of a point."""
+    rng, program = np.random.default_rng(6), domain.program
+    form = QuadraticForm.zero(program.n)
+    form.linear[: program.n_z] = rng.normal(size=program.n_z)
+    pairs = rng.integers(0, program.n_z, (2, 6)) if program.n_z else np.zeros((2, 0), dtype=np.int64)
+    form = QuadraticForm(0.5, form.linear, *pairs, rng.normal(size=pairs.shape[1]))
+    best = domain.minimise(form, SolverSettings(), rng=rng)
+    assert best.columns is not None
+    levels = program.levels_of(best.columns)
+    yield f"  least of a form: {shown(best.value)} at levels {levels.tolist()}, {best.status}"
+    units = None if not program.numbers else domain.encode([config])[0].units
+    found = domain.incumbent(form, units, [Exclusion(levels)], [], rng)
+    yield f"  by local search elsewhere: {None if found is None else (found[0].tolist(), shown(found[1]))}"
+    fixed = dict(list(config.items())[:2])
+    part = domain.restricted(fixed)
+    yield from (f"  sample at {shown(fixed)}: {shown(c)}" for c in part.sample(2, rng))
+    yield f"  nearest at {shown(fixed)}: {shown(part.nearest(config))}"
 
 
 @pytest.mark.parametrize("declare", SPACES)
