@@ -21,12 +21,12 @@ WEIGHTS = (0.0, 1.0, -1.0, 2.0, 0.1, 0.3, -0.7, 5.0)
 
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[list[int], list[RuleTable], list[LinearRow]]:
-    """Draw up to six variables, tables over up to four of them, and rows over any number of them."""
+    """Draw up to six variables, tables over none to four of them, and rows over any number of them."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     tables = []
     for _ in range(draw(st.integers(0, 5))):
-        scope = sorted(rng.choice(len(sizes), size=rng.integers(1, min(4, len(sizes)) + 1), replace=False).tolist())
+        scope = sorted(rng.choice(len(sizes), size=rng.integers(0, min(4, len(sizes)) + 1), replace=False).tolist())
         legal = rng.random([sizes[i] for i in scope]) < rng.choice([0.5, 0.8, 0.95])
         tables.append(RuleTable(tuple(scope), np.asarray(legal)))
     rows = []

@@ -159,6 +159,25 @@ def test_levels_are_legal_if_all_rows_hold(name: str) -> None:
             assert found == all_hold(program, levels, numbers)
 
 
+@pytest.mark.parametrize("name", SPACES)
+def test_legal_levels_are_completed_by_columns_that_satisfy_all_rows(name: str) -> None:
+    """At the levels and numbers of samples, with auxiliary variables, bits and products."""
+    space = mc.Space(name, expand_limit=32)
+    SPACES[name](space)
+    if name in ("contradicting", "odd"):
+        return
+    program = compiled(space).program
+    for config in space.sample(4, seed=2):
+        numbers = {n.label: float(config.get(n.label, program.low[n.latent])) for n in program.numbers}
+        legality, levels = legality_at(program, numbers), program.encode(config)
+        if legality.complete:
+            assert legality.check(levels[None]).tolist() == [True]
+            base = legality.completed(levels)
+            assert np.array_equal(program.levels_of(base), levels)
+            for row in program.base_rows:
+                assert min(missing(row, base)) >= -2 * row.slack - 1e-9, row.rule
+
+
 def all_hold(program: BinaryProgram, levels: Indices, numbers: Mapping[str, float]) -> bool:
     """Return True if each row of rules or structure holds at levels and numbers."""
     columns = columns_at(program, levels, numbers, np.zeros(program.n))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import mipcash as mc
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
-from mipcash.space.counting import points_needed
+from mipcash.space.counting import points_needed, rewards
 
 Combination = tuple[int, ...]
 
@@ -90,6 +90,37 @@ def test_the_points_that_show_every_algorithm_are_counted_through_nested_choices
     other = space.categorical("other", list("vwxyz"), when=kind["c"])
     space.real("z", 0, 1, when=other["v"])
     assert points_needed(compiled(space).program) == 3 + 3 + 4
+
+
+@pytest.mark.parametrize("others", [0.0, 7.0])
+def test_rewards_order_points_by_their_new_algorithms(others: float) -> None:
+    """More of them before all else; among as many, the more unseen algorithms their modules and what depends on these have."""
+    space = mc.Space("nested")
+    model = space.module("model", {"a": {}, "b": {}, "c": {}})
+    inner = space.module("inner", {"p": {}, "q": {}, "r": {}, "s": {}}, when=model["b"])
+    space.module("other", {"u": {}, "v": {}})
+    space.real("x", 0, 1, when=inner["p"])
+    space.real("y", 0, 1, when=space["other"]["u"])
+    space.real("z", 0, 1, when=model["a"])
+    program = compiled(space).program
+    points = [np.array(levels) for levels in product(range(3), range(4), range(2))]
+    every = np.array([[m, i if m == 1 else 4, o] for m, i, o in points])
+    for shown in ([], [0], [0, 3], [0, 9, 4], [0, 9, 10, 13, 14]):
+        seen = every[shown]
+        rest = [set(range(n)) - set(seen[:, g].tolist()) for g, n in enumerate((3, 4, 2))]
+        earned = rewards(program, seen, others)
+        assert (earned >= 0.0).all()
+        assert not earned[program.active_columns == 0].any()
+        worth = program.one_hot(every) @ earned
+        new = np.array([sum(int(l) in r for l, r in zip(levels, rest, strict=True)) for levels in every])
+        for more, less in permutations(range(len(every)), 2):
+            if new[more] > new[less]:
+                assert worth[more] > worth[less] + others
+        behind = [len(rest[0]) + len(rest[1]), len(rest[1]), len(rest[2])]
+        most = [earned[program.groups[g].span].max() for g in range(3)]
+        for g, h in permutations(range(3), 2):
+            if rest[g] and rest[h] and behind[g] > behind[h]:
+                assert most[g] > most[h]
 
 
 def test_every_algorithm_is_proposed_again_less_and_less_often() -> None:

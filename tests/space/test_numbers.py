@@ -267,6 +267,9 @@ def test_an_equation_passes_its_tolerance_and_size_on() -> None:
     assert (found["above"].high, found["above"].slack) == pytest.approx((17 / 3, (0.5 + 3 * 0.1) / 3))
     assert found["above"].size == pytest.approx((1.0 + 3 * (4.0 + 3.0)) / 3)
     assert (found[""].low, found[""].high, found[""].slack) == pytest.approx((-16.0, 4.0, 0.1))
+    tenth, three = (Row(np.array([c, 1.0]), 0.0, 0.0, 0.0, 0.0, "") for c in (0.1, 0.3))
+    assert 0.3 - 3 * 0.1 != 0.0
+    assert three.plus(-3.0, tenth).c.tolist() == [0.0, -2.0], "what is left of a coefficient is a rounding error"
 
 
 def test_opposite_inequalities_are_one_equation() -> None:

@@ -120,6 +120,15 @@ def layers(space: mc.Space) -> list[Any]:
     return [size - 2 * pad, {"layers": 1, "stride": 3, "filter": 7, "padding": 0}]
 
 
+def loose(space: mc.Space) -> list[Any]:
+    """Numbers under rules that most draws satisfy, beside choices and under one of them."""
+    x, n, kind = space.real("x", 0.1, 10, log=True), space.integer("n", 0, 99), space.categorical("kind", ["a", "b"])
+    y = space.real("y", 0, 2, step=0.25, when=kind["a"])
+    space.rule("sum", 10 * x + n <= 130)
+    space.rule("dear", y + kind["b"] + x <= 8)
+    return [n - 3 * x + y, {"x": 9.0, "n": 80, "kind": "a", "y": 1.1}]
+
+
 def whole_numbers(space: mc.Space) -> list[Any]:
     """Wide integers with steps in equations, which only exchanges keep."""
     a, b, c = (space.integer(name, 0, 600, step=step) for name, step in (("a", 1), ("b", 3), ("c", 5)))
@@ -171,7 +180,7 @@ def odd(space: mc.Space) -> list[Any]:
 
 
 SPACES: tuple[Callable[[mc.Space], list[Any]], ...] = (
-    algorithms, budget, mixture, products, alternatives, layers, whole_numbers, few_points, neighbours, contradicting, odd,
+    algorithms, budget, mixture, products, alternatives, layers, loose, whole_numbers, few_points, neighbours, contradicting, odd,
 )  # fmt: skip
 
 
@@ -188,7 +197,7 @@ def answers(declare: Callable[[mc.Space], list[Any]]) -> Iterator[str]:
     asked = declare(space)
     yield f"{declare.__name__}: {declare.__doc__}"
     yield f"  explain: {space.explain()}"
-    yield f"  count: {space.count()}"
+    yield f"  count: {space.count()} of {space.sizes()}"
     if not asked:
         return
     yield from (f"  bounds of {name}: {extent}" for name, extent in space.bounds().items())
