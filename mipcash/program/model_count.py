@@ -293,8 +293,7 @@ class _Layer:
 
     def cut(self, most: int) -> None:
         """Keep the nodes with the most partial assignments."""
-        weight = np.array([float(c) for c in self.counts]) if self.counts.dtype == object else self.counts
-        self._select(np.sort(np.argpartition(-weight, most)[:most]))
+        self._select(np.sort(np.argpartition(-self.counts, most)[:most]))
 
     def take(self, i: int) -> tuple[Indices, Indices, Indices]:
         """Move to the next layer: extend every node by every state of variable i that its residues allow.

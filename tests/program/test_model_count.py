@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from mipcash.deadline import Deadline
 from mipcash.program import model_count
-from mipcash.program.model_count import Diagram, LinearRow, StateCount, count_states
+from mipcash.program.model_count import Diagram, LinearRow, StateCount, _Layer, count_states
 from mipcash.program.rule_tables import RuleTable
 
 WEIGHTS = (0.0, 1.0, -1.0, 2.0, 0.1, 0.3, -0.7, 5.0)
@@ -117,3 +117,11 @@ def test_counts_beyond_64_bits_are_exact() -> None:
     assert count_states([7] * 40, []) == StateCount(7**40, True)
     row = LinearRow(tuple(range(100)), (np.array([0.0, 1.0]),) * 100, -math.inf, 50.0, 1e-9)
     assert count_states([2] * 100, [], [row]) == StateCount(sum(math.comb(100, k) for k in range(51)), True)
+
+
+@pytest.mark.parametrize("large", [1, 10**30])
+def test_a_layer_that_is_cut_keeps_the_nodes_with_the_most_assignments(large: int) -> None:
+    layer = _Layer.first([2, 2], [RuleTable((0, 1), np.ones((2, 2), dtype=bool))], [])
+    layer.counts = np.array([5 * large, 40 * large, 3, 20 * large, 7], dtype=np.int64 if large == 1 else object)
+    layer.cut(2)
+    assert layer.counts.tolist() == [40 * large, 20 * large]
