@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +31,9 @@ GROUPED = {"execution": mc.Execution, "optimizer": mc.Method, "budget": mc.Budge
 """Arguments that group several settings. Each field is a separate option of the command line."""
 SCRIPT = {"objective", "space", "callbacks", "progress"}
 """Arguments that only scripts have."""
+STATES = """Potentials Effort Best _Batch _Pending _Search _Joining _Taken _Instance CostNetwork Clock Reader Inference Data Scores
+Models Settled _Plan LiveParts _Row _TableResidues _RowResidues _Layer Chart Reserve"""
+"""Dataclasses whose objects change while something is searched, solved, read or drawn; all others are frozen."""
 
 
 def arguments(function: Any) -> dict[str, inspect.Parameter]:
@@ -54,6 +59,21 @@ def test_settings_classes_are_only_in_mc_settings() -> None:
         found()  # every field has a default, so that a user can change a single one
     with pytest.raises(AttributeError, match="has no attribute 'Hybrid'; it has AlternatingSettings"):
         mc.settings.Hybrid  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_dataclasses_other_than_states_are_frozen() -> None:
+    changing = list[str]()
+    package = Path(mc.__file__).parent
+    for path in package.rglob("*.py"):
+        if path.relative_to(package).parts[0] in ("models", "solvers"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            made = [ast.unparse(d) for d in getattr(node, "decorator_list", ())]
+            if isinstance(node, ast.ClassDef) and any(
+                d.startswith("dataclass") and "frozen=True" not in d for d in made
+            ):
+                changing.append(node.name)
+    assert set(changing) == set(STATES.split())
 
 
 def test_moved_and_misspelt_names_are_suggested() -> None:

@@ -16,6 +16,7 @@ from mipcash.acquisition.catalogue import AcquisitionInputs, Limited, Screened, 
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
 from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.task import SolverSettings
 from mipcash.deadline import Clock
 from mipcash.program.forms import Vector
@@ -194,6 +195,30 @@ def _changed_choices(setting: Setting, levels: np.ndarray, other: np.ndarray) ->
     """Count groups whose level differs, except groups that another group activates or deactivates."""
     off = np.array([g.size - 1 if g.conditional else -1 for g in setting.program.groups])
     return int(np.sum((levels != other) & (levels != off) & (other != off)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 12])
+def test_moves_of_different_groups_are_combined_by_twos_fours_eights_and_all(count: int) -> None:
+    """Moves of a group that has moved already are left out; a swap moves two groups."""
+    rng, start = np.random.default_rng(count), np.arange(20) % 3
+    moves, taken, kept = list[list[int]](), set[int](), list[list[int]]()
+    while len(kept) < count:
+        groups = rng.choice(20, size=1 + int(rng.random() < 0.2), replace=False).tolist()
+        moves.append(groups)
+        if not taken & set(groups):
+            kept.append(groups)
+            taken |= set(groups)
+    latent = np.repeat(start[None], len(moves), axis=0)
+    for row, groups in zip(latent, moves, strict=True):
+        row[groups] = 5 + rng.integers(3, size=len(groups))
+    first = [moves.index(groups) for groups in kept]
+    wanted = []
+    for most in sorted({*(2**k for k in range(1, 5) if 2**k <= count), count} - {1}):
+        together = start.copy()
+        for row, groups in zip(first[:most], kept[:most], strict=True):
+            together[groups] = latent[row, groups]
+        wanted.append(together.tolist())
+    assert WideSearch._together(start, latent).tolist() == wanted
 
 
 @pytest.mark.parametrize("name", list(ALL))

@@ -22,6 +22,8 @@ from mipcash.errors import DefectError, ModelError, TellError
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import PRESENT
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.study.evaluating.evaluation import _plain
+from mipcash.study.evaluating.raised import FRAMES, Raised
 from mipcash.study.failures import kind_of_failure, kinds
 from mipcash.study.minimize import minimize
 from mipcash.study.result import LEAST, SUSPICIOUS
@@ -63,6 +65,37 @@ def test_every_failure_is_recorded_with_its_kind() -> None:
     assert len(kinds(result.history)["out of memory"]) == 1
     assert result.value == 1.0
     assert {message: kind_of_failure(message) for message in MESSAGES} == MESSAGES
+
+
+def test_an_error_is_described_by_its_last_frames() -> None:
+    def deep(left: int) -> None:
+        if not left:
+            raise ValueError("the end")
+        deep(left - 1)
+
+    try:
+        deep(40)
+    except ValueError as error:
+        raised = Raised.of(error)
+    assert raised.text.startswith("ValueError: the end (")
+    assert raised.trace.count("File ") == FRAMES
+    assert raised.trace.count("in deep") == FRAMES
+    assert raised.trace.endswith('raise ValueError("the end")')
+
+
+def test_a_failure_that_lacks_its_attributes_stays_as_it_is() -> None:
+    class Empty(mc.Failed):
+        def __init__(self) -> None:
+            pass
+
+    class Named(mc.Failed):
+        pass
+
+    empty = Empty()
+    assert _plain(empty) is empty
+    assert _plain({"a": empty, "b": 1.0}) == {"a": empty, "b": 1.0}
+    known = _plain(Named("why", values={"cost": 2.0}))
+    assert (type(known), known.message, dict(known.values)) == (mc.Failed, "why", {"cost": 2.0})
 
 
 def test_a_failure_may_carry_values_of_outputs() -> None:

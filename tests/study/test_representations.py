@@ -104,6 +104,14 @@ def _shown() -> Iterator[tuple[str, str]]:
     yield "repr(space.bounds())", repr(small().bounds())
     yield "repr(space.count())", repr(small().count())
     yield "repr(space.validate(...))", repr(small().validate({"n": 9, "kind": "b"}))
+    for where in (mc, mc.settings):
+        for made in (getattr(where, name) for name in where.__all__):
+            if dataclasses.is_dataclass(made) and made is not Result:
+                known = [
+                    f"{f.name}={f.default!r}" for f in dataclasses.fields(made) if f.default is not dataclasses.MISSING
+                ]
+                if known:
+                    yield f"defaults of {made.__name__}", "\n".join(known)
     yield "html of the space", space._repr_html_()
     yield "html of a parameter", space["dropout"]._repr_html_()
     yield "html of a categorical", space["act"]._repr_html_()
