@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -14,7 +14,7 @@ from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm
 from mipcash.acquisition.catalogue import AcquisitionInputs, Limited, Screened, rough
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch
+from mipcash.acquisition.mixed_search import LocalSearchSettings, MixedSearch, Pool
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.task import SolverSettings
@@ -195,6 +195,56 @@ def _changed_choices(setting: Setting, levels: np.ndarray, other: np.ndarray) ->
     """Count groups whose level differs, except groups that another group activates or deactivates."""
     off = np.array([g.size - 1 if g.conditional else -1 for g in setting.program.groups])
     return int(np.sum((levels != other) & (levels != off) & (other != off)))
+
+
+def tied() -> mc.Space:
+    """A space whose legality only a solver decides: a number is tied to an auxiliary variable, and that to levels."""
+    space = mc.Space("tied")
+    x, h = space.integer("x", 0, 600), space.auxiliary("h", 0, 6)
+    n, kind = space.integer("n", 0, 3), space.categorical("kind", ["p", "q", "r"])
+    space.rule("hundreds", x == 100 * h)
+    space.rule("few", h + n <= 5 - kind["q"])
+    space.rule("more", mc.implies(kind["p"], h >= 2))
+    return space
+
+
+@pytest.mark.parametrize("made", [MixedSearch, WideSearch])
+@pytest.mark.parametrize("declare", [ALL["discrete"], tied])
+@pytest.mark.parametrize("seed", range(4))
+def test_sweeps_end_where_no_legal_and_new_change_of_one_level_is_better(
+    made: type[MixedSearch], declare: Callable[[], mc.Space], seed: int
+) -> None:
+    """From each of several points, also if the best end is excluded."""
+    excluded = list[Exclusion]()
+    for _ in range(2):
+        setting = Setting(declare(), seed, ConfidenceBound(1.0), excluded)
+        domain, near = setting.domain, setting.near
+        search = made(setting.step, near, LocalSearchSettings(**ALONE, pairs=0))
+        starts = setting.points[:5]
+        pool = search._sweep(setting.acquisition, Pool(starts, setting.acquisition.values(starts)))
+        for start, point, value in zip(starts, pool.points, pool.values.tolist(), strict=True):
+            assert np.array_equal(point.units, start.units)
+            assert value == pytest.approx(setting.value(point))
+            assert domain.is_legal(point)
+            assert value <= setting.value(start)
+            for g, level in ((g, level) for g, n in enumerate(setting.program.n_levels) for level in range(n)):
+                latent = near.latent(point.levels)
+                latent[g] = level
+                other = Point(domain.free_legality.effective(latent[None])[0], point.units)
+                if not np.array_equal(other.levels, point.levels) and near.admitted(other.levels[None])[0]:
+                    assert setting.value(other) >= value - 1e-6 or not domain.is_legal(other)
+        best = int(np.argmin(pool.values))
+        assert (
+            not excluded
+            or not np.array_equal(pool.points[best].levels, excluded[0].levels)
+            or best_stays(starts, excluded)
+        )
+        excluded = [Exclusion(pool.points[best].levels)]
+
+
+def best_stays(starts: Points, excluded: Sequence[Exclusion]) -> bool:
+    """Return True if an excluded point is itself a start, which a sweep only leaves for a better one."""
+    return any(np.array_equal(levels, excluded[0].levels) for levels in starts.levels)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 12])
