@@ -305,3 +305,18 @@ def test_the_correction_for_noise_leaves_illegal_losses_out() -> None:
         values.append(study.result.value)
     assert values[0] == pytest.approx(values[1])
     assert values[0] > 3.0
+
+
+@pytest.mark.parametrize(
+    ("variance", "refused"), [(0.0, False), (0.3, False), (7, False), (-0.5, True), ("wide", True)]
+)
+def test_only_a_finite_number_of_at_least_zero_is_a_variance(variance: Any, refused: bool) -> None:
+    space = mc.Space("noisy")
+    space.integer("a", 0, 9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mc.minimize(
+            lambda config: {"loss": config["a"], "variance": variance}, space, 4, optimizer="random", progress=False
+        )
+    said = [str(w.message) for w in caught if "no noise variance" in str(w.message)]
+    assert len(said) == refused, "said once"

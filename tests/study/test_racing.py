@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import mipcash as mc
 from mipcash.cli.main import app
+from mipcash.study.result import SUSPICIOUS
 from mipcash.study.storage.sqlite import read_journal
 
 FITS = 6
@@ -335,3 +337,14 @@ def test_the_command_line_prunes_and_counts_the_saved_steps(tmp_path: Path, monk
     refused = runner.invoke(app, [*command, "--pruning", "sometimes"])
     assert refused.exit_code == 2
     assert "on, off or halving" in refused.output
+
+
+@pytest.mark.parametrize("budget", [SUSPICIOUS - 1, SUSPICIOUS, SUSPICIOUS + 3])
+def test_pruning_without_steps_is_warned_of_once_after_the_first_evaluations(budget: int) -> None:
+    space = mc.Space("plain")
+    space.integer("a", 0, 99)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mc.minimize(lambda config: config["a"], space, budget, optimizer="random", pruning=True, progress=False)
+    said = [str(w.message) for w in caught if "pruning= has no effect" in str(w.message)]
+    assert len(said) == (budget >= SUSPICIOUS)
