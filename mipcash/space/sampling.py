@@ -48,7 +48,7 @@ FEW_SEEDS = 4
 """
 EASY = SolverSettings(time_limit=2.0, gap=0.05, node_limit=200)
 FOUND = 0.5
-"""Relative gap at which the first point of a design is accepted under MANY rows."""
+"""Relative gap at which seeds, and the first point of a design, are accepted under MANY rows."""
 DESCENTS = 8
 """Number of descents of that local search."""
 BATCH = 2048
@@ -100,7 +100,7 @@ def sample(
     samples = (
         _uniform(space, minimiser, n, rng)
         if uniform
-        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, replace(QUESTION, gap=FOUND), rng)
+        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, _limits(minimiser), rng)
     )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
@@ -117,6 +117,11 @@ def sample(
             break
         found.append(finished(space, s.levels, s.columns, units[k], rng, spread=not ends))
     return found
+
+
+def _limits(minimiser: Minimiser) -> SolverSettings:
+    """Return the limits of a seed. The first solution would depend on the version of a solver, and is taken under MANY rows only."""
+    return replace(QUESTION, gap=FOUND) if many_rules(minimiser.program) else QUESTION
 
 
 def _at_ends(minimiser: Minimiser, samples: Sequence[DiscreteSample], rng: np.random.Generator) -> list[DiscreteSample]:
