@@ -177,7 +177,7 @@ def test_the_next_repeat_of_drawn_histories_follows_the_notation(seed: int) -> N
     for k in range(4):
         of = [Observation({"k": k}, "done", float(rng.normal(k / 2)), {"ms": float(rng.uniform(0, 1))})]
         for repeat in range(1, int(rng.integers(1, 5))):
-            values = {"ms": float(rng.normal(0.9, 0.3))}
+            values = {"ms": float(rng.normal(1.6 if k == 0 else 0.9, 0.3))}
             status = str(rng.choice(["done", "done", "done", "done", "done", "pending", "failed"]))
             of.append(Observation({"k": k}, status, float(rng.normal(k / 2)), values, repeat=repeat))
             if status != "done":
