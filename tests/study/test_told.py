@@ -6,6 +6,8 @@ The optimizer draws configurations at random; the outcomes are functions of them
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,10 +18,11 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.study.finalists import text_of as text_of_finalists
 from mipcash.study.result import Result
 
 GOLDEN = Path(__file__).parent / "golden" / "told.txt"
-COMMON: dict[str, Any] = {"optimizer": "random", "seed": 3, "progress": False}
+COMMON: dict[str, Any] = {"optimizer": "random", "seed": 3}
 TIMES = ("started", "finished", "duration", "seconds", "study")
 
 
@@ -145,10 +148,14 @@ def shown(value: Any) -> str:
 
 def said(run: Callable[[], Result]) -> Iterator[str]:
     """All that the result of a run says, without times."""
-    with warnings.catch_warnings(record=True) as caught:
+    shown_meanwhile = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stderr(shown_meanwhile):
         warnings.simplefilter("always")
         result = run()
     yield f"{run.__name__}: {run.__doc__}"
+    yield from re.sub(r"  (ask|eval|left) [\d.:]+ (ms|s|min)\b", "", shown_meanwhile.getvalue()).splitlines()
+    yield from (line for line in f"{result!r}\n{result}".splitlines() if not line.startswith("seconds:"))
+    yield from text_of_finalists(result.finalists, None if result.best is None else result.best.number)
     yield from (f"warning: {w.message}" for w in caught)
     yield f"best: {shown(result.config or {})} with {shown(result.value)}{result.observed}; {result.stopped}"
     yield f"numbers: {shown({n: getattr(result, n) for n in dir(result) if n.startswith('n_')})}; {result.problem()}"
@@ -173,6 +180,7 @@ def said(run: Callable[[], Result]) -> Iterator[str]:
             if getattr(trial, name)
         ]
         yield f"  {trial.number} {trial.origin}: {' '.join(flags)}; {trial.steps} steps, repeat {trial.repeat}; {shown(outputs)}"
+        yield f"  {trial}"
         yield from (f"  {trial.number} violates {v} by {shown(v.by)}" for v in result.violations(trial))
 
 
