@@ -201,6 +201,9 @@ class NumberRules:
             None if there are no such numbers near x.
         """
         snapped, whole = self._snapped(x), self._on_grid(x)
+        body = self.body(whole)
+        if (self.whole & ((body < self.row_low - self.slack) | (body > self.row_high + self.slack))).any():
+            return None  # integers stay as they are
         candidates = [snapped] if np.array_equal(snapped, whole) else [snapped, whole]
         found = self._first_kept(candidates)
         if found is not None:
