@@ -120,7 +120,7 @@ def sample(
 
 
 def _limits(minimiser: Minimiser) -> SolverSettings:
-    """Return the limits of a seed. The first solution would depend on the version of a solver, and is taken under MANY rows only."""
+    """Return the limits of a seed. Only under MANY rows it may be a first solution, which depends on the version of a solver."""
     return replace(QUESTION, gap=FOUND) if many_rules(minimiser.program) else QUESTION
 
 
