@@ -96,6 +96,16 @@ def logic(space: mc.Space) -> None:
     space.rule("not both", ~((x >= 0.5) & (b <= 1)))
 
 
+def products_under_conditions(space: mc.Space) -> None:
+    """Products with coefficients, under conditions, in alternatives and of conditional numbers."""
+    a, b, k = space.integer("a", 0, 3), space.integer("b", 1, 3), space.categorical("k", ["p", "q"])
+    space.rule("either", (3 * a * b >= 6) | k["p"])
+    space.rule("both ends", mc.implies(k["q"], 2 * a * b - b <= 7))
+    x, y = space.real("x", -1, 2, when=k["p"]), space.real("y", 0.5, 3, when=a >= 1)
+    space.rule("of numbers", 4 * x * y + a <= 6)
+    space.rule("square", 2 * y * y - x >= 1, when=a >= 1)
+
+
 SPACES: tuple[Callable[[mc.Space], None], ...] = (
     choices,
     products_of_choices,
@@ -106,6 +116,7 @@ SPACES: tuple[Callable[[mc.Space], None], ...] = (
     an_ordering,
     auxiliary_variables,
     logic,
+    products_under_conditions,
 )
 
 

@@ -139,6 +139,23 @@ def test_products_in_columns_have_the_value_of_the_form(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPACES)
+def test_configurations_are_legal_if_the_program_says_so(name: str) -> None:
+    """The rules as declared, in Python, agree with the rows at levels and numbers, where no auxiliary variable is left."""
+    space = mc.Space(name, expand_limit=32)
+    SPACES[name](space)
+    program, rng = compiled(space).program, np.random.default_rng(4)
+    for _ in range(60):
+        levels, numbers, _ = point(program, rng)
+        legality = legality_at(program, numbers)
+        z = program.one_hot(levels)
+        on = {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in program.conditions.get(l, ()))}
+        free = {x.label: x.domain.from_unit(0.5) for x in compiled(space).tuned if x.label not in numbers}
+        on |= {l: v for l, v in free.items() if all(bool(c.holds(z)) for c in program.conditions.get(l, ()))}
+        if legality.complete and not program.bilinear:
+            assert bool(legality.check(levels[None])[0]) == space.is_legal(program.decode(levels, on))
+
+
+@pytest.mark.parametrize("name", SPACES)
 def test_levels_are_legal_if_all_rows_hold(name: str) -> None:
     """In spaces without auxiliary variables, for all levels or for many, at random numbers."""
     program, rng = program_of(name), np.random.default_rng(3)

@@ -213,6 +213,8 @@ def answers(declare: Callable[[mc.Space], list[Any]]) -> Iterator[str]:
     yield f"  explain: {space.explain()}"
     yield f"  count: {space.count()} of {space.sizes()}"
     if not asked:
+        none = [space.optimum(next(iter(space.parameters)), direction) for direction in ("minimize", "maximize")]
+        yield f"  no optimum: {[(shown(best.value), shown(best.bound), best.status, best.config) for best in none]}"
         return
     yield from (f"  bounds of {name}: {extent}" for name, extent in space.bounds().items())
     numbers = declare in (mixture, products, alternatives)
