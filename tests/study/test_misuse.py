@@ -107,3 +107,14 @@ def test_numbers_of_trials_are_checked() -> None:
             study.result.probability(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="count must be a whole number, at least 1"):
         study.finalists(-1)
+
+
+@pytest.mark.parametrize(("n", "distance"), [(0, 1), (-1, 1), (2, -1), (1.5, 1), (2, 0.5)])
+def test_a_batch_has_whole_numbers_of_trials_and_of_differences(n: Any, distance: Any) -> None:
+    space = mc.Space("batch")
+    space.integer("a", 0, 9)
+    study = mc.Study(space, "random")
+    with pytest.raises(ValueError, match="n >= 1 and distance >= 0"):
+        study.ask(n, distance=distance)
+    assert study.trials == ()
+    assert [len(study.ask(k, distance=d)) for k, d in ((1, 1), (2, 0), (3, 1))] == [1, 2, 3]
