@@ -63,7 +63,7 @@ def steps_and_reals(space: mc.Space) -> None:
 def a_conditional_number_with_a_step(space: mc.Space) -> None:
     """A real with a step that is active under one of two conditions, in a product with a real."""
     k, n = space.categorical("k", ["p", "q", "r"]), space.integer("n", 0, 1)
-    w = space.real("w", 0.5, 1.75, step=0.25, when=~k["p"])
+    w = space.real("w", 0.5, 2.25, step=0.25, when=~k["p"])
     u = space.real("u", 1.5, 4, step=0.5, when=k["p"] & n.is_(1))
     y = space.real("y", -1, 2)
     space.rule("product", w * y <= 2)

@@ -218,6 +218,15 @@ def test_moves_keep_equations_and_span_the_solutions(seed: int) -> None:
     assert np.linalg.matrix_rank(counts) >= rank if len(counts) else rank == 0
 
 
+def test_no_joint_move_is_made_of_coefficients_that_are_not_rational() -> None:
+    rows = np.array([[1.0, 2.0, 2.0**0.5, 1.0], [0.5, 2.0**0.5, 1.0, 3.0]])
+    moves = directions_of(rows, np.ones(4, dtype=bool), np.ones(4))
+    assert np.abs(rows @ moves.T).max(initial=0.0) <= 1e-9
+    near = rows.copy()
+    near[0, 2], near[1, 1] = 1.5, 1.25
+    assert len(directions_of(near, np.ones(4, dtype=bool), np.ones(4))) == 2
+
+
 def test_a_move_takes_the_reals_of_its_equations_along() -> None:
     rows = np.array([[2.0, 1.0, 0.0, 1.0], [0.0, 1.0, 3.0, 0.0]])
     moves = directions_of(rows, np.array([True, True, True, False]), np.array([0.5, 1.0, 1.0, 0.0]))

@@ -108,7 +108,9 @@ def _shown() -> Iterator[tuple[str, str]]:
         for made in (getattr(where, name) for name in where.__all__):
             if dataclasses.is_dataclass(made) and made is not Result:
                 known = [
-                    f"{f.name}={f.default!r}" for f in dataclasses.fields(made) if f.default is not dataclasses.MISSING
+                    f"{f.name}={f.default if f.default_factory is dataclasses.MISSING else f.default_factory()!r}"
+                    for f in dataclasses.fields(made)
+                    if dataclasses.MISSING is not f.default or f.default_factory is not dataclasses.MISSING
                 ]
                 if known:
                     yield f"defaults of {made.__name__}", "\n".join(known)
