@@ -2,8 +2,9 @@
 
 cosmic-ray makes the mutants of the last commit (`pip install cosmic-ray pytest-cov`), without its operators for `|`, since they
 change type annotations, and those that make `==` of `is` or the reverse, since the objects compared are mostly constants. A mutant
-dies if a test fails or takes much longer than before. Its tests are those that reach the changed statement, fastest first, up to
-`CAP` seconds: what only a slower test would notice counts as survived. This module is also the plugin of those runs of pytest.
+dies if a test fails or takes much longer than before. Its tests are those that reach the changed statement: of the same folder,
+then of others, fastest first, up to `CAP` seconds. What only another test would notice counts as survived. This module is also
+the plugin of those runs of pytest.
 """
 
 from __future__ import annotations
@@ -151,13 +152,14 @@ class Tests:
         names = {name.rpartition("|")[0] for line in lines for name in contexts.get(line, ())} & self.seconds.keys()
         if not names:
             names = {name.rpartition("|")[0] for line in contexts for name in contexts[line]} & self.seconds.keys()
-        kept, spent = [READING], 0.0
-        for name in sorted(names - {READING}, key=lambda name: (self.seconds[name], name)):
+        near = f"tests/{Path(mutant.module).parts[1]}/"
+        kept, spent = list[str](), 0.0
+        for name in sorted(names, key=lambda name: (not name.startswith(near), self.seconds[name], name)):
             spent += self.seconds[name]
             if spent > CAP:
                 break
             kept.append(name)
-        return kept
+        return [READING, *sorted(set(kept) - {READING}, key=lambda name: (self.seconds[name], name))]
 
 
 def parts(tests: list[str]) -> Iterator[list[str]]:
@@ -178,7 +180,7 @@ def killed(mutant: Mutant, clone: Path, tests: Tests) -> tuple[bool, int]:
         for part in parts(names):
             listed.write_text(json.dumps(part), encoding="utf-8")
             files = sorted({name.partition("::")[0] for name in part})
-            seconds = 60 + 10 * sum(tests.seconds[name] for name in part)
+            seconds = 60 + 3 * sum(tests.seconds[name] for name in part)
             try:
                 done = run_tests(clone, "-x", *files, seconds=seconds, MIPCASH_TESTS=str(listed))
             except subprocess.TimeoutExpired:

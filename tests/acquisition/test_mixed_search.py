@@ -10,7 +10,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.acquisition import Acquisition
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm
 from mipcash.acquisition.catalogue import AcquisitionInputs, Limited, Screened, rough
 from mipcash.acquisition.continuous_step import ContinuousStep
@@ -288,3 +288,10 @@ def test_alternation_returns_legal_points_with_proven_optimal_levels(name: str) 
     assert found.value <= min(others) + 1e-6
     again = domain.minimise(f.form_at(found.point.units), SolverSettings(), units=found.point.units)
     assert again.value == pytest.approx(found.value, rel=1e-3, abs=1e-3)
+
+
+def test_a_minimum_without_a_solver_has_no_bound() -> None:
+    setting = Setting(ALL["discrete"](), 0, ConfidenceBound(1.0))
+    found = Minimum.unproven(setting.domain, setting.points[0], 1.5)
+    assert (found.value, found.answer.value, found.answer.bound, found.answer.status) == (1.5, 1.5, -np.inf, "feasible")
+    assert np.array_equal(setting.program.levels_of(found.answer.columns), setting.points[0].levels)
