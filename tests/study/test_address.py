@@ -272,3 +272,8 @@ def test_error_messages_of_a_server_are_shown_without_passwords() -> None:
         assert KEY not in said
         assert "postgresql://...@127.0.0.1:1/studies" in said
     server.close()
+
+
+def test_the_path_of_a_file_is_shown_and_a_user_before_an_at_is_not() -> None:
+    assert without_credentials("sqlite:////data/run.db?study=a") == "sqlite:////data/run.db"
+    assert without_credentials("sqlite://ann:s3cr3t@lab/run.db") == "sqlite://..."

@@ -12,6 +12,8 @@ from sklearn.isotonic import IsotonicRegression
 from mipcash.optimizers.optimizer import LOSS, Limit, Observation
 from mipcash.study.finalists import Difference, Finalist, best_of, estimate_of, violated_by
 from mipcash.study.pruning import FinalLossEstimator, HalvingJudge, RacingJudge, Reference, _reference, expected, so_far
+from mipcash.study.spending import Spending
+from mipcash.study.trial import Trial
 
 SEEDS = pytest.mark.parametrize("seed", range(12))
 
@@ -176,3 +178,12 @@ def test_limits_hold_for_the_means_of_repeats(seed: int) -> None:
     assert ("auc" in found) == (means["auc"] < Fraction(1, 2))
     for name, each in found.items():
         assert each.value == pytest.approx(float(means[name]))
+
+
+@pytest.mark.parametrize(("evaluated", "cost"), [((), 7.0), (("loss",), 5.0), (("ms", "auc"), 2.0), (("auc",), 0.0)])
+def test_an_output_without_a_cost_costs_nothing(evaluated: tuple[str, ...], cost: float) -> None:
+    spending = Spending(20.0, {"loss": 5.0, "ms": 2.0})
+    trial = Trial(0, {"a": 1}, evaluate=evaluated)
+    assert spending.of(trial) == cost
+    assert spending.spent([trial]) == 0.0, "it is pending"
+    assert [spending.admits(c) for c in (20.0, 20.0 + 1e-9, 20.1)] == [True, True, False]
