@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from mipcash.acquisition.acquisition import SumAcquisition
-from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI, log_h, log_h_at
+from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI, log_h, log_h_at, log_h_slope
 from mipcash.acquisition.constrained import Interval, Limited, LogFeasibility, Truncation
 from mipcash.surrogates.limit_scale import LimitScale
 from tests.acquisition.test_mixed_search import Setting
@@ -39,6 +39,8 @@ def test_log_h_is_increasing_and_finite_everywhere() -> None:
         assert log_h_at(v)[1] == pytest.approx(-v - 2 / v, rel=1e-11)
     assert all(log_h_at(v)[1] > 0 for v in t[near].tolist())
     assert [log_h_at(v)[0] for v in t[near].tolist()] == values[near].tolist()
+    slopes = [log_h_at(v)[1] for v in t[near].tolist()]
+    assert log_h_slope(t[near], values[near]) == pytest.approx(slopes, rel=1e-12)
 
 
 # -- outcome constraints -----------------------------------------------------------------------------------------------

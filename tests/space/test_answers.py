@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -10,6 +12,7 @@ import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled
+from mipcash.space.conflict import _largest_violation
 from mipcash.space.domain import Domain
 from tests.slow import SOLVES, counted
 
@@ -168,3 +171,21 @@ def test_objectives_over_wide_integers_alone() -> None:
     for _ in range(3):  # later calls start the local search from earlier solutions
         assert space.optimum(-2 * a + b, "min").config == {"a": 23, "b": 0}
         assert space.optimum(-2 * a + b, "max").config == {"a": 2, "b": 4}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_configuration_violates_a_rule_by_more_than_the_largest_slack(seed: int) -> None:
+    """Over all corners of the domain, for bounds on either side and of either sign; and the slack is not needlessly large."""
+    rng, space = np.random.default_rng(seed), mc.Space("slack")
+    x = [space.integer(f"x{k}", int(low), int(low) + 3) for k, low in enumerate(rng.integers(-4, 3, 3))]
+    y = space.real("y", float(rng.uniform(-3, 0)), float(rng.uniform(0, 3)))
+    c, bound = rng.integers(-3, 4, 4), int(rng.integers(-30, 30))
+    body = sum(int(a) * v for a, v in zip(c, [*x, y], strict=True)) + 0.5 * y
+    space.rule("one", body <= bound if seed % 2 else body >= bound)
+    program = compiled(space).program
+    rows = [k for k, name in enumerate(program.row_rule) if name == "one"]
+    most = _largest_violation(program, rows)
+    ends = itertools.product(*((v.domain.low, v.domain.high) for v in [*x, y]))
+    values = [sum(int(a) * v for a, v in zip(c, e, strict=True)) + 0.5 * e[-1] for e in ends]
+    assert most >= max((v - bound) if seed % 2 else (bound - v) for v in values)
+    assert most <= 2.1 * (sum(abs(int(a)) * 7 for a in c) + 2 + abs(bound))

@@ -11,6 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from mipcash.optimizers.optimizer import LOSS, Limit, Observation
 from mipcash.study.finalists import Difference, Finalist, best_of, estimate_of, violated_by
+from mipcash.study.minimize import _settled
 from mipcash.study.pruning import FinalLossEstimator, HalvingJudge, RacingJudge, Reference, _reference, expected, so_far
 from mipcash.study.spending import Spending
 from mipcash.study.trial import Trial
@@ -187,3 +188,15 @@ def test_an_output_without_a_cost_costs_nothing(evaluated: tuple[str, ...], cost
     assert spending.of(trial) == cost
     assert spending.spent([trial]) == 0.0, "it is pending"
     assert [spending.admits(c) for c in (20.0, 20.0 + 1e-9, 20.1)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("ms", "loss", "settled"),
+    [(5.4, None, True), (5.0, None, False), (None, 2.0, True), (None, 0.5, False), (4.0, 0.5, True), (5.1, 0.1, True)],
+)
+def test_a_configuration_is_settled_if_nothing_more_can_make_it_the_best(
+    ms: float | None, loss: float | None, settled: bool
+) -> None:
+    """It violates a limit, by however little; or its loss is known, and all limits are, or it is no better than the best."""
+    outcome = Observation({"a": 1}, "done", loss, {} if ms is None else {"ms": ms}).outcome
+    assert _settled(outcome, [Limit("ms", high=5.0)], 1.0) == settled
