@@ -72,7 +72,7 @@ def test_constraints_are_the_rules_and_have_their_gradients(declare: Callable[[m
 
 
 def nearest_on_simplex(v: Vector) -> Vector:
-    """The point of ``x >= 0, sum x = 1`` nearest to v (Held, Wolfe and Crowder 1974)."""
+    """The point of ``x >= 0, sum x = 1`` nearest to v, by sorting."""
     ordered = np.sort(v)[::-1]
     excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(v) + 1)
     return np.maximum(v - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from mipcash.optimizers.optimizer import LOSS, Limit, Observation
+from mipcash.study.confirm import warn_of_identical
 from mipcash.study.finalists import Difference, Finalist, best_of, estimate_of, violated_by
 from mipcash.study.minimize import _settled
 from mipcash.study.pruning import FinalLossEstimator, HalvingJudge, RacingJudge, Reference, _reference, expected, so_far
@@ -200,3 +202,12 @@ def test_a_configuration_is_settled_if_nothing_more_can_make_it_the_best(
     """It violates a limit, by however little; or its loss is known, and all limits are, or it is no better than the best."""
     outcome = Observation({"a": 1}, "done", loss, {} if ms is None else {"ms": ms}).outcome
     assert _settled(outcome, [Limit("ms", high=5.0)], 1.0) == settled
+
+
+@pytest.mark.parametrize(("fresh", "warned"), [((1.0, 1.0), 1), ((0.9, 1.0), 0), ((0.9, 0.8), 0), ((1.1, 1.2), 0)])
+def test_only_repeats_with_exactly_the_first_loss_are_warned_of(fresh: tuple[float, ...], warned: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_identical([Finalist(0, 1.0, fresh, ((), ()))])
+        warn_of_identical([])
+    assert len(caught) == warned
