@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -19,6 +20,7 @@ import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.study.minimize import minimize
 from mipcash.study.records.encoding import encode_config
+from mipcash.study.storage.lock import WriterLock
 from mipcash.study.storage.sqlite import read_journal
 
 SCRIPT = Path(__file__).with_name("run_tiny.py")
@@ -221,3 +223,12 @@ def test_a_journal_that_other_users_could_read_becomes_private_when_it_is_resume
     with pytest.raises(StorageError):
         open_study(other)
     assert mode(other) == 0o644  # a file that is no journal is left unchanged
+
+
+def test_a_lock_that_cannot_be_made_is_an_error_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> bool:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr("mipcash.study.storage.lock.create_private", refused)
+    with pytest.raises(StorageError, match="cannot be written to: Read-only file system"):
+        WriterLock(tmp_path / "run.db")
