@@ -23,11 +23,10 @@ class Distance:
     """Squared distance to a target on the unit scale, whatever the levels."""
 
     def __init__(self, target: Vector) -> None:
-        self.target, self.calls = target, 0
+        self.target = target
 
     def section(self, z: Vector) -> Section:
         def function(u: Vector) -> tuple[float, Vector]:
-            self.calls += 1
             return float(((u - self.target) ** 2).sum()), 2.0 * (u - self.target)
 
         return function
@@ -52,9 +51,8 @@ def test_constraints_are_the_rules_and_have_their_gradients(declare: Callable[[m
             units[active] = x
             values = domain.scale.relaxed(np.array(at), units[at])[0]
             body, least, most = rules.body(values), rules.row_low, rules.row_high
-            room = {"eq": list[float](), "ineq": list[float]()}
-            room["eq"] = [b - l for b, l, h in zip(body, least, most, strict=True) if l == h]
             rows = list(zip(body, least, most, strict=True))
+            room = {"eq": [b - l for b, l, h in rows if l == h]}
             room["ineq"] = [b - l for b, l, h in rows if l != h and l > -np.inf]
             room["ineq"] += [h - b for b, l, h in rows if l != h and h < np.inf]
             found: list[Any] = numbers.constraints()

@@ -24,10 +24,14 @@ SPACES: dict[str, Callable[[mc.Space], Any]] = {
 }
 
 
-def program_of(name: str) -> BinaryProgram:
+def space_of(name: str) -> mc.Space:
     space = mc.Space(name, expand_limit=32)
     SPACES[name](space)
-    return compiled(space).program
+    return space
+
+
+def program_of(name: str) -> BinaryProgram:
+    return compiled(space_of(name)).program
 
 
 def columns_at(program: BinaryProgram, levels: Indices, numbers: Mapping[str, float], others: Vector) -> Vector:
@@ -117,6 +121,8 @@ def test_products_in_columns_have_the_value_of_the_form(name: str) -> None:
     form = QuadraticForm(0.7, rng.normal(size=program.n), first, second, rng.normal(size=count))
     folded = program.folded(form)
     wide = with_products(program, program.couplings(folded))
+    rows = [r for r in range(wide.matrix.shape[0]) if not wide.row_rule[r]]
+    matrix, low, high = wide.matrix[rows], wide.row_low[rows], wide.row_high[rows]
     for _ in range(20):
         levels, _, columns = point(program, rng)
         value = form.value(columns)
@@ -128,31 +134,27 @@ def test_products_in_columns_have_the_value_of_the_form(name: str) -> None:
         assert not cost[~known].any()
         assert np.array_equal(program.levels_of(columns), levels)
         assert np.array_equal(program.levels_at(program.one_hot(levels)), levels)
+        body = matrix[:, known] @ lifted[known]
+        near = 1e-6 * (1 + abs(body))
         for product in wide.products:
-            rows = [r for r in range(wide.matrix.shape[0]) if not wide.row_rule[r]]
-            body = wide.matrix[rows][:, known] @ lifted[known]
-            touched = np.flatnonzero(
-                abs(wide.matrix[rows][:, product.start : product.start + product.size]).sum(axis=1)
-            )
-            assert (body[touched] >= wide.row_low[rows][touched] - 1e-6 * (1 + abs(body[touched]))).all()
-            assert (body[touched] <= wide.row_high[rows][touched] + 1e-6 * (1 + abs(body[touched]))).all()
+            touched = np.flatnonzero(abs(matrix[:, product.start : product.start + product.size]).sum(axis=1))
+            assert (body[touched] >= (low - near)[touched]).all()
+            assert (body[touched] <= (high + near)[touched]).all()
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_configurations_are_legal_if_the_program_says_so(name: str) -> None:
     """The rules as declared, in Python, agree with the rows at levels and numbers, where no auxiliary variable is left."""
-    space = mc.Space(name, expand_limit=32)
-    SPACES[name](space)
-    program, rng = compiled(space).program, np.random.default_rng(4)
+    space = space_of(name)
+    known, rng = compiled(space), np.random.default_rng(4)
+    program = known.program
     for _ in range(60):
         levels, numbers, _ = point(program, rng)
         legality = legality_at(program, numbers)
-        z = program.one_hot(levels)
-        on = {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in program.conditions.get(l, ()))}
-        free = {x.label: x.domain.from_unit(0.5) for x in compiled(space).tuned if x.label not in numbers}
-        on |= {l: v for l, v in free.items() if all(bool(c.holds(z)) for c in program.conditions.get(l, ()))}
+        free = {x.label: x.domain.from_unit(0.5) for x in known.tuned if x.label not in numbers}
         if legality.complete and not program.bilinear:
-            assert bool(legality.check(levels[None])[0]) == space.is_legal(program.decode(levels, on))
+            config = program.decode(levels, known.active(levels, {**numbers, **free}))
+            assert bool(legality.check(levels[None])[0]) == space.is_legal(config)
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -179,8 +181,7 @@ def test_levels_are_legal_if_all_rows_hold(name: str) -> None:
 @pytest.mark.parametrize("name", SPACES)
 def test_legal_levels_are_completed_by_columns_that_satisfy_all_rows(name: str) -> None:
     """At the levels and numbers of samples, with auxiliary variables, bits and products."""
-    space = mc.Space(name, expand_limit=32)
-    SPACES[name](space)
+    space = space_of(name)
     if name in ("contradicting", "odd"):
         return
     program = compiled(space).program

@@ -31,7 +31,7 @@ HELD = 1e4
 """Cost of moving a number away from a bound, relative to moving another number by the same fraction of its range."""
 CORRECTIONS = 4
 THIN = 8.0
-"""A slab ``low <= a . x <= high`` is thin if it holds fewer steps of one of its integers, which cannot move alone then."""
+"""A slab ``low <= a . x <= high`` is thin if fewer steps of one of its integers fit in: alone, that integer hardly moves."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ class NumberRules:
             None if there are no such numbers near x.
         """
         snapped, whole = self._snapped(x), self._on_grid(x)
-        body = self.body(whole)
-        if (self.whole & ((body < self.row_low - self.slack) | (body > self.row_high + self.slack))).any():
+        body, (_, _, least, most) = self.body(whole), self.edges(1.0)
+        if (self.whole & ((body < least) | (body > most))).any():
             return None  # integers stay as they are
         candidates = [snapped] if np.array_equal(snapped, whole) else [snapped, whole]
         found = self._first_kept(candidates)
@@ -461,8 +461,9 @@ class NumberRules:
             row = self.linear[r]
             scale = 1.0 / float(row[np.flatnonzero(row)[0]])
             low, high = sorted((float(self.row_low[r]) * scale, float(self.row_high[r]) * scale))
-            known = ends.setdefault(tuple((row * scale).tolist()), (-math.inf, math.inf))
-            ends[tuple((row * scale).tolist())] = max(low, known[0]), min(high, known[1])
+            key = tuple((row * scale).tolist())
+            least, most = ends.get(key, (-math.inf, math.inf))
+            ends[key] = max(low, least), min(high, most)
         thin = [row for row, (low, high) in ends.items() if high - low < THIN * np.abs(row * self.step).max()]
         return np.array([row for row in thin if np.count_nonzero(row) > 1]).reshape(-1, len(self.low))
 
