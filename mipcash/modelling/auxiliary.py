@@ -53,11 +53,6 @@ class Settled:
     undecided: list[Rule] = field(default_factory=list)
 
 
-def ids_of(rule: Rule) -> frozenset[int]:
-    """Return the ids of all variables that a rule depends on, including those in its conditions."""
-    return rule.body.ids.union(*(w.ids for w in rule.when))
-
-
 def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settled:
     """Find values of the auxiliary variables that occur in rules, or the rules that admit no values."""
     found = Settled(dict(assignment))
@@ -162,7 +157,7 @@ class AuxiliarySearch:
         """Rules that can be checked once the k-th auxiliary variable has a value."""
         self._before: list[Rule] = []
         for rule in rules:
-            last = max((at[i] for i in ids_of(rule) if i in at), default=-1)
+            last = max((at[i] for i in rule.ids if i in at), default=-1)
             (self._before if last < 0 else self._ready[last]).append(rule)
 
     def solutions(self) -> Iterator[dict[int, float]]:
@@ -195,4 +190,4 @@ def _fails(rule: Rule, values: Mapping[int, float]) -> bool:
 
 def _clusters(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
     """Return clusters of rules that share unassigned variables."""
-    return [rules for _, rules in clusters((set(ids_of(rule)) - assignment.keys(), rule) for rule in unsettled)]
+    return [rules for _, rules in clusters((set(rule.ids) - assignment.keys(), rule) for rule in unsettled)]

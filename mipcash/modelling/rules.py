@@ -71,6 +71,11 @@ class Rule:
     def _repr_html_(self) -> str:
         return table("", ("rule", "relation"), [(self.name, str(self))])
 
+    @property
+    def ids(self) -> frozenset[int]:
+        """Ids of all variables that the rule depends on, including those in its conditions."""
+        return self.body.ids.union(*(w.ids for w in self.when)) if self.when else self.body.ids
+
     def applies(self, assignment: Mapping[int, float]) -> bool:
         return all(w.value(assignment) > 0.5 for w in self.when)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mipcash.modelling.auxiliary import Unsatisfiable, ids_of, settle
+from mipcash.modelling.auxiliary import Unsatisfiable, settle
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import OneHot
 from mipcash.modelling.domains import Configuration, ParameterDomain
@@ -123,7 +123,7 @@ def check(
             assignment[id(link.variable)] = link.value.value(assignment)
     pending: list[Rule] = []
     for rule in rules:
-        ids = ids_of(rule)
+        ids = rule.ids
         if ids & broken_parameters:
             continue
         if ids <= assignment.keys():
@@ -131,12 +131,14 @@ def check(
                 problems.append(_broken(declaration, rule, value))
         else:
             pending.append(rule)
+    if not problems and not pending:  # most configurations
+        return Verdict((), (), assignment)
     settled = settle(pending, assignment)
     for misfit in settled.misfits:
         if least and len(misfit.rules) > 1:
             misfit = replace(misfit, rules=_least(misfit.rules, assignment))
         alone = misfit.rules[0]
-        if len(misfit.rules) == 1 and not misfit.auxiliary and ids_of(alone) <= settled.assignment.keys():
+        if len(misfit.rules) == 1 and not misfit.auxiliary and alone.ids <= settled.assignment.keys():
             problems.append(_broken(declaration, alone, alone.body.value(settled.assignment)))
         else:
             problems.append(_unfit(declaration, misfit))
@@ -178,7 +180,7 @@ def _assign_parameters(
         if doubtful and label not in config:
             broken |= slot.variables
             continue
-        active = doubtful or all(w.value(assignment) > 0.5 for w in slot.conditions)
+        active = doubtful or not slot.conditions or all(w.value(assignment) > 0.5 for w in slot.conditions)
         if slot.active is not None:
             assignment[slot.active] = float(active)
         message = None

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from mipcash.backends.task import Answer, Backend, SolverSettings, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
-from mipcash.modelling.auxiliary import ids_of
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
 from mipcash.modelling.validation import check
 from mipcash.program.forms import QuadraticForm, Vector
@@ -82,7 +81,7 @@ def _missed(space: CompiledSpace, config: Configuration) -> float:
     values = check(space.declaration, config, space.rules).assignment
     most = 0.0
     for rule in space.rules:
-        if rule.slack and ids_of(rule) <= values.keys() and rule.applies(values):
+        if rule.slack and rule.ids <= values.keys() and rule.applies(values):
             value = rule.body.value(values)
             most = max(most, (rule.lower - value) / rule.slack, (value - rule.upper) / rule.slack)
     return most

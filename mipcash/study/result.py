@@ -18,7 +18,7 @@ from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import MINIMISED, Objectives
-from mipcash.optimizers.optimizer import Limit, Observation, by_loss
+from mipcash.optimizers.optimizer import Limit, by_loss
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.arguments import whole_number
 from mipcash.study.feasibility import (
@@ -26,7 +26,6 @@ from mipcash.study.feasibility import (
     Nearest,
     Violation,
     observation,
-    observation_of,
     without_repeats,
 )
 from mipcash.study.finalists import Finalist, answer, estimate_of, finalists_of, text_of
@@ -225,11 +224,7 @@ class Result:
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
         """Configurations that ``confirm=`` re-evaluated, with their losses in the search and on fresh repeats."""
-        return tuple(finalists_of(self._observations, self.under))
-
-    @cached_property
-    def _observations(self) -> list[Observation]:
-        return [observation_of(t) for t in self.history]
+        return tuple(finalists_of([t.observed for t in self.history], self.under))
 
     @property
     def fresh(self) -> float:

@@ -19,7 +19,7 @@ from itertools import islice
 
 import numpy as np
 
-from mipcash.modelling.auxiliary import AuxiliarySearch, ids_of
+from mipcash.modelling.auxiliary import AuxiliarySearch
 from mipcash.modelling.clusters import clusters
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import SNAP
@@ -167,18 +167,18 @@ def number_rules(
     position = {id(n.variable): k for k, n in enumerate(active)}
     fixed = {i: v for i, v in assignment.items() if i not in position}
     mixed = [r for r in rules if r.body.ids & position.keys() and _may_apply(r, fixed)]
-    unknown = set[int]().union(*map(ids_of, mixed)) - fixed.keys() - position.keys()
+    unknown = set[int]().union(*(r.ids for r in mixed)) - fixed.keys() - position.keys()
     if not unknown:
         return [_with_equations(_part(mixed, fixed, active, position))]
     pure = _related(
-        [r for r in rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
+        [r for r in rules if not r.body.ids & position.keys() and not r.ids <= fixed.keys()], fixed, unknown
     )
     both = [*pure, *mixed]
     auxiliary = {i: v for r in both for i, v in _variables(r) if i not in fixed and i not in position}
     reals = _eliminable(auxiliary, both, fixed)
     known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
     own = [r for r in mixed if not r.body.ids & reals.keys()]
-    tied = [r for r in both if ids_of(r) & reals.keys()]
+    tied = [r for r in both if r.ids & reals.keys()]
     found = dict[Hashable, NumberRules]()
     for solution in _solutions(pure, mixed, tied, fixed, unknown, auxiliary, reals, known):
         values = {**fixed, **solution}
@@ -210,9 +210,9 @@ def _solutions(
             that are eliminated.
         unknown: variables in rules with numbers; others: all auxiliary variables; reals: those that are eliminated.
     """
-    asked = set(unknown).union(*map(ids_of, tied)) - reals.keys()
+    asked = set(unknown).union(*(r.ids for r in tied)) - reals.keys()
     also = {i: v for i, v in others.items() if i in asked}
-    discrete = [r for r in pure if not ids_of(r) & reals.keys()]
+    discrete = [r for r in pure if not r.ids & reals.keys()]
     search = AuxiliarySearch([*discrete, *_single_choices(discrete, [*numbered, *tied], fixed)], fixed, also=also)
     found: list[Mapping[int, float]] = list(islice(search.solutions(), PARTS + 1))
     if not search.over and len(found) <= PARTS:
@@ -305,7 +305,7 @@ def _with_rows(part: NumberRules, rows: Sequence[Row]) -> NumberRules:
 
 def _related(rules: Sequence[Rule], fixed: Mapping[int, float], unknown: Set[int]) -> list[Rule]:
     """Return the rules that involve the unknown variables, directly or through other auxiliary variables."""
-    groups = clusters((set(ids_of(r)) - fixed.keys(), r) for r in rules)
+    groups = clusters((set(r.ids) - fixed.keys(), r) for r in rules)
     return [rule for ids, listed in groups if ids & unknown for rule in listed]
 
 

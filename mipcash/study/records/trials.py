@@ -23,7 +23,7 @@ from mipcash.study.records.encoding import (
     readable_config,
 )
 from mipcash.study.storage.checks import DamageError, named
-from mipcash.study.storage.protocol import TrialRow
+from mipcash.study.storage.protocol import TrialRow, parsed
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
 from mipcash.text import shown, storable
 
@@ -109,9 +109,9 @@ def _proposed(row: TrialRow) -> dict[str, Any]:
     """Return the data of a trial that a row has on its proposal."""
     return {
         "origin": row.origin,
-        "seconds": json.loads(row.seconds),
-        "evaluate": tuple(json.loads(row.outputs)),
-        "trace": json.loads(row.trace),
+        "seconds": parsed(row.seconds),
+        "evaluate": row.requested,
+        "trace": parsed(row.trace),
         "stop": row.stop,
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
 
 def started(row: TrialRow, worker: str, now: float) -> Change:
     """Start another attempt at the missing outputs."""
-    names = row.outcome.missing(asked_for(json.loads(row.outputs)))
+    names = row.outcome.missing(asked_for(row.requested))
     attempt = row.attempt + 1
     rows = tuple(EvaluationRow(row.number, n, attempt, worker, RUNNING, None, "", now, None, None) for n in names)
     return with_evaluations(row, rows), rows
@@ -42,7 +41,7 @@ def recorded(
     attempt = row.attempt if attempt is None else attempt
     at = {e.output: e for e in row.evaluations if e.attempt == attempt}
     begin = min((e.started for e in at.values()), default=now)
-    whole = not json.loads(row.outputs)
+    whole = not row.requested
     changed = {}
     for name, output in part.outputs.items():
         if output.status == MISSING:
@@ -95,12 +94,12 @@ def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str]) ->
     Args:
         limited: constrained outputs, which an evaluation of all outputs must give besides the loss.
     """
-    outputs = json.loads(row.outputs)
+    outputs = row.requested
     names = row.outcome.missing(asked_for(outputs) if outputs else dict.fromkeys((*asked_for(outputs), *limited)))
     attempt = row.attempt + 1
     rows = tuple(EvaluationRow(row.number, n, attempt, "", FAILED, None, message, now, now, None) for n in names)
     whole = with_evaluations(row, rows)
-    status = whole.outcome.status(json.loads(row.outputs))
+    status = whole.outcome.status(row.requested)
     return replace(whole, status=status, finished=now, duration=0.0), rows
 
 

@@ -46,8 +46,8 @@ class DamageError(StorageError):
 def digest_of(columns: Mapping[str, Any]) -> str:
     """Return the digest of a row: blake2b over the JSON of its columns by name, as the database holds them."""
     # SQLite returns an integer in a REAL column as a float, and -0.0 as 0.0: all three have one digest.
-    numbers = {n: float(v) + 0.0 for n, v in columns.items() if isinstance(v, (int, float)) and float(v) == v}
-    return hashlib.blake2b(_canonical({**columns, **numbers}).encode(), digest_size=8).hexdigest()
+    alike = {n: float(v) + 0.0 if isinstance(v, (int, float)) and float(v) == v else v for n, v in columns.items()}
+    return hashlib.blake2b(_canonical(alike).encode(), digest_size=8).hexdigest()
 
 
 def with_digest(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
         raise DamageError(f"trial {shown(columns['number'])} stands where trial {expected} belongs")
     with named(f"trial {expected}"):
         row = TrialRow(**columns, evaluations=tuple(EvaluationRow(**each) for each in evaluations))
-        asked, settled, outcome = json.loads(row.outputs), row.status != PENDING, row.outcome
+        asked, settled, outcome = row.requested, row.status != PENDING, row.outcome
         wrong = (row.finished is not None) != settled or (
             settled and (outcome.missing(asked_for(asked)) or row.running or outcome.status(asked) != row.status)
         )

@@ -173,7 +173,7 @@ class EvaluationRow:
             status = FAILED if self.message else MISSING if self.value is None else PRESENT
         if status in (LOST, RETURNED, MISSING):
             return None
-        return Output(status, self.value, self.message, self.cost, tuple(json.loads(self.folds)), self.variance)
+        return Output(status, self.value, self.message, self.cost, tuple(parsed(self.folds)), self.variance)
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,11 @@ class TrialRow:
     finished: float | None = None
     duration: float | None = None
     evaluations: tuple[EvaluationRow, ...] = ()
+
+    @cached_property
+    def requested(self) -> tuple[str, ...]:
+        """Names of the outputs that the optimizer requests; empty: all."""
+        return tuple(parsed(self.outputs))
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -319,6 +324,11 @@ def this_worker() -> str:
 def title_of(storage: Storage) -> str:
     """Return the name of a storage for messages: its file, its address without a password, or ``memory``."""
     return str(getattr(storage, "title", "memory") if storage.path is None else storage.path)
+
+
+def parsed(text: str) -> Any:
+    """Return decoded JSON, quickly for the empty lists and dicts that most rows have."""
+    return [] if text == "[]" else {} if text == "{}" else json.loads(text)
 
 
 def asked_for(outputs: Sequence[str]) -> tuple[str, ...]:
